@@ -1,0 +1,99 @@
+"""Every error that Holdfast raises, sorted by who must act.
+
+    HoldfastError
+    ├── CallerError            the request is wrong: the caller changes it
+    │   ├── NotFound           what it names does not exist
+    │   ├── Conflict           it disagrees with what is already recorded
+    │   ├── InvalidInput       it does not have the right shape
+    │   └── Refused            it is not allowed now (a busy session, a missing permission)
+    ├── ContextError           the world around the session cannot be observed
+    ├── ProviderError          the model provider failed: retry, or tell the person
+    ├── StoreError             the store could not do it: the operator acts
+    │   ├── StoreBusy          somebody else holds it: try again
+    │   ├── LeaseLost          another owner runs the session: stop at once
+    │   ├── StoreTooNew        written by a later version: upgrade
+    │   ├── StoreMissing       nothing is where a store was expected
+    │   └── RecordCorrupt      one record cannot be read: doctor
+    └── InvariantBroken        our bug: report it
+
+A message is one line: what happened, to what, and what to do next. Errors of a lower layer are translated
+once, at the edge of a room, with `raise … from`. What speaks to the model (ToolFailure) is no part of this
+tree.
+"""
+
+
+class HoldfastError(Exception):
+    """The root: catch it to catch everything that Holdfast raises on purpose."""
+
+
+class CallerError(HoldfastError):
+    """The request is wrong; repeating it unchanged cannot help."""
+
+
+class NotFound(CallerError):
+    """What the request names does not exist."""
+
+
+class Conflict(CallerError):
+    """The request disagrees with what is already recorded."""
+
+
+class InvalidInput(CallerError):
+    """The request, or the data that it brings, does not have the right shape."""
+
+
+class Refused(CallerError):
+    """The request is well formed but not allowed in the present state."""
+
+
+class ContextError(HoldfastError):
+    """The world around a session (files, git, instructions) cannot be observed."""
+
+
+class ProviderError(HoldfastError):
+    """A model provider failed. `retryable` says whether the same request may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool = False, retry_after_ms: int | None = None) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+        self.retry_after_ms = retry_after_ms
+
+
+class StoreError(HoldfastError):
+    """The store could not do what was asked."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the store for longer than we wait; the same call may succeed later."""
+
+
+class LeaseLost(StoreError):
+    """The fence of a commit is stale: another owner has the session. The runner must stop at once."""
+
+
+class StoreTooNew(StoreError):
+    """The store was written in a format newer than this version reads."""
+
+
+class StoreMissing(StoreError):
+    """There is no store where one was expected; an empty one is never opened in its place."""
+
+
+class RecordCorrupt(StoreError):
+    """One record cannot be read; every other record still can."""
+
+    def __init__(self, session: str | None, kind: str, id: str, where: str) -> None:
+        # The parts are the exception's args, so that it survives pickling between processes.
+        super().__init__(session, kind, id, where)
+        self.session = session
+        self.kind = kind
+        self.id = id
+        self.where = where
+
+    def __str__(self) -> str:
+        of = f" of session {self.session}" if self.session else ""
+        return f"{self.kind} {self.id}{of} cannot be read: {self.where}; run `holdfast doctor`"
+
+
+class InvariantBroken(HoldfastError):
+    """Something that the code promises did not hold: a bug of ours, never of the caller."""

@@ -1,0 +1,239 @@
+"""The events of the bus: what happened, by `type`, with its `properties`.
+
+An event that carries a record announces state that is in the store; the others (`session.error`,
+`session.idle`, `session.status`, deltas) are live only and never replayed. The feed gives an event its id
+when it leaves the process.
+"""
+
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.fault import Fault
+from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
+from holdfast.schema.message import Message
+from holdfast.schema.part import Part
+from holdfast.schema.project import Project
+from holdfast.schema.request import PermissionRequest, Question, QuestionRequest, Reply, ToolRef
+from holdfast.schema.session import Session
+from holdfast.schema.status import SessionStatus
+from holdfast.schema.todo import Todo
+from holdfast.schema.wire import Count, JsonMap, Wire
+
+
+class EventHead(Wire, frozen=True, kw_only=True):
+    """What every event begins with."""
+
+    id: EventID | None = None
+
+
+class OfSession(Wire, frozen=True, kw_only=True):
+    session_id: SessionID
+
+
+class SessionProperties(OfSession, frozen=True, kw_only=True):
+    info: Session
+
+
+class SessionCreated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.created"):
+    properties: SessionProperties
+
+
+class SessionUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.updated"):
+    """Always the whole session."""
+
+    properties: SessionProperties
+
+
+class SessionDeleted(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.deleted"):
+    properties: SessionProperties
+
+
+class DiffProperties(OfSession, frozen=True, kw_only=True):
+    diff: list[FileDiff]
+
+
+class SessionDiff(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.diff"):
+    properties: DiffProperties
+
+
+class ErrorProperties(Wire, frozen=True, kw_only=True):
+    session_id: SessionID | None = None
+    error: Fault | None = None
+
+
+class SessionError(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.error"):
+    properties: ErrorProperties
+
+
+class StatusProperties(OfSession, frozen=True, kw_only=True):
+    status: SessionStatus
+
+
+class SessionStatusChanged(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.status"):
+    properties: StatusProperties
+
+
+class SessionIdle(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.idle"):
+    properties: OfSession
+
+
+class SessionCompacted(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.compacted"):
+    properties: OfSession
+
+
+class MessageProperties(OfSession, frozen=True, kw_only=True):
+    info: Message
+
+
+class MessageUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.updated"):
+    properties: MessageProperties
+
+
+class OfMessage(OfSession, frozen=True, kw_only=True):
+    message_id: MessageID
+
+
+class MessageRemoved(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.removed"):
+    properties: OfMessage
+
+
+class PartProperties(OfSession, frozen=True, kw_only=True):
+    part: Part
+    time: Count
+
+
+class PartUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.updated"):
+    properties: PartProperties
+
+
+class OfPart(OfMessage, frozen=True, kw_only=True):
+    part_id: PartID
+
+
+class PartRemoved(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.removed"):
+    properties: OfPart
+
+
+class DeltaProperties(OfPart, frozen=True, kw_only=True):
+    """`delta` continues `field` at `offset`, counted in code points, so that a late reader can join it."""
+
+    field: str
+    delta: str
+    offset: Count
+
+
+class PartDelta(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.delta"):
+    properties: DeltaProperties
+
+
+class TodoProperties(OfSession, frozen=True, kw_only=True):
+    todos: list[Todo]
+
+
+class TodoUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="todo.updated"):
+    properties: TodoProperties
+
+
+class PermissionAskProperties(Wire, frozen=True, kw_only=True):
+    """A permission request as clients know it: without what only our record of it has."""
+
+    id: str
+    session_id: SessionID
+    permission: str
+    patterns: list[str]
+    metadata: JsonMap
+    always: list[str]
+    tool: ToolRef | None = None
+
+
+class PermissionAsked(EventHead, frozen=True, kw_only=True, tag_field="type", tag="permission.asked"):
+    properties: PermissionAskProperties
+
+
+class OfRequest(OfSession, frozen=True, kw_only=True):
+    request_id: str
+
+
+class PermissionReplyProperties(OfRequest, frozen=True, kw_only=True):
+    reply: Reply
+
+
+class PermissionReplied(EventHead, frozen=True, kw_only=True, tag_field="type", tag="permission.replied"):
+    properties: PermissionReplyProperties
+
+
+class QuestionAskProperties(Wire, frozen=True, kw_only=True):
+    """A question request as clients know it: without what only our record of it has."""
+
+    id: str
+    session_id: SessionID
+    questions: list[Question]
+    tool: ToolRef | None = None
+
+
+class QuestionAsked(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.asked"):
+    properties: QuestionAskProperties
+
+
+class QuestionReplyProperties(OfRequest, frozen=True, kw_only=True):
+    answers: list[list[str]]
+
+
+class QuestionReplied(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.replied"):
+    properties: QuestionReplyProperties
+
+
+class QuestionRejected(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.rejected"):
+    properties: OfRequest
+
+
+class ProjectUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="project.updated"):
+    properties: Project
+
+
+Event = (
+    SessionCreated
+    | SessionUpdated
+    | SessionDeleted
+    | SessionDiff
+    | SessionError
+    | SessionStatusChanged
+    | SessionIdle
+    | SessionCompacted
+    | MessageUpdated
+    | MessageRemoved
+    | PartUpdated
+    | PartRemoved
+    | PartDelta
+    | TodoUpdated
+    | PermissionAsked
+    | PermissionReplied
+    | QuestionAsked
+    | QuestionReplied
+    | QuestionRejected
+    | ProjectUpdated
+)
+
+
+def asked(request: PermissionRequest | QuestionRequest) -> PermissionAsked | QuestionAsked:
+    """The event that announces an open request."""
+    match request:
+        case PermissionRequest():
+            return PermissionAsked(
+                properties=PermissionAskProperties(
+                    id=request.id,
+                    session_id=request.session_id,
+                    permission=request.permission,
+                    patterns=request.patterns,
+                    metadata=request.metadata,
+                    always=request.always,
+                    tool=request.tool,
+                )
+            )
+        case QuestionRequest():
+            return QuestionAsked(
+                properties=QuestionAskProperties(
+                    id=request.id,
+                    session_id=request.session_id,
+                    questions=request.questions,
+                    tool=request.tool,
+                )
+            )

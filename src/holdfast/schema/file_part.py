@@ -1,0 +1,22 @@
+"""The file part, apart from its siblings because a settled tool call holds file parts (`tool_state.py`)."""
+
+from holdfast.schema.ids import MessageID, PartID, SessionID
+from holdfast.schema.source import Source
+from holdfast.schema.wire import Record
+
+
+class PartHead(Record, frozen=True, kw_only=True):
+    """What every part begins with; the store keeps these apart (see `stored.py`)."""
+
+    id: PartID
+    session_id: SessionID
+    message_id: MessageID
+
+
+class FilePart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    """A file or image; `url` is a data:, file: or http: address."""
+
+    mime: str
+    filename: str | None = None
+    url: str
+    source: Source | None = None

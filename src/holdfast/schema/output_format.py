@@ -1,0 +1,19 @@
+"""The form that a person asks the answer to have."""
+
+from holdfast.schema.wire import Count, JsonMap, Wire
+
+RETRY_COUNT_DEFAULT = 2
+
+
+class TextFormat(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Free text: the ordinary answer."""
+
+
+class JsonSchemaFormat(Wire, frozen=True, kw_only=True, tag_field="type", tag="json_schema"):
+    """A value of this JSON schema. Without `retry_count`, it is `RETRY_COUNT_DEFAULT`."""
+
+    schema: JsonMap
+    retry_count: Count | None = None
+
+
+OutputFormat = TextFormat | JsonSchemaFormat

@@ -1,0 +1,115 @@
+"""The twelve kinds of part, by `type`. A message says what its parts say, in the order of their creation."""
+
+from holdfast.schema.fault import APIFault
+from holdfast.schema.file_part import FilePart, PartHead
+from holdfast.schema.ids import MessageID
+from holdfast.schema.model import ModelRef
+from holdfast.schema.source import AgentSource
+from holdfast.schema.times import Created, Span
+from holdfast.schema.tool_state import ToolState
+from holdfast.schema.usage import Tokens
+from holdfast.schema.wire import Count, JsonMap, Num
+
+
+class TextPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    """Text. `synthetic`: made by the host, hidden, sent to the model. `ignored`: shown, and not sent."""
+
+    text: str
+    synthetic: bool | None = None
+    ignored: bool | None = None
+    time: Span | None = None
+    metadata: JsonMap | None = None
+
+
+class ReasoningPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
+    """What the model thought aloud. Provider signatures stand in `metadata` and must come back unchanged."""
+
+    text: str
+    time: Span
+    metadata: JsonMap | None = None
+
+
+class ToolPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="tool"):
+    """One tool call. `metadata.providerExecuted` marks a tool that ran at the provider."""
+
+    call_id: str
+    tool: str
+    state: ToolState
+    metadata: JsonMap | None = None
+
+
+class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-start"):
+    """A provider turn began, with the files as in this tree."""
+
+    snapshot: str | None = None
+
+
+class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
+    """A provider turn ended."""
+
+    reason: str
+    snapshot: str | None = None
+    cost: Num
+    tokens: Tokens
+
+
+class SnapshotPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
+    """A tree of files. Only old records have it."""
+
+    snapshot: str
+
+
+class PatchPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="patch"):
+    """The files (absolute paths) that a step changed, against the tree `hash`."""
+
+    hash: str
+    files: list[str]
+
+
+class AgentPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="agent"):
+    """An agent that the prompt mentions."""
+
+    name: str
+    source: AgentSource | None = None
+
+
+class RetryPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="retry"):
+    """A provider call that was tried again. Read only: retries are shown as status now."""
+
+    attempt: Count
+    error: APIFault
+    time: Created
+
+
+class CompactionPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="compaction"):
+    """A request to compact. Messages from `tail_start_id` on are kept beside the summary."""
+
+    auto: bool
+    overflow: bool | None = None
+    tail_start_id: MessageID | None = None
+
+
+class SubtaskPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="subtask"):
+    """Work that a person gave to a subagent."""
+
+    prompt: str
+    description: str
+    agent: str
+    model: ModelRef | None = None
+    command: str | None = None
+
+
+Part = (
+    TextPart
+    | ReasoningPart
+    | FilePart
+    | ToolPart
+    | StepStartPart
+    | StepFinishPart
+    | SnapshotPart
+    | PatchPart
+    | AgentPart
+    | RetryPart
+    | CompactionPart
+    | SubtaskPart
+)

@@ -1,0 +1,69 @@
+"""The Admitted Prompt: what a person said, durably accepted and not yet visible to the model.
+
+Promotion makes a user message with the same id of it. `promoted` is when; until then the prompt is pending.
+"""
+
+from typing import Literal
+
+from holdfast.schema.ids import MessageID, PartID, SessionID
+from holdfast.schema.model import ModelRef
+from holdfast.schema.output_format import OutputFormat
+from holdfast.schema.source import AgentSource, Source
+from holdfast.schema.times import Created, Span
+from holdfast.schema.wire import Count, JsonMap, Record, Wire
+
+Delivery = Literal["steer", "queue"]
+"""steer joins the running work at its next boundary; queue waits until the session would go idle."""
+
+
+class TextPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    id: PartID | None = None
+    text: str
+    synthetic: bool | None = None
+    ignored: bool | None = None
+    time: Span | None = None
+    metadata: JsonMap | None = None
+
+
+class FilePartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    id: PartID | None = None
+    mime: str
+    filename: str | None = None
+    url: str
+    source: Source | None = None
+
+
+class AgentPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="agent"):
+    id: PartID | None = None
+    name: str
+    source: AgentSource | None = None
+
+
+class SubtaskPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="subtask"):
+    id: PartID | None = None
+    prompt: str
+    description: str
+    agent: str
+    model: ModelRef | None = None
+    command: str | None = None
+
+
+PartInput = TextPartInput | FilePartInput | AgentPartInput | SubtaskPartInput
+
+
+class AdmittedPrompt(Record, frozen=True, kw_only=True):
+    """One row of the inbox."""
+
+    id: MessageID
+    session_id: SessionID
+    parts: list[PartInput]
+    delivery: Delivery
+    agent: str | None = None
+    model: ModelRef | None = None
+    variant: str | None = None
+    system: str | None = None
+    tools: dict[str, bool] | None = None
+    format: OutputFormat | None = None
+    no_reply: bool | None = None
+    time: Created
+    promoted: Count | None = None

@@ -1,0 +1,81 @@
+"""The session record: what a list shows of a conversation. Its messages, parts and the rest are records of
+their own.
+
+Whether a session is busy is not here: that is derived from who has claimed it.
+"""
+
+from holdfast.schema.diff import DiffStatus, FileDiff
+from holdfast.schema.ids import MessageID, PartID, ProjectID, SessionID, WorkspaceID
+from holdfast.schema.model import SessionModel
+from holdfast.schema.rule import Rule
+from holdfast.schema.usage import Tokens
+from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
+
+
+class SessionSummary(Wire, frozen=True, kw_only=True):
+    """What the whole session changed in files."""
+
+    additions: Num
+    deletions: Num
+    files: Num
+    diffs: list[FileDiff] | None = None
+
+
+class SessionShare(Wire, frozen=True, kw_only=True):
+    """Where the session can be read by others."""
+
+    url: str
+
+
+class SessionTime(Wire, frozen=True, kw_only=True):
+    """`archived` is any finite number on the wire, even a negative one."""
+
+    created: Count
+    updated: Count
+    compacting: Count | None = None
+    archived: Num | None = None
+
+
+class RevertFile(Wire, frozen=True, kw_only=True):
+    """One file that a staged revert puts back; `path` is relative to the worktree."""
+
+    path: str
+    status: DiffStatus
+    additions: Num
+    deletions: Num
+    patch: str
+
+
+class Revert(Wire, frozen=True, kw_only=True):
+    """A revert that is staged and can still be undone: everything from the message (or part) on is to go."""
+
+    message_id: MessageID
+    part_id: PartID | None = None
+    snapshot: str | None = None
+    diff: str | None = None
+    files: list[RevertFile] | None = None
+
+
+class Session(Record, frozen=True, kw_only=True):
+    """One conversation. `placement` is ours: an opaque name for who can reach its directory."""
+
+    id: SessionID
+    slug: str
+    project_id: ProjectID
+    workspace_id: WorkspaceID | None = None
+    directory: str
+    path: str | None = None
+    parent_id: SessionID | None = None
+    summary: SessionSummary | None = None
+    cost: Num | None = None
+    tokens: Tokens | None = None
+    share: SessionShare | None = None
+    title: str
+    agent: str | None = None
+    model: SessionModel | None = None
+    version: str
+    metadata: JsonMap | None = None
+    time: SessionTime
+    permission: list[Rule] | None = None
+    revert: Revert | None = None
+    placement: str | None = None
