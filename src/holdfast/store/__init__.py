@@ -1,0 +1,1 @@
+"""The store: the one place where durable session state changes (design law 1)."""

@@ -1,0 +1,131 @@
+"""The port: what every storage engine promises.
+
+All or nothing, durable on return, `seq` strictly rising within a session, order by number and never by
+clock or id. One contract suite (`holdfast.testing.store_contract`) runs over every backend.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.batch import Batch, Fence, Held, Receipt
+from holdfast.store.owner import Owner
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import (
+    Changes,
+    Hit,
+    JsonPage,
+    MessagePage,
+    Resync,
+    SessionPage,
+    SessionRecord,
+    StoredRecord,
+)
+from holdfast.store.report import Report
+
+FORMAT = 1
+"""The version of the stored format, the same number for every backend."""
+
+TOMBSTONE_MS = 30 * 24 * 3600 * 1000
+"""How long a removal is remembered for followers that were away."""
+
+
+class Failpoint(Protocol):
+    """Called with a name before each durable step; a crash test stops the process there."""
+
+    def __call__(self, step: str, /) -> None: ...
+
+
+def no_failpoint(step: str, /) -> None:
+    """What a store does at its failpoints outside of tests: nothing."""
+
+
+class Watch(Protocol):
+    """Wakes when records may have changed, whoever committed them. Wakes may be spurious, never lost."""
+
+    async def wait(self) -> None:
+        """Return once something may have changed since the last call; at the latest after a second."""
+
+    def close(self) -> None: ...
+
+
+class Store(Protocol):
+    """A storage engine."""
+
+    async def commit(self, batch: Batch) -> Receipt:
+        """Write a batch. A cancelled wait does not undo it: it may or may not have been written.
+
+        Raises `LeaseLost` for a stale fence, `Conflict` for an expectation that does not hold, `NotFound`
+        for a record whose session or parent is missing, `StoreBusy` when the store could not be had in time.
+        """
+
+    async def session(self, id: str) -> SessionRecord | None: ...
+
+    async def sessions(self, query: SessionQuery) -> SessionPage: ...
+
+    async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None: ...
+
+    async def select(
+        self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
+    ) -> Sequence[StoredRecord]:
+        """Every record of a kind, of one session or (for scoped kinds and open records) of the store."""
+
+    async def messages(self, query: MessageQuery) -> MessagePage:
+        """A page; `NotFound` when there is no such session."""
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same page for callers that only forward JSON: nothing is decoded."""
+
+    async def head(self) -> str:
+        """The cursor of this moment."""
+
+    async def changes(
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+    ) -> Changes | Resync:
+        """What changed after the cursor (None: everything), in a session or in the whole store."""
+
+    def watch(self) -> Watch:
+        """Wait for commits of this and of other processes."""
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]: ...
+
+    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+        """Remove a session, its descendants and all their records; answer their ids, the deepest first.
+
+        `Refused` while any of them is claimed by a living owner other than the fence's.
+        """
+
+    async def register(self, owner: Owner) -> None: ...
+
+    async def renew(self, owner: str) -> None:
+        """Move the owner's deadline; `LeaseLost` once it was buried."""
+
+    async def retire(self, owner: str) -> None:
+        """Give back every claim of the owner and forget it."""
+
+    async def bury(self, owner: str) -> Sequence[str]:
+        """Declare dead whoever missed its deadline, and free its claims; answer their ids.
+
+        Asked by a living owner, on a timer. It may bury only once its own renewals have been unbroken for
+        one interval, so that after an outage the living come first.
+        """
+
+    async def claim(self, session: str, owner: str) -> Fence | Held:
+        """Take a session that nobody living runs; a dead process of this host and boot is buried at once.
+
+        `Refused` when the owner does not offer the session's placement, `LeaseLost` when it was buried.
+        """
+
+    async def release(self, fence: Fence, *, settled: bool = False) -> None:
+        """Give a session back; with `settled` only if no prompt waits in its inbox (else `Conflict`)."""
+
+    async def sweep(self) -> None:
+        """Forget tombstones older than `TOMBSTONE_MS` and raise the horizon."""
+
+    async def examine(self, *, repair: bool = False) -> Report:
+        """Verify numbers, parents, JSON and index; mend what can be mended only when asked."""
+
+    async def backup(self, path: str) -> None:
+        """Write a copy that opens as a store of its own (never a copy of live files)."""
+
+    async def close(self) -> None: ...

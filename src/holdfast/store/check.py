@@ -1,0 +1,58 @@
+"""Whether a batch is well formed, before any backend sees it. Ids become file names, keys and JSON."""
+
+import re
+
+from holdfast.errors import InvalidInput
+from holdfast.schema.stored import KINDS
+from holdfast.store.batch import Batch, Put, Unchanged, scope_of
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_SESSION = re.compile(r"(?:ses[a-z]*|project|host)_[A-Za-z0-9_-]{1,128}")
+_SCOPED = frozenset(("project", "approval", "trust", "cache"))
+_KINDS = frozenset(KINDS)
+
+
+def check_id(id: str) -> str:
+    """The id itself, if it can be one: letters, digits, `_` and `-`, at most 128 of them."""
+    if _ID.fullmatch(id) is None:
+        raise InvalidInput(f"{id[:40]!r} is not an id: letters, digits, '_' and '-' only, at most 128")
+    return id
+
+
+def check_session(id: str) -> str:
+    """The id itself, if it can name a session or a scope."""
+    if _SESSION.fullmatch(id) is None:
+        raise InvalidInput(f"{id[:40]!r} is not a session id: 'ses_', then letters, digits, '_' and '-'")
+    return id
+
+
+def check_batch(batch: Batch) -> None:
+    """Refuse ids, kinds and parents that cannot be, and a release without a fence."""
+    for change in batch.changes:
+        check_session(change.session)
+        check_id(change.id)
+        if change.kind not in _KINDS:
+            raise InvalidInput(f"{str(change.kind)[:40]!r} is not a kind of record")
+        if (change.kind in _SCOPED) == (scope_of(change.session) == "session"):
+            raise InvalidInput(f"a {change.kind} record does not belong into {change.session}")
+        if isinstance(change, Put):
+            _check_put(change)
+        elif change.kind == "session":
+            raise InvalidInput("a session is removed with erase, which takes its children along")
+    for expectation in batch.expect:
+        check_session(expectation.session)
+        if isinstance(expectation, Unchanged):
+            check_id(expectation.id)
+    if batch.release and batch.fence is None:
+        raise InvalidInput("a release needs the fence of the session it gives back")
+
+
+def _check_put(put: Put) -> None:
+    if (put.kind == "part") != (put.parent is not None):
+        raise InvalidInput(f"{put.kind} {put.id}: parts, and only parts, have a parent message")
+    if put.parent is not None:
+        check_id(put.parent)
+    if put.kind == "session" and put.id != put.session:
+        raise InvalidInput(f"session {put.id} was put under the name {put.session}")
+    if not put.data:
+        raise InvalidInput(f"{put.kind} {put.id} has no content")

@@ -1,0 +1,75 @@
+"""The few fields of a session's JSON that every backend keeps in columns of its own, for lists."""
+
+import msgspec
+
+from holdfast.errors import InvalidInput
+from holdfast.store.batch import Scope
+
+SCOPE_NUMBER: dict[Scope, int] = {"session": 0, "project": 1, "host": 2}
+
+
+class _Time(msgspec.Struct, frozen=True):
+    updated: int
+    archived: int | float | None = None
+
+
+class _Info(msgspec.Struct, frozen=True):
+    projectID: str  # noqa: N815 - the wire's name
+    directory: str
+    title: str
+    time: _Time
+    path: str | None = None
+    parentID: str | None = None  # noqa: N815
+    slug: str = ""
+    placement: str | None = None
+
+
+class SessionColumns(msgspec.Struct, frozen=True):
+    """What lists filter and sort by."""
+
+    project: str
+    directory: str
+    path: str | None
+    parent: str | None
+    slug: str
+    title: str
+    placement: str | None
+    updated: int
+    archived: float | None
+
+
+_decoder = msgspec.json.Decoder(_Info)
+
+
+def columns_of(id: str, data: bytes) -> SessionColumns:
+    """Read the columns from a session's stored JSON."""
+    try:
+        info = _decoder.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InvalidInput(f"session {id} is not valid: {error}") from error
+    archived = info.time.archived
+    return SessionColumns(
+        project=info.projectID,
+        directory=info.directory,
+        path=info.path,
+        parent=info.parentID,
+        slug=info.slug,
+        title=info.title,
+        placement=info.placement,
+        updated=info.time.updated,
+        archived=None if archived is None else float(archived),
+    )
+
+
+def stub(project: str | None, directory: str | None, at_ms: int) -> bytes:
+    """What is told of a removed session: where it was, and nothing of what it said."""
+    return msgspec.json.encode(
+        {
+            "slug": "",
+            "projectID": project or "global",
+            "directory": directory or "",
+            "title": "",
+            "version": "",
+            "time": {"created": at_ms, "updated": at_ms},
+        }
+    )

@@ -1,0 +1,53 @@
+"""Questions that are put to a store."""
+
+from typing import Literal
+
+import msgspec
+
+LIMIT_MAX = 10_000
+
+
+class SessionQuery(msgspec.Struct, frozen=True):
+    """Which sessions, newest update first."""
+
+    project: str | None = None
+    directory: str | None = None
+    path: str | None = None
+    """Equal, or below: `src` finds `src` and `src/app`."""
+    roots: bool = False
+    parent: str | None = None
+    archived: bool | None = False
+    """False hides archived sessions, True shows only them, None shows both."""
+    updated_from: int | None = None
+    updated_to: int | None = None
+    title: str | None = None
+    """Text that the title contains, whatever its case."""
+    id_prefix: str | None = None
+    slug: str | None = None
+    limit: int = 100
+    cursor: str | None = None
+
+
+class MessageQuery(msgspec.Struct, frozen=True):
+    """Which messages of a session. Without a cursor: the newest `limit`, or all of them."""
+
+    session: str
+    limit: int | None = None
+    before: str | None = None
+    """A cursor: the messages older than it, the nearest `limit` of them."""
+    after: str | None = None
+    """A cursor: the messages newer than it, the nearest `limit` of them."""
+    only: str | None = None
+    """Just this message; an empty page when there is none."""
+    since_compaction: bool = False
+    """Only what the model may still see: from the kept tail of the last completed compaction on."""
+
+
+class SearchQuery(msgspec.Struct, frozen=True):
+    """Words to be found, all of them, in titles, message text, tool inputs and paths."""
+
+    text: str
+    project: str | None = None
+    session: str | None = None
+    limit: int = 20
+    order: Literal["best", "newest"] = "best"

@@ -1,0 +1,24 @@
+"""What an examination of a store found."""
+
+import msgspec
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong, where it is, and whether it was mended."""
+
+    what: str
+    where: str
+    mended: bool = False
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The outcome of `examine`: counts of what was looked at, and every finding."""
+
+    sessions: int
+    records: int
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing is left to mend."""
+        return all(finding.mended for finding in self.findings)

@@ -1,0 +1,1 @@
+"""The default engine: one SQLite file in WAL mode, synced at every commit."""

@@ -1,0 +1,40 @@
+"""Copies a live database with SQLite's backup API. Copying the file itself would drop its locks."""
+
+import os
+import secrets
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import StoreError
+
+
+def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) -> None:
+    """Write a complete copy, never over a file; `fresh` gives it an incarnation of its own."""
+    if target.exists():
+        raise StoreError(f"{target} exists already; name another file for the backup")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        copy = apsw.Connection(str(draft))
+        try:
+            draft.chmod(0o600)
+            with copy.backup("main", source, "main") as backup:
+                while not backup.done:
+                    backup.step(1000)
+            copy.execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL")
+            if fresh:
+                copy.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
+                copy.execute("DELETE FROM owner; UPDATE session SET owner=NULL")
+        finally:
+            copy.close()
+        fd = os.open(draft, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.link(draft, target)  # Unlike a rename, this fails when somebody made the file meanwhile.
+    except FileExistsError:
+        raise StoreError(f"{target} exists already; name another file for the backup") from None
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,13 @@
+"""A connection as our statements see it: what a column holds is said by the tables, not by static types."""
+
+from typing import Any, Protocol
+
+
+class Connection(Protocol):
+    """The part of `apsw.Connection` that statements need; rows are tuples of whatever was selected."""
+
+    def execute(self, statements: str, bindings: Any = None, /) -> Any: ...
+
+    def last_insert_rowid(self) -> int: ...
+
+    def changes(self) -> int: ...

@@ -1,0 +1,169 @@
+"""Opens the file: its folder, its lock, its tables, its format; connections with the right settings.
+
+An empty new store is never made silently where an old one was: the wake file, written after the tables,
+stays behind as the sign that a store was here.
+"""
+
+import os
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import StoreBusy, StoreError, StoreMissing, StoreTooNew
+from holdfast.store.base import FORMAT
+from holdfast.store.lock import FileLock
+from holdfast.store.sqlite import migrate, tables
+from holdfast.store.sqlite.reader import title_has
+
+BUSY_MS = 10_000
+
+
+class Database:
+    """The place of one store: the file and those beside it."""
+
+    def __init__(
+        self, path: Path, *, vfs: str = "", migrations: Sequence[migrate.Migration] = migrate.MIGRATIONS
+    ) -> None:
+        self.path = path
+        self.lock_path = path.with_name(path.name + "-lock")
+        self.wake_path = path.with_name(path.name + "-wake")
+        self.search_path = path.with_name(path.name + "-search")
+        self._vfs = vfs
+        self._migrations = migrations
+
+    def exists(self) -> bool:
+        """Whether a store is here, or was."""
+        return self.path.exists() or self.wake_path.exists()
+
+    def prepare(self, *, create: bool) -> None:
+        """Make the store, or bring it up to date; refuse one that is missing, foreign or too new."""
+        if not self.path.exists():
+            if self.wake_path.exists():
+                raise StoreMissing(
+                    f"{self.path} is gone although a store was here; restore a backup there, "
+                    f"or remove {self.wake_path} to begin anew"
+                )
+            if not create:
+                raise StoreMissing(f"there is no store at {self.path}")
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        elif self._is_current():
+            return
+        lock = FileLock(self.lock_path)
+        try:
+            with lock:
+                self._prepare()
+        finally:
+            lock.close()
+
+    def _is_current(self) -> bool:
+        """The quick look of every ordinary start: one read, no lock."""
+        if not self.wake_path.exists():
+            return False
+        db = self.connect(readonly=True)
+        try:
+            return _format(db) == FORMAT
+        finally:
+            db.close()
+
+    def _prepare(self) -> None:
+        db = self.connect()
+        try:
+            found = _format(db)
+            db.execute("PRAGMA journal_mode=WAL")
+            if found is None:
+                self._create(db)
+            elif found > FORMAT:
+                raise StoreTooNew(
+                    f"{self.path} has format {found}, this Holdfast knows {FORMAT}; use a newer Holdfast"
+                )
+            elif found < FORMAT:
+                migrate.migrate(db, self.path, found, self._migrations)
+            touch(self.wake_path)
+        finally:
+            db.close()
+
+    def _create(self, db: apsw.Connection) -> None:
+        if db.execute("SELECT count(*) FROM sqlite_master").get:
+            raise StoreError(f"{self.path} is a database, but not a Holdfast store; name another file")
+        if self.wake_path.exists():
+            raise StoreMissing(
+                f"{self.path} is empty although a store was here; restore a backup there, "
+                f"or remove both it and {self.wake_path} to begin anew"
+            )
+        with db:
+            db.execute(tables.CREATE + tables.VIEWS)
+            db.executemany("INSERT INTO store VALUES (?,?)", _identity())
+        self.path.chmod(0o600)
+        _sync_folder(self.path.parent)
+
+    def connect(self, *, readonly: bool = False) -> apsw.Connection:
+        """A connection. FULL: acknowledged means on the disk, through a power cut too."""
+        flags = (
+            apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        )
+        try:
+            db = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs or None)
+            db.set_busy_timeout(BUSY_MS)
+            db.create_scalar_function("title_has", title_has, 2, deterministic=True)
+            db.execute(
+                "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216; "
+                "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF"
+            )
+        except apsw.Error as error:
+            raise translated(error, self.path) from error
+        return db
+
+
+def identity_of(db: apsw.Connection) -> str:
+    """The store's incarnation."""
+    return str(db.execute("SELECT value FROM store WHERE key='incarnation'").get)
+
+
+def renew_identity(db: apsw.Connection) -> None:
+    """Give the store a new incarnation, so that cursors of the old one end in a resync."""
+    db.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
+
+
+def translated(error: apsw.Error, path: Path) -> StoreError:
+    """SQLite's complaint in our own terms."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(
+                f"{path} is busy: another process has been writing for {BUSY_MS // 1000} s; try again"
+            )
+        case apsw.NotADBError():
+            return StoreError(f"{path} is not a SQLite database; name another file or restore a backup")
+        case apsw.CorruptError():
+            return StoreError(f"{path} is damaged ({error}); run `holdfast doctor`, or restore a backup")
+        case apsw.FullError():
+            return StoreError(f"the disk that holds {path} is full; nothing was written")
+        case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
+            return StoreError(f"{path} cannot be opened for writing: {error}")
+        case _:
+            return StoreError(f"{path}: {error}")
+
+
+def touch(path: Path) -> None:
+    """Make the file if it is not there."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _format(db: apsw.Connection) -> int | None:
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name='store'").get is None:
+        return None
+    found = db.execute("SELECT value FROM store WHERE key='format'").get
+    return None if found is None else int(found)
+
+
+def _identity() -> list[tuple[str, str]]:
+    return [("format", str(FORMAT)), ("incarnation", secrets.token_hex(8)), ("horizon", "0")]
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,35 @@
+"""Removes whole sessions with everything below them."""
+
+from typing import TYPE_CHECKING
+
+from holdfast.errors import NotFound, Refused
+from holdfast.store.batch import Fence
+from holdfast.store.sqlite.writer import SessionRow, check_fence
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.hands import WritingHand
+
+_TREE = """
+WITH RECURSIVE tree(id, depth) AS (
+  SELECT id, 0 FROM session WHERE id=? AND scope=0 AND data IS NOT NULL
+  UNION SELECT s.id, depth + 1 FROM session s JOIN tree ON s.parent = tree.id WHERE s.data IS NOT NULL)
+SELECT id FROM tree ORDER BY depth DESC
+"""
+
+
+def erase(hand: "WritingHand", session: str, fence: Fence | None) -> list[str]:
+    """See the port. A child is never left without its parent: the deepest go first, in one transaction."""
+    rows: list[SessionRow] = []
+    for (id,) in hand.rows(_TREE, session):
+        row = hand.writer.row(id)
+        assert row is not None, "the tree was read in this transaction"
+        rows.append(row)
+    if not rows:
+        raise NotFound(f"session {session} does not exist")
+    for row in rows:
+        if fence is not None and row.id == fence.session:
+            check_fence(row, fence)
+        elif row.owner is not None and hand.leases.living(row.owner):
+            raise Refused(f"session {row.id} is busy: an owner runs it; interrupt it, then remove {session}")
+    hand.writer.erase(rows)
+    return [row.id for row in rows]

@@ -1,0 +1,315 @@
+"""Reads the tables. Plain and synchronous, so that a simple command needs no event loop.
+
+Each public method is one snapshot: the caller wraps it in a transaction when it makes several
+statements (`snapshot`). Stored JSON is handed on as it is.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.schema.stored import KINDS, Kind, Mark
+from holdfast.store.compaction import tail_of
+from holdfast.store.cursor import list_text, page_text, parse_list, parse_page
+from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
+from holdfast.store.record import (
+    JsonPage,
+    MessagePage,
+    SessionPage,
+    SessionRecord,
+    StoredMessage,
+    StoredRecord,
+)
+from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
+from holdfast.store.sqlite.writer import KIND_NUMBER, MESSAGE
+
+_SESSION = "SELECT n, id, position, seq, head, top, owner, CAST(data AS BLOB), updated FROM session "
+_RECORD = (
+    "SELECT r.k, r.kind, r.mark, r.seq, r.place, r.id, CAST(r.data AS BLOB), p.id FROM record r "
+    "LEFT JOIN record p ON p.k = r.parent "
+)
+_MESSAGES = (
+    "SELECT m.k, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB), "
+    "p.k, p.mark, p.seq, p.place, p.id, CAST(p.data AS BLOB) "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+)
+# The text of a record with its head fields spliced back, made by SQLite, so that forwarding costs no decode.
+_JSON = (
+    "SELECT m.k, "
+    'CAST(\'{"id":"\' || m.id || ?1 || substr(m.data, 2) AS BLOB), '
+    "CAST('{\"id\":\"' || p.id || ?2 || m.id || '\",' || substr(p.data, 2) AS BLOB) "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?3 AND ?4 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?5 ORDER BY m.k, p.k"
+)
+
+
+class Reader:
+    """One read connection."""
+
+    def __init__(self, db: Connection, living: Callable[[str], bool]) -> None:
+        self._db = db
+        self._living = living
+
+    def session(self, id: str) -> SessionRecord | None:
+        """The session, if it exists."""
+        row = self._db.execute(_SESSION + "WHERE id=? AND scope=0 AND data IS NOT NULL", (id,)).get
+        return None if row is None else self._session(row)
+
+    def _session(self, row: tuple[Any, ...]) -> SessionRecord:
+        _, id, position, seq, head, top, owner, data, _ = row
+        living = owner if owner is not None and self._living(str(owner)) else None
+        return SessionRecord(id, position, seq, head, top, living, data)
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        """A page of sessions, the last updated first."""
+        limit = _limit(query.limit)
+        where, bindings = _session_filter(query)
+        rows = self._db.execute(
+            _SESSION + where + " ORDER BY updated DESC, n DESC LIMIT ?", (*bindings, limit + 1)
+        ).fetchall()
+        more = len(rows) > limit
+        last = rows[limit - 1] if more else None
+        return SessionPage(
+            tuple(self._session(row) for row in rows[:limit]),
+            None if last is None else list_text(last[8], last[0]),
+        )
+
+    def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
+        """One record."""
+        if kind == "session":
+            found = self.session(id) if session == id else None
+            return None if found is None else session_record(found)
+        n = self._number(session)
+        row = (
+            n
+            and self._db.execute(
+                _RECORD + "WHERE r.session=? AND r.id=? AND r.kind=? AND r.data IS NOT NULL",
+                (n, id, KIND_NUMBER[kind]),
+            ).get
+        )
+        return stored_record(session, row) if row else None
+
+    def select(self, kind: Kind, session: str | None, mark: Mark | None) -> list[StoredRecord]:
+        """Every record of a kind."""
+        where, bindings = "r.kind=? AND r.data IS NOT NULL", [KIND_NUMBER[kind]]
+        if mark is not None:
+            where += " AND r.mark=?"
+            bindings.append(int(mark))
+        if session is not None:
+            n = self._number(session)
+            if n is None:
+                return []
+            rows = self._db.execute(
+                _RECORD + f"WHERE {where} AND r.k BETWEEN ? AND ? ORDER BY r.k",
+                (*bindings, n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK),
+            )
+            return [stored_record(session, row) for row in rows]
+        if mark is not Mark.OPEN and kind in KINDS[:9]:
+            raise InvalidInput(f"name the session whose {kind} records you want")
+        rows = self._db.execute(
+            _RECORD.replace(" FROM", ", s.id FROM")
+            + f"JOIN session s ON s.n = r.session WHERE {where} ORDER BY r.k",
+            bindings,
+        )
+        return [stored_record(row[8], row) for row in rows]
+
+    def messages(self, query: MessageQuery) -> MessagePage:
+        """A page of messages with their parts, in one statement."""
+        low, high, place, older, newer = self._range(query)
+        session = query.session
+        messages: list[StoredMessage] = []
+        info: StoredRecord | None = None
+        parts: list[StoredRecord] = []
+        last = -1
+        part = partial(StoredRecord, session, "part")
+        for k, mark, seq, placed, id, data, pk, pmark, pseq, pplace, pid, pdata in self._db.execute(
+            _MESSAGES, (low, high, place)
+        ):
+            if k != last:
+                if info is not None:
+                    messages.append(StoredMessage(info, tuple(parts)))
+                    parts = []
+                last = k
+                position = k & POSITION_MASK
+                info = StoredRecord(
+                    session, "message", id, None, position, seq, placed or position, Mark(mark), data
+                )
+            if pk is not None:
+                position = pk & POSITION_MASK
+                parts.append(part(pid, id, position, pseq, pplace or position, Mark(pmark), pdata))
+        if info is not None:
+            messages.append(StoredMessage(info, tuple(parts)))
+        return MessagePage(tuple(messages), older, newer)
+
+    def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same page as JSON: one flat list of pieces, one join."""
+        low, high, place, older, newer = self._range(query)
+        head = f'","sessionID":"{query.session}",'
+        part_head = f'","sessionID":"{query.session}","messageID":"'
+        pieces: list[bytes] = []
+        add = pieces.append
+        last = -1
+        for k, info, part in self._db.execute(_JSON, (head, part_head, low, high, place)):
+            if k != last:
+                add(b'{"info":' if last < 0 else b']},{"info":')
+                add(info)
+                add(b',"parts":[')
+                last = k
+                if part is not None:
+                    add(part)
+            else:
+                add(b",")
+                add(part)
+        body = b"[" + b"".join(pieces) + (b"]}]" if last >= 0 else b"]")
+        return JsonPage(body, older, newer)
+
+    def _range(self, query: MessageQuery) -> tuple[int, int, int, str | None, str | None]:
+        """The keys between which the page lies, its least place, and the cursors of the pages beside it."""
+        n = self._number(query.session)
+        if n is None or self.session(query.session) is None:
+            raise NotFound(f"session {query.session} does not exist")
+        first, last = n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK
+        if query.only is not None:
+            only = self.get(query.session, "message", query.only)
+            at = first | only.position if only is not None else first
+            return at, at, 0, None, None
+        low, high, place = first, last, 0
+        if query.before is not None:
+            high = (first | parse_page(query.before)) - 1
+        if query.after is not None:
+            low = (first | parse_page(query.after)) + 1
+        if query.since_compaction:
+            place = self._tail(n, query.session)
+            low = max(low, self._first_placed(n, place))
+        if query.limit is None:
+            return low, high, place, None, None
+        limit = _limit(query.limit)
+        forward = query.after is not None and query.before is None
+        keys = [
+            k
+            for (k,) in self._db.execute(
+                "SELECT k FROM record WHERE k BETWEEN ? AND ? AND kind=1 AND data IS NOT NULL "
+                "AND ifnull(place, k & 1099511627775) >= ? ORDER BY k "
+                + ("ASC" if forward else "DESC")
+                + " LIMIT ?",
+                (low, high, place, limit + 1),
+            )
+        ]
+        if not keys:
+            return first, first, 0, None, None
+        more, keys = len(keys) > limit, sorted(keys[:limit])
+        older = (more and not forward) or (forward and self._any(low=first, high=keys[0] - 1))
+        newer = (more and forward) or (not forward and self._any(low=keys[-1] + 1, high=last))
+        return (
+            keys[0],
+            keys[-1],
+            place,
+            page_text(keys[0] & POSITION_MASK) if older else None,
+            page_text(keys[-1] & POSITION_MASK) if newer else None,
+        )
+
+    def _any(self, *, low: int, high: int) -> bool:
+        return bool(
+            self._db.execute(
+                "SELECT 1 FROM record WHERE k BETWEEN ? AND ? AND kind=1 AND data IS NOT NULL LIMIT 1",
+                (low, high),
+            ).get
+        )
+
+    def _first_placed(self, n: int, place: int) -> int:
+        """The least key of a message at this place or after it: a promoted prompt was created before."""
+        first = n << POSITION_BITS
+        promoted = self._db.execute("SELECT min(k) FROM record WHERE session=? AND place>=?", (n, place)).get
+        return min(first | place, promoted or first | place)
+
+    def _tail(self, n: int, session: str) -> int:
+        """The place from which the model still sees messages: 0 when nothing was compacted."""
+        summaries = self._db.execute(
+            _RECORD + "WHERE r.mark=2 AND r.kind=? AND r.session=? AND r.data IS NOT NULL ORDER BY r.k DESC",
+            (MESSAGE, n),
+        )
+        return tail_of(
+            (stored_record(session, row) for row in summaries),
+            lambda id: self.get(session, "message", id),
+            lambda id: self._parts(n, session, id),
+        )
+
+    def _parts(self, n: int, session: str, message: str) -> Iterable[StoredRecord]:
+        rows = self._db.execute(
+            _RECORD + "WHERE r.parent=(SELECT k FROM record WHERE session=? AND id=? AND kind=?) "
+            "AND r.data IS NOT NULL ORDER BY r.k",
+            (n, message, MESSAGE),
+        )
+        return [stored_record(session, row) for row in rows]
+
+    def _number(self, session: str) -> int | None:
+        found = self._db.execute("SELECT n FROM session WHERE id=?", (session,)).get
+        return None if found is None else int(found)
+
+
+def stored_record(session: str, row: tuple[Any, ...]) -> StoredRecord:
+    """A record from the columns of `_RECORD`."""
+    k, kind, mark, seq, place, id, data, parent = row[:8]
+    position = k & POSITION_MASK
+    return StoredRecord(
+        session, KINDS[kind], id, parent, position, seq, place or position, Mark(mark), data or b""
+    )
+
+
+def session_record(found: SessionRecord) -> StoredRecord:
+    """A session's own record in the general form."""
+    return StoredRecord(
+        found.id, "session", found.id, None, found.position, found.seq, found.position, Mark.NONE, found.data
+    )
+
+
+def _session_filter(query: SessionQuery) -> tuple[str, list[object]]:
+    where, bindings = ["scope=0", "data IS NOT NULL", "updated IS NOT NULL"], list[object]()
+
+    def add(clause: str, *values: object) -> None:
+        where.append(clause)
+        bindings.extend(values)
+
+    if query.project is not None:
+        add("project=?", query.project)
+    if query.directory is not None:
+        add("directory=?", query.directory)
+    if query.path is not None and query.path.strip("/"):
+        path = query.path.strip("/")
+        add("(path=? OR path>=? AND path<?)", path, f"{path}/", f"{path}0")
+    if query.roots:
+        add("parent IS NULL")
+    if query.parent is not None:
+        add("parent=?", query.parent)
+    if query.archived is not None:
+        add("archived IS NOT NULL" if query.archived else "archived IS NULL")
+    if query.updated_from is not None:
+        add("updated>=?", query.updated_from)
+    if query.updated_to is not None:
+        add("updated<=?", query.updated_to)
+    if query.title is not None:
+        add("title_has(title, ?)", query.title.casefold())
+    if query.id_prefix is not None:
+        add("substr(id, 1, ?)=?", len(query.id_prefix), query.id_prefix)
+    if query.slug is not None:
+        add("slug=?", query.slug)
+    if query.cursor is not None:
+        add("(updated, n) < (?, ?)", *parse_list(query.cursor))
+    return "WHERE " + " AND ".join(where), bindings
+
+
+def title_has(*values: Any) -> bool:
+    """Whether a title contains folded text: a function of the connection, since SQLite folds only ASCII."""
+    title, folded = values
+    return folded in (title or "").casefold()
+
+
+def _limit(limit: int) -> int:
+    if not 0 < limit <= LIMIT_MAX:
+        raise InvalidInput(f"a page has 1 to {LIMIT_MAX} entries, not {limit}")
+    return limit

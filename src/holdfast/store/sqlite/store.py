@@ -1,0 +1,190 @@
+"""The SQLite store: the async shell over one writing thread and two reading ones."""
+
+import queue
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Self, TypeVar
+
+import apsw
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import InvalidInput
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.base import TOMBSTONE_MS, Failpoint, no_failpoint
+from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
+from holdfast.store.check import check_batch, check_session
+from holdfast.store.host import Host, ThisHost
+from holdfast.store.owner import Owner, Renewals
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import (
+    Changes,
+    Hit,
+    JsonPage,
+    MessagePage,
+    Resync,
+    SessionPage,
+    SessionRecord,
+    StoredRecord,
+)
+from holdfast.store.report import Report
+from holdfast.store.sqlite.backup import copy_database
+from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.sqlite.erasing import erase
+from holdfast.store.sqlite.hands import ReadingHand, WritingHand
+from holdfast.store.sqlite.threads import Job, Worker, submit
+from holdfast.store.sqlite.watch import StoreWatch, Wakes
+
+T = TypeVar("T")
+
+READERS = 2
+
+
+class SqliteStore:
+    """See `store.base.Store` for what each method promises."""
+
+    def __init__(self, database: Database, clock: Clock, host: Host, failpoint: Failpoint) -> None:
+        self.database = database
+        self._clock = clock
+        self._host = host
+        self._renewals = Renewals()
+        self._wakes = Wakes(database.wake_path)
+        self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
+        hand = WritingHand(database, clock, host, failpoint, self._wakes.written)
+        self._hands: list[WritingHand | ReadingHand] = [hand]
+        self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = [
+            Worker("holdfast-writer", self._writes, hand.run, group=64)
+        ]
+        for number in range(READERS):
+            reader = ReadingHand(database, clock, host)
+            self._hands.append(reader)
+            self._workers.append(Worker(f"holdfast-reader-{number}", self._reads, reader.run, group=1))
+        self._closed = False
+
+    @classmethod
+    async def open(
+        cls,
+        path: Path,
+        *,
+        create: bool = True,
+        clock: Clock | None = None,
+        host: Host | None = None,
+        failpoint: Failpoint = no_failpoint,
+        database: Database | None = None,
+    ) -> Self:
+        """Open the store at a path, making it if it is new."""
+        database = database or Database(path)
+        try:
+            database.prepare(create=create)
+            return cls(database, clock or SystemClock(), host or ThisHost(), failpoint)
+        except apsw.Error as error:
+            raise translated(error, path) from error
+
+    async def _write(self, work: Callable[[WritingHand], T]) -> T:
+        self._check_open()
+        return await submit(self._writes, work)
+
+    async def _read(self, work: Callable[[ReadingHand], T]) -> T:
+        self._check_open()
+        return await submit(self._reads, work)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInput(f"the store {self.database.path} was closed")
+
+    async def commit(self, batch: Batch) -> Receipt:
+        check_batch(batch)
+        return await self._write(lambda hand: hand.writer.apply(batch))
+
+    async def session(self, id: str) -> SessionRecord | None:
+        return await self._read(lambda hand: hand.reader.session(id))
+
+    async def sessions(self, query: SessionQuery) -> SessionPage:
+        return await self._read(lambda hand: hand.reader.sessions(query))
+
+    async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
+        return await self._read(lambda hand: hand.reader.get(session, kind, id))
+
+    async def select(
+        self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
+    ) -> Sequence[StoredRecord]:
+        return await self._read(lambda hand: hand.reader.select(kind, session, mark))
+
+    async def messages(self, query: MessageQuery) -> MessagePage:
+        return await self._read(lambda hand: hand.reader.messages(query))
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        return await self._read(lambda hand: hand.reader.messages_json(query))
+
+    async def head(self) -> str:
+        return await self._read(lambda hand: hand.feed.head())
+
+    async def changes(
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+    ) -> Changes | Resync:
+        return await self._read(lambda hand: hand.feed.changes(cursor, session, limit))
+
+    def watch(self) -> StoreWatch:
+        self._check_open()
+        return self._wakes.join()
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        return await self._read(lambda hand: hand.search(query))
+
+    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+        check_session(session)
+        return await self._write(lambda hand: erase(hand, session, fence))
+
+    async def register(self, owner: Owner) -> None:
+        await self._write(lambda hand: hand.leases.register(owner))
+        self._renewals.note(owner.id, self._clock.boot_ms())
+
+    async def renew(self, owner: str) -> None:
+        self._check_open()
+        await submit(self._reads, lambda hand: hand.renew(owner))
+        self._renewals.note(owner, self._clock.boot_ms())
+
+    async def retire(self, owner: str) -> None:
+        await self._write(lambda hand: hand.leases.retire(owner))
+        self._renewals.forget(owner)
+
+    async def bury(self, owner: str) -> Sequence[str]:
+        patient = self._renewals.may_bury(owner, self._clock.boot_ms())
+        return await self._write(lambda hand: hand.leases.bury(owner, patient=patient))
+
+    async def claim(self, session: str, owner: str) -> Fence | Held:
+        return await self._write(lambda hand: hand.leases.claim(session, owner))
+
+    async def release(self, fence: Fence, *, settled: bool = False) -> None:
+        expect = (Settled(fence.session, "prompt"),) if settled else ()
+        await self.commit(Batch(fence=fence, expect=expect, release=True))
+
+    async def sweep(self) -> None:
+        before_ms = self._clock.now_ms() - TOMBSTONE_MS
+        await self._write(lambda hand: hand.writer.sweep(before_ms))
+
+    async def examine(self, *, repair: bool = False) -> Report:
+        from holdfast.store.sqlite.examine import examine
+
+        if repair:
+            return await self._write(lambda hand: examine(hand.db, self.database, repair=True))
+        return await self._read(lambda hand: examine(hand.db, self.database, repair=False))
+
+    async def backup(self, path: str) -> None:
+        await self._read(lambda hand: copy_database(hand.db, Path(path)))
+
+    async def close(self) -> None:
+        """End the threads; what was submitted before is written first."""
+        if self._closed:
+            return
+        self._closed = True
+        self._writes.put(None)
+        for _ in range(READERS):
+            self._reads.put(None)
+        import anyio.to_thread
+
+        for worker in self._workers:
+            await anyio.to_thread.run_sync(worker.join, 30.0)
+        self._wakes.close()
+        for hand in self._hands:
+            hand.close()

@@ -1,0 +1,111 @@
+"""Hears of commits: those of this process at once, those of others through a touched file.
+
+The wake file holds the mark of the process that wrote it last. A process ignores its own mark, because it
+wakes its own watchers directly, after the write: whatever another process committed before is then visible.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+POLL_S = 1.0
+BLIND_POLL_S = 0.02
+"""Where no file events can be had, asking the store itself stands in."""
+
+_IN_MODIFY = 0x2
+
+
+class StoreWatch:
+    """One who waits. See the port."""
+
+    def __init__(self, wakes: "Wakes") -> None:
+        self._wakes = wakes
+        self.event = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return when something may have changed, at the latest after a second."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.event.wait(), self._wakes.poll_s)
+        self.event.clear()
+
+    def close(self) -> None:
+        """Wait no more."""
+        self._wakes.leave(self)
+
+
+class Wakes:
+    """All who wait in this process, and the one file watch behind them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mark = os.urandom(8)
+        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._inotify: int | None = None
+        self._loop = asyncio.get_running_loop()
+        self._watches: set[StoreWatch] = set()
+        self.poll_s = POLL_S
+
+    def written(self) -> None:
+        """After a commit, in the writer's thread: tell the other processes, then our own watchers."""
+        with suppress(OSError):
+            os.pwrite(self._fd, self._mark, 0)
+        if self._watches:
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self.wake)
+
+    def wake(self) -> None:
+        """Wake everybody who waits."""
+        for watch in self._watches:
+            watch.event.set()
+
+    def join(self) -> StoreWatch:
+        """Begin to wait."""
+        if not self._watches:
+            self._inotify = _inotify(self._path)
+            if self._inotify is None:
+                self.poll_s = BLIND_POLL_S
+            else:
+                self._loop.add_reader(self._inotify, self._heard)
+        watch = StoreWatch(self)
+        self._watches.add(watch)
+        return watch
+
+    def leave(self, watch: StoreWatch) -> None:
+        """The last one to leave closes the file watch."""
+        self._watches.discard(watch)
+        if not self._watches and self._inotify is not None:
+            self._loop.remove_reader(self._inotify)
+            os.close(self._inotify)
+            self._inotify = None
+
+    def _heard(self) -> None:
+        assert self._inotify is not None
+        with suppress(BlockingIOError):
+            os.read(self._inotify, 65536)
+        if os.pread(self._fd, len(self._mark), 0) != self._mark:
+            self.wake()
+
+    def close(self) -> None:
+        """Let everybody go."""
+        for watch in tuple(self._watches):
+            watch.event.set()
+            self.leave(watch)
+        os.close(self._fd)
+
+
+def _inotify(path: Path) -> int | None:
+    """A descriptor that becomes readable when the file is written; None where the system has none."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = int(libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    if fd < 0:
+        return None
+    if libc.inotify_add_watch(fd, os.fsencode(path), _IN_MODIFY) < 0:
+        os.close(fd)
+        return None
+    return fd
