@@ -1,0 +1,83 @@
+"""What a listener receives: one event, encoded once and shared by all who listen."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.schema.stored import Kind
+from holdfast.store.record import StoredRecord
+
+RESYNC = "holdfast.resync"
+"""The type of the frame that says: what you know may be incomplete; load it anew."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Origin(msgspec.Struct, frozen=True, gc=False):
+    """The record state behind a durable frame, by which a late joiner tells new from known."""
+
+    session: str
+    kind: Kind
+    id: str
+    parent: str | None
+    seq: int
+    removed: bool
+
+
+class Frame(msgspec.Struct):
+    """An event of the bus. `properties` is JSON as it was stored or published; `json` is the wire form.
+
+    `cursor` stands only on the last frame of a batch: resume there, and nothing is skipped.
+    """
+
+    type: str
+    id: str
+    session: str | None
+    properties: bytes
+    cursor: str | None = None
+    origin: Origin | None = None
+    part: str | None = None
+    """The part that a delta continues."""
+    _json: bytes | None = None
+
+    def json(self) -> bytes:
+        """The event as one line of JSON, made once however many listen."""
+        if self._json is None:
+            self._json = b'{"id":"%b","type":"%b","properties":%b}' % (
+                self.id.encode(),
+                self.type.encode(),
+                self.properties,
+            )
+        return self._json
+
+    def value(self) -> Any:
+        """The properties, decoded."""
+        return msgspec.json.decode(self.properties)
+
+
+class Delta(msgspec.Struct, frozen=True, gc=False):
+    """Text that continues a field of an open part. Live only, never stored by itself."""
+
+    session: str
+    message: str
+    part: str
+    field: str
+    offset: int
+    """How many characters the field had before: by it a lossy path is joined to a checkpoint."""
+    text: str
+
+    def properties(self) -> bytes:
+        """The properties of `message.part.delta`."""
+        return b'{"sessionID":%b,"messageID":%b,"partID":%b,"field":%b,"delta":%b,"offset":%d}' % (
+            _encode(self.session),
+            _encode(self.message),
+            _encode(self.part),
+            _encode(self.field),
+            _encode(self.text),
+            self.offset,
+        )
+
+
+def origin_of(record: StoredRecord, *, removed: bool) -> Origin:
+    """Where a durable frame comes from."""
+    return Origin(record.session, record.kind, record.id, record.parent, record.seq, removed)

@@ -1,0 +1,127 @@
+"""One durable tail a process: reads what changed in the store and hands it to everybody who listens.
+
+Whoever committed, this process or another, the records come back through the store. Deltas do not; they are
+held until the record of their part was announced, so that no listener hears of text in an unknown part.
+"""
+
+import asyncio
+import contextlib
+
+from holdfast.clock import Clock
+from holdfast.feed.broadcast import Broadcast
+from holdfast.feed.frame import RESYNC, Delta, Frame, origin_of
+from holdfast.feed.open_parts import OpenParts
+from holdfast.feed.translate import event_of
+from holdfast.schema.ids import Mint
+from holdfast.schema.stored import Mark
+from holdfast.store.base import Store
+from holdfast.store.record import Changed, Resync
+
+
+class Pump:
+    """Runs while anybody listens."""
+
+    def __init__(self, store: Store, broadcast: Broadcast, clock: Clock, mint: Mint) -> None:
+        self._store = store
+        self._broadcast = broadcast
+        self._clock = clock
+        self._mint = mint
+        self._cursor: str | None = None
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+        self.open_parts = OpenParts()
+        self.rounds = 0
+        """How many rounds have begun: after one that began later, a joiner needs no more filtering."""
+
+    async def start(self) -> None:
+        """Begin at this moment, knowing the parts that are open."""
+        async with self._lock:
+            if self._task is not None:
+                return
+            self._cursor = await self._store.head()
+            stale = self.open_parts.known()
+            for record in await self._store.select("part", mark=Mark.OPEN):
+                self.open_parts.announce(record)
+                stale.discard(record.id)
+            for part in stale:
+                self.open_parts.close(part)
+            self._task = asyncio.create_task(self._run(), name="holdfast-feed")
+
+    async def advance(self) -> None:
+        """Deliver everything that was committed before this call."""
+        async with self._lock:
+            await self._round()
+
+    async def stop(self) -> None:
+        """End the tail."""
+        async with self._lock:
+            task, self._task = self._task, None
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def _run(self) -> None:
+        watch = self._store.watch()
+        try:
+            while True:
+                await watch.wait()
+                async with self._lock:
+                    await self._round()
+        finally:
+            watch.close()
+
+    async def _round(self) -> None:
+        self.rounds += 1
+        frames: list[Frame] = []
+        while True:
+            changes = await self._store.changes(self._cursor)
+            if isinstance(changes, Resync):
+                self._cursor = await self._store.head()
+                self.publish(self.frame(RESYNC, None, b'{"reason":"%b"}' % changes.reason.encode()))
+                return
+            self._cursor = changes.cursor
+            frames.extend(frame for change in changes.records for frame in self._frames(change))
+            if changes.complete:
+                break
+        if frames:
+            frames[-1].cursor = self._cursor
+        for frame in frames:
+            self.publish(frame)
+
+    def _frames(self, change: Changed) -> list[Frame]:
+        record = change.record
+        if change.removed:
+            message = record.id if record.kind == "message" else None
+            part = record.id if record.kind == "part" else None
+            if record.kind in ("session", "message", "part"):
+                self.open_parts.forget(session=record.session, message=message, part=part)
+        elif record.kind == "part":
+            record = self.open_parts.announce(record)
+        event = event_of(Changed(record, change.created, change.removed), now_ms=self._clock.now_ms())
+        if event is None:
+            return []
+        frame = self.frame(event[0], record.session, event[1])
+        frame.origin = origin_of(record, removed=change.removed)
+        frame.part = record.id if record.kind == "part" else None
+        return [frame]
+
+    def frame(self, type: str, session: str | None, properties: bytes) -> Frame:
+        """A frame with an id of its own."""
+        return Frame(type, self._mint.ascending("evt"), session, properties)
+
+    def publish(self, frame: Frame) -> None:
+        """Hand a frame to everybody who listens."""
+        self._broadcast.publish(frame)
+
+    def closed(self, part: str) -> None:
+        """A part was written to its end and committed; while the tail runs, it hears that by itself."""
+        if self._task is None:
+            self.open_parts.close(part)
+
+    def delta(self, delta: Delta) -> None:
+        """Live text. Before its part was announced it is only noted: the announcement will show it."""
+        if self.open_parts.add(delta) and len(self._broadcast):
+            frame = self.frame("message.part.delta", delta.session, delta.properties())
+            frame.part = delta.part
+            self._broadcast.publish(frame)

@@ -1,0 +1,165 @@
+"""Follows the feed: what changed after a cursor, then open parts with their text so far, then live.
+
+No gap and no repeat: the queue is opened first, the store is read after it, and what the store already told
+is dropped from the queue (`joining`).
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Collection
+from contextlib import aclosing
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.feed.broadcast import BYTES_MAX, FRAMES_MAX, Broadcast, Subscription
+from holdfast.feed.frame import RESYNC, Delta, Frame, origin_of
+from holdfast.feed.joining import Joining
+from holdfast.feed.pump import Pump
+from holdfast.feed.translate import event_of, part_event
+from holdfast.schema.ids import Mint
+from holdfast.store.base import Store
+from holdfast.store.record import Resync
+
+BEGINNING = "beginning"
+"""The cursor before everything."""
+
+
+class Feed:
+    """The feed of one store in one process."""
+
+    def __init__(self, store: Store, clock: Clock, mint: Mint) -> None:
+        self._store = store
+        self._clock = clock
+        self._broadcast = Broadcast()
+        self._pump = Pump(store, self._broadcast, clock, mint)
+
+    def publish(self, type: str, session: str | None, properties: bytes) -> None:
+        """Announce something that is no state (an error, idle, a status): live only, never replayed."""
+        self._pump.publish(self._pump.frame(type, session, properties))
+
+    def delta(self, delta: Delta) -> None:
+        """Announce text that continues an open part, whose record was committed before."""
+        self._pump.delta(delta)
+
+    async def follow(
+        self,
+        cursor: str | None = None,
+        *,
+        session: str | None = None,
+        types: Collection[str] | None = None,
+        frames_max: int = FRAMES_MAX,
+        bytes_max: int = BYTES_MAX,
+    ) -> AsyncIterator[list[Frame]]:
+        """Lists of frames, as they come: after the cursor, or from now on without one.
+
+        A frame of type RESYNC means that something may have been missed and must be loaded anew; the
+        stream goes on after it.
+        """
+        await self._pump.start()
+        subscription = self._broadcast.subscribe(frames_max=frames_max, bytes_max=bytes_max)
+        try:
+            async with aclosing(self._follow(subscription, cursor, session)) as batches:
+                async for frames in batches:
+                    wanted = _wanted(frames, session, types)
+                    if wanted:
+                        yield wanted
+        finally:
+            subscription.close()
+            if not len(self._broadcast):
+                await self._pump.stop()
+
+    async def _follow(
+        self, subscription: Subscription, cursor: str | None, session: str | None
+    ) -> AsyncGenerator[list[Frame], None]:
+        cursor = cursor or await self._store.head()
+        while not subscription.ended:
+            # Everything that the cursor's holder may have seen is behind the pump now, so none of it will
+            # come to the queue again.
+            await self._pump.advance()
+            subscription.reopen()
+            joining: Joining | None = (read := Joining())
+            async for frames in self._catch_up(cursor, session, read):
+                cursor = frames[-1].cursor or cursor
+                yield frames
+            joined = self._pump.rounds
+            yield self._open_now(subscription, session)
+            while not subscription.cut and not subscription.ended:
+                frames = await subscription.take()
+                if joining is not None:
+                    frames = [frame for frame in frames if not joining.is_known(frame)]
+                    if self._pump.rounds >= joined + 2:  # A round that began after the catch-up has ended.
+                        joining = None
+                for frame in frames:
+                    cursor = frame.cursor or cursor
+                yield frames
+            if subscription.cut:
+                yield [self._resync("the listener was too slow; what changed since its last cursor follows")]
+
+    async def _catch_up(
+        self, cursor: str, session: str | None, joining: Joining
+    ) -> AsyncIterator[list[Frame]]:
+        at = None if cursor == BEGINNING else cursor
+        while True:
+            changes = await self._store.changes(at, session)
+            if isinstance(changes, Resync):
+                frame = self._resync(changes.reason)
+                frame.cursor = await self._store.head()
+                yield [frame]
+                return
+            at = changes.cursor
+            frames = []
+            for change in changes.records:
+                joining.note(change)
+                event = event_of(change, now_ms=self._clock.now_ms())
+                if event is not None:
+                    frame = self._pump.frame(event[0], change.record.session, event[1])
+                    frame.origin = origin_of(change.record, removed=change.removed)
+                    frames.append(frame)
+            if frames:
+                frames[-1].cursor = at
+                yield frames
+            if changes.complete:
+                return
+
+    def _open_now(self, subscription: Subscription, session: str | None) -> list[Frame]:
+        """Open parts with their text so far. Without an await, so what is queued about them is older."""
+        shown = list(self._pump.open_parts.showing(session))
+        known = {record.id for record in shown}
+        queued = [frame for frame in subscription.take_nowait() if frame.part not in known]
+        frames = []
+        for record in shown:
+            frame = self._pump.frame("", record.session, b"")
+            frame.type, frame.properties = part_event(record, now_ms=self._clock.now_ms())
+            frame.part = record.id
+            frames.append(frame)
+        for frame in queued:
+            subscription.put(frame)
+        return frames
+
+    def _resync(self, reason: str) -> Frame:
+        return self._pump.frame(RESYNC, None, b'{"reason":%b}' % msgspec.json.encode(reason))
+
+    def closed(self, part: str) -> None:
+        """A part whose text came as deltas was committed in its final state."""
+        self._pump.closed(part)
+
+    async def close(self) -> None:
+        """End every stream, then the tail."""
+        self._broadcast.close()
+        await self._pump.stop()
+
+
+def _wanted(frames: list[Frame], session: str | None, types: Collection[str] | None) -> list[Frame]:
+    """The frames somebody asked for; the last one tells how far the whole list has come."""
+    wanted = [frame for frame in frames if _wants(frame, session, types)]
+    cursor = next((frame.cursor for frame in reversed(frames) if frame.cursor), None)
+    if wanted and cursor != wanted[-1].cursor:
+        wanted[-1] = msgspec.structs.replace(wanted[-1], cursor=cursor)
+    return wanted
+
+
+def _wants(frame: Frame, session: str | None, types: Collection[str] | None) -> bool:
+    if frame.type == RESYNC:
+        return True
+    if session is not None and frame.session != session:
+        return False
+    return types is None or frame.type in types

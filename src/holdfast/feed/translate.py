@@ -1,0 +1,52 @@
+"""From changed records to the events of the bus. Pure, and without a decode: stored JSON is passed on."""
+
+import msgspec
+
+from holdfast.store.record import Changed, StoredRecord
+
+_quote = msgspec.json.Encoder().encode
+_SYSTEM = b'{"role":"system"'
+
+Event = tuple[str, bytes]
+
+
+def event_of(change: Changed, *, now_ms: int) -> Event | None:
+    """The type and properties of the event that announces a change; None where the bus has none.
+
+    A Mid-Conversation System Message is for the model: clients of the bus do not know the role.
+    """
+    record = change.record
+    session = _quote(record.session)
+    match record.kind:
+        case "session":
+            name = "deleted" if change.removed else "created" if change.created else "updated"
+            return f"session.{name}", b'{"sessionID":%b,"info":%b}' % (session, record.json())
+        case "message" if change.removed:
+            return "message.removed", b'{"sessionID":%b,"messageID":%b}' % (session, _quote(record.id))
+        case "message":
+            if record.data.startswith(_SYSTEM):
+                return None
+            return "message.updated", b'{"sessionID":%b,"info":%b}' % (session, record.json())
+        case "part" if change.removed:
+            return "message.part.removed", b'{"sessionID":%b,"messageID":%b,"partID":%b}' % (
+                session,
+                _quote(record.parent),
+                _quote(record.id),
+            )
+        case "part":
+            return part_event(record, now_ms=now_ms)
+        case "todo":
+            return "todo.updated", b'{"sessionID":%b,"todos":%b}' % (session, record.data or b"[]")
+        case "diff":
+            return "session.diff", b'{"sessionID":%b,"diff":%b}' % (session, record.data or b"[]")
+        case _:
+            return None
+
+
+def part_event(record: StoredRecord, *, now_ms: int) -> Event:
+    """The event that shows a part as it is."""
+    return "message.part.updated", b'{"sessionID":%b,"part":%b,"time":%d}' % (
+        _quote(record.session),
+        record.json(),
+        now_ms,
+    )

@@ -1,0 +1,1 @@
+"""The world around a session: projects, files, processes."""

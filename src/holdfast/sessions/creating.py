@@ -1,0 +1,165 @@
+"""Makes sessions and knows their projects."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import InvalidInput
+from holdfast.location.project import GLOBAL, Checkout, Location, locate
+from holdfast.schema import ids, slug, stored, title, usage
+from holdfast.schema.cache import CacheEntry
+from holdfast.schema.ids import ProjectID, SessionID
+from holdfast.schema.model import SessionModel
+from holdfast.schema.project import Project, ProjectTime
+from holdfast.schema.rule import Rule
+from holdfast.schema.session import Session, SessionTime
+from holdfast.schema.times import Created
+from holdfast.sessions.room import Room, again, found, put_session, session_of
+from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
+from holdfast.version import __version__
+
+TITLE_MAX = 2_000
+
+
+async def create(
+    room: Room,
+    *,
+    directory: str | os.PathLike[str] | None = None,
+    parent: str | None = None,
+    title_: str | None = None,
+    permission: Sequence[Rule] | None = None,
+    agent: str | None = None,
+    model: SessionModel | None = None,
+    metadata: dict[str, object] | None = None,
+    id: str | None = None,
+) -> Session:
+    """A new session. A child lives in its parent's directory unless told otherwise."""
+    if parent is not None:
+        above = session_of(await found(room, parent))
+        directory = directory if directory is not None else above.directory
+    here = await locate_(room, directory if directory is not None else Path.cwd())
+    session = new_session(room, here, parent=parent, given=id, title_=title_)
+    session = replace(
+        session,
+        permission=None if permission is None else list(permission),
+        agent=agent,
+        model=model,
+        metadata=None if metadata is None else checked_metadata(metadata),
+    )
+    await again(lambda: _commit(room, here, session))
+    return session
+
+
+async def _commit(room: Room, here: Location, session: Session) -> None:
+    changes, expect = await known_project(room, here)
+    await room.store.commit(
+        Batch((*changes, put_session(session)), (*expect, Unchanged(session.id, "session", session.id, 0)))
+    )
+
+
+def new_session(
+    room: Room,
+    here: Location,
+    *,
+    parent: str | None = None,
+    given: str | None = None,
+    title_: str | None = None,
+) -> Session:
+    """The value of a new session in a place."""
+    now_ms = room.clock.now_ms()
+    return Session(
+        id=SessionID(room.mint.descending("ses", given)),
+        slug=slug.make(),
+        project_id=ProjectID(here.project),
+        directory=here.directory,
+        path=here.path,
+        parent_id=None if parent is None else SessionID(ids.check("ses", parent)),
+        cost=0,
+        tokens=usage.ZERO,
+        title=title.default(now_ms, child=parent is not None) if title_ is None else checked_title(title_),
+        version=__version__,
+        time=SessionTime(created=now_ms, updated=now_ms),
+        placement=room.host.id,
+    )
+
+
+def checked_title(text: str) -> str:
+    """A title that can be shown on one line."""
+    cleaned = " ".join(text.split())
+    if not cleaned or len(cleaned) > TITLE_MAX:
+        raise InvalidInput(f"a title has 1 to {TITLE_MAX} characters; this one has {len(cleaned)}")
+    return cleaned
+
+
+def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
+    """Metadata as JSON would bring it back, so that what was put in is what comes out."""
+    try:
+        plain = msgspec.json.decode(msgspec.json.encode(metadata))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"metadata must be JSON: {error}") from error
+    assert isinstance(plain, dict)
+    return plain
+
+
+async def locate_(room: Room, directory: str | os.PathLike[str]) -> Location:
+    """Where a directory lies, with the project id that we remember for its checkout."""
+    scope = host_scope(room.host.id)
+    entries = [record.value() for record in await room.store.select("cache", session=scope)]
+    on_record = {(e.key, e.etag): e.text for e in entries if isinstance(e, CacheEntry)}
+
+    def known(checkout: Checkout) -> str | None:
+        return on_record.get((checkout.common, checkout.mark))
+
+    return await anyio.to_thread.run_sync(locate, directory, known)
+
+
+async def known_project(room: Room, here: Location) -> tuple[list[Change], list[Expectation]]:
+    """What must be written so that the project of a place is on record: nothing, once it is."""
+    scope = project_scope(here.project)
+    record = await room.store.get(scope, "project", here.project)
+    now_ms = room.clock.now_ms()
+    if record is None:
+        project = Project(
+            id=ProjectID(here.project),
+            worktree=here.worktree,
+            vcs=here.vcs if here.project != GLOBAL else None,
+            time=ProjectTime(created=now_ms, updated=now_ms),
+            sandboxes=[],
+        )
+    else:
+        value = record.value()
+        assert isinstance(value, Project)
+        if here.project == GLOBAL or here.worktree == value.worktree or here.worktree in value.sandboxes:
+            return _remembered(room, here, [], [])
+        project = replace(
+            value, sandboxes=[*value.sandboxes, here.worktree], time=replace(value.time, updated=now_ms)
+        )
+    put = Put(scope, "project", project.id, stored.strip("project", project))
+    expect = Unchanged(scope, "project", project.id, 0 if record is None else record.seq)
+    return _remembered(room, here, [put], [expect])
+
+
+def _remembered(
+    room: Room, here: Location, changes: list[Change], expect: list[Expectation]
+) -> tuple[list[Change], list[Expectation]]:
+    """Add the checkout's project id to the batch when the project itself is news."""
+    if changes and here.checkout is not None and here.project != GLOBAL:
+        entry = CacheEntry(
+            id=f"project-{_digest(here.checkout.common)}",
+            key=here.checkout.common,
+            etag=here.checkout.mark,
+            text=here.project,
+            time=Created(created=room.clock.now_ms()),
+        )
+        changes.append(Put(host_scope(room.host.id), "cache", entry.id, stored.strip("cache", entry)))
+    return changes, expect
+
+
+def _digest(text: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]

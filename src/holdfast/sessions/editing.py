@@ -1,0 +1,126 @@
+"""Changes what a session holds: messages, parts, todos, diffs. Refused while the session runs.
+
+The session's totals are the sum over its step-finish parts, so whatever adds, changes or removes one of
+them moves the totals in the same commit.
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.schema import ids, stored, tool_state, usage
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.message import Message
+from holdfast.schema.part import Part, StepFinishPart, ToolPart
+from holdfast.schema.session import Session
+from holdfast.schema.todo import Todo
+from holdfast.sessions.reading import stored_message
+from holdfast.sessions.room import Room, again, found, idle, put_session, session_of
+from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
+from holdfast.store.record import SessionRecord
+
+
+async def update_message(room: Room, message: Message) -> None:
+    """Write a message, new or changed."""
+    ids.check("msg", message.id)
+    data = stored.strip("message", message)
+    put = Put(message.session_id, "message", message.id, data, mark=stored.mark(message))
+    await idle(room, message.session_id)
+    await room.store.commit(Batch((put,), (Unclaimed(message.session_id),)))
+
+
+async def update_part(room: Room, part: Part) -> None:
+    """Write a part, new or changed. A tool call moves only along its legal states."""
+    ids.check("prt", part.id)
+    data = stored.strip("part", part)
+    put = Put(part.session_id, "part", part.id, data, parent=part.message_id, mark=stored.mark(part))
+
+    async def once() -> None:
+        session = await idle(room, part.session_id)
+        record = await room.store.get(part.session_id, "part", part.id)
+        before = None if record is None else record.value()
+        if isinstance(before, ToolPart) and isinstance(part, ToolPart):
+            tool_state.advance(before.state, part.state)
+        elif before is not None and type(before) is not type(part):
+            raise InvalidInput(f"part {part.id} is a {type(before).__name__}; its type cannot change")
+        expect = Unchanged(part.session_id, "part", part.id, 0 if record is None else record.seq)
+        added = [part] if isinstance(part, StepFinishPart) else []
+        gone = [before] if isinstance(before, StepFinishPart) else []
+        await _commit(room, session, [put], [expect], added=added, gone=gone)
+
+    await again(once)
+
+
+async def remove_message(room: Room, session: str, id: str) -> None:
+    """Remove a message with its parts."""
+
+    async def once() -> None:
+        record = await idle(room, session)
+        message = await stored_message(room, session, id)
+        parts = [part.value() for part in message.parts if part.data.startswith(b'{"type":"step-finish"')]
+        gone = [part for part in parts if isinstance(part, StepFinishPart)]
+        expect = [Unchanged(session, "message", id, message.info.seq)]
+        await _commit(room, record, [Remove(session, "message", id)], expect, gone=gone)
+
+    await again(once)
+
+
+async def remove_part(room: Room, session: str, id: str) -> None:
+    """Remove one part."""
+
+    async def once() -> None:
+        record = await idle(room, session)
+        part = await room.store.get(session, "part", id)
+        if part is None:
+            raise NotFound(f"part {id[:60]} does not exist in session {session}")
+        value = part.value()
+        gone = [value] if isinstance(value, StepFinishPart) else []
+        expect = [Unchanged(session, "part", id, part.seq)]
+        await _commit(room, record, [Remove(session, "part", id)], expect, gone=gone)
+
+    await again(once)
+
+
+async def _commit(
+    room: Room,
+    record: SessionRecord,
+    changes: Sequence[Change],
+    expect: Sequence[Expectation],
+    *,
+    added: Sequence[StepFinishPart] = (),
+    gone: Sequence[StepFinishPart] = (),
+) -> None:
+    every: list[Change] = list(changes)
+    expectations: list[Expectation] = [*expect, Unclaimed(record.id)]
+    if added or gone:
+        every.append(put_session(with_usage(session_of(record), added=added, gone=gone)))
+        expectations.append(Unchanged(record.id, "session", record.id, record.seq))
+    await room.store.commit(Batch(tuple(every), tuple(expectations)))
+
+
+def with_usage(
+    session: Session, *, added: Sequence[StepFinishPart] = (), gone: Sequence[StepFinishPart] = ()
+) -> Session:
+    """The session with its totals moved by what came and what went."""
+    cost, tokens = session.cost or 0, session.tokens or usage.ZERO
+    for part in added:
+        cost, tokens = cost + part.cost, usage.add(tokens, part.tokens)
+    for part in gone:
+        cost, tokens = cost - part.cost, usage.subtract(tokens, part.tokens)
+    return replace(session, cost=cost, tokens=replace(tokens, total=None))
+
+
+async def set_todos(room: Room, session: str, todos: Sequence[Todo]) -> None:
+    """Replace the todo list."""
+    await _put_list(room, session, "todo", list(todos))
+
+
+async def set_diffs(room: Room, session: str, diffs: Sequence[FileDiff]) -> None:
+    """Replace the session's file changes."""
+    await _put_list(room, session, "diff", list(diffs))
+
+
+async def _put_list(room: Room, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]) -> None:
+    await found(room, session)
+    await room.store.commit(Batch((Put(session, kind, session, stored.strip(kind, items)),)))

@@ -1,0 +1,149 @@
+"""Reads sessions and what they hold."""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import InvalidInput, NotFound
+from holdfast.schema import stored
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.message import Message
+from holdfast.schema.part import Part
+from holdfast.schema.session import Session
+from holdfast.schema.todo import Todo
+from holdfast.sessions.room import Room, found, session_of
+from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
+from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
+
+PREFIX_MIN = 4
+
+
+class MessageWithParts(msgspec.Struct, frozen=True):
+    """A message and its content."""
+
+    info: Message
+    parts: tuple[Part, ...]
+
+
+class Messages(msgspec.Struct, frozen=True):
+    """A page of messages, oldest first, and the cursors of the pages beside it."""
+
+    messages: tuple[MessageWithParts, ...]
+    older: str | None = None
+    newer: str | None = None
+
+
+class Sessions(msgspec.Struct, frozen=True):
+    """A page of sessions, the last updated first, and the cursor of the next."""
+
+    sessions: tuple[Session, ...]
+    next: str | None = None
+
+
+async def get(room: Room, session: str) -> Session:
+    """The session."""
+    return session_of(await found(room, session))
+
+
+async def list_(room: Room, query: SessionQuery) -> Sessions:
+    """A page of sessions."""
+    page = await room.store.sessions(query)
+    return Sessions(tuple(map(session_of, page.sessions)), page.next)
+
+
+async def children(room: Room, session: str, *, deep: bool = False) -> list[Session]:
+    """The direct children, or all descendants, the oldest generation first."""
+    await found(room, session)
+    below: list[Session] = []
+    parents = [session]
+    while parents:
+        nearest = [child for parent in parents for child in await _children(room, parent)]
+        below.extend(nearest)
+        parents = [child.id for child in nearest] if deep else []
+    return below
+
+
+async def _children(room: Room, parent: str) -> list[Session]:
+    children: list[Session] = []
+    cursor: str | None = None
+    while True:
+        query = SessionQuery(parent=parent, archived=None, limit=LIMIT_MAX, cursor=cursor)
+        page = await list_(room, query)
+        children.extend(page.sessions)
+        cursor = page.next
+        if cursor is None:
+            return children
+
+
+async def messages(room: Room, query: MessageQuery) -> Messages:
+    """A page of messages with their parts."""
+    page = await room.store.messages(query)
+    return Messages(tuple(map(typed, page.messages)), page.older, page.newer)
+
+
+async def messages_json(room: Room, query: MessageQuery) -> JsonPage:
+    """The same page as JSON, for callers that only pass it on."""
+    return await room.store.messages_json(query)
+
+
+async def message(room: Room, session: str, id: str) -> MessageWithParts:
+    """One message with its parts."""
+    return typed(await stored_message(room, session, id))
+
+
+async def stored_message(room: Room, session: str, id: str) -> StoredMessage:
+    """The message as it is stored, with its parts."""
+    page = await room.store.messages(MessageQuery(session, only=id))
+    if not page.messages:
+        raise NotFound(f"message {id[:60]} does not exist in session {session}")
+    return page.messages[0]
+
+
+def typed(message: StoredMessage) -> MessageWithParts:
+    """Decode a message and its parts."""
+    return MessageWithParts(message.info.value(), tuple(part.value() for part in message.parts))
+
+
+async def todos(room: Room, session: str) -> list[Todo]:
+    """The session's todo list."""
+    return await _list(room, session, "todo")
+
+
+async def diffs(room: Room, session: str) -> list[FileDiff]:
+    """What the session changed in files."""
+    return await _list(room, session, "diff")
+
+
+async def _list(room: Room, session: str, kind: stored.Kind) -> list[Any]:
+    await found(room, session)
+    record = await room.store.get(session, kind, session)
+    return [] if record is None else record.value()
+
+
+async def named(room: Room, name: str) -> SessionRecord:
+    """The one session that a person means: by id, by a unique beginning of the id, or by slug."""
+    exact = await room.store.session(name) if name.startswith("ses") and name.isascii() else None
+    if exact is not None:
+        return exact
+    matches: dict[str, SessionRecord] = {}
+    for query in name_queries(name):
+        matches.update((record.id, record) for record in (await room.store.sessions(query)).sessions)
+    return the_one(name, list(matches.values()))
+
+
+def name_queries(name: str) -> list[SessionQuery]:
+    """The questions that find what a person may mean by a name."""
+    queries = [SessionQuery(slug=name, archived=None, limit=2)]
+    prefix = name if name.startswith("ses_") else f"ses_{name}"
+    if len(prefix) >= PREFIX_MIN + len("ses_"):
+        queries.append(SessionQuery(id_prefix=prefix, archived=None, limit=2))
+    return queries
+
+
+def the_one(name: str, matches: list[SessionRecord]) -> SessionRecord:
+    """The only match, or an error that says what to do."""
+    if not matches:
+        raise NotFound(f"no session is called {name[:60]!r}; `holdfast session list --all` shows them")
+    if len(matches) > 1:
+        raise InvalidInput(f"{name[:60]!r} means more than one session; give more of the id")
+    return matches[0]

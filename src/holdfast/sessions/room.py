@@ -1,0 +1,71 @@
+"""What every verb of this room works with."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.errors import Conflict, NotFound, Refused
+from holdfast.schema import stored
+from holdfast.schema.ids import Mint
+from holdfast.schema.session import Session
+from holdfast.store.base import Store
+from holdfast.store.batch import Put
+from holdfast.store.host import Host
+from holdfast.store.record import SessionRecord
+
+T = TypeVar("T")
+
+TRIES = 10
+"""How often a read-modify-write begins anew when somebody else wrote in between."""
+
+
+class Room(msgspec.Struct, frozen=True):
+    """The store, and what is needed to make records."""
+
+    store: Store
+    clock: Clock
+    mint: Mint
+    host: Host
+
+
+async def found(room: Room, session: str) -> SessionRecord:
+    """The session's record, or `NotFound`."""
+    record = await room.store.session(session)
+    if record is None:
+        raise NotFound(
+            f"session {session[:60]} does not exist; `holdfast session list --all` shows those that do"
+        )
+    return record
+
+
+async def idle(room: Room, session: str) -> SessionRecord:
+    """The session's record, or `Refused` while it runs."""
+    record = await found(room, session)
+    if record.busy:
+        raise Refused(f"session {session} is busy; wait until it is idle, or interrupt it")
+    return record
+
+
+def session_of(record: SessionRecord) -> Session:
+    """The typed session."""
+    value = stored.load("session", record.data, id=record.id)
+    assert isinstance(value, Session)
+    return value
+
+
+def put_session(session: Session) -> Put:
+    """The change that writes a session."""
+    return Put(session.id, "session", session.id, stored.strip("session", session))
+
+
+async def again(work: Callable[[], Awaitable[T]]) -> T:
+    """Do a read-modify-write; begin anew, a bounded number of times, when it met another writer."""
+    for attempt in range(TRIES):
+        try:
+            return await work()
+        except Conflict:
+            if attempt == TRIES - 1:
+                raise
+    raise AssertionError("unreachable")

@@ -1,0 +1,154 @@
+"""The front door: every verb on sessions in one object. Each is a function in a file of its own."""
+
+import os
+from collections.abc import Sequence
+
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.message import Message
+from holdfast.schema.model import SessionModel
+from holdfast.schema.part import Part
+from holdfast.schema.rule import Rule
+from holdfast.schema.session import Session
+from holdfast.schema.todo import Todo
+from holdfast.sessions import creating, editing, forking, reading, updating
+from holdfast.sessions.reading import Messages, MessageWithParts, Sessions
+from holdfast.sessions.room import Room
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import Hit, JsonPage, SessionRecord
+
+
+class SessionService:
+    """What a caller may ask of sessions."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    async def create(
+        self,
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        parent: str | None = None,
+        title: str | None = None,
+        permission: Sequence[Rule] | None = None,
+        agent: str | None = None,
+        model: SessionModel | None = None,
+        metadata: dict[str, object] | None = None,
+        id: str | None = None,
+    ) -> Session:
+        """A new session; see `creating.create`."""
+        return await creating.create(
+            self._room,
+            directory=directory,
+            parent=parent,
+            title_=title,
+            permission=permission,
+            agent=agent,
+            model=model,
+            metadata=metadata,
+            id=id,
+        )
+
+    async def get(self, session: str) -> Session:
+        """The session, or `NotFound`."""
+        return await reading.get(self._room, session)
+
+    async def named(self, name: str) -> SessionRecord:
+        """The session that a person means by an id, the beginning of one, or a slug."""
+        return await reading.named(self._room, name)
+
+    async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
+        """A page of sessions; archived ones are hidden unless asked for."""
+        return await reading.list_(self._room, query)
+
+    async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
+        """Direct children, or all descendants."""
+        return await reading.children(self._room, session, deep=deep)
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        """Full text over titles, messages, tool inputs and paths."""
+        return await self._room.store.search(query)
+
+    async def update(self, session: str, editor: updating.Editor) -> Session:
+        """Atomic read-modify-write of the session's record."""
+        return await updating.update(self._room, session, editor)
+
+    async def touch(self, session: str) -> Session:
+        """Move it to the top of lists."""
+        return await updating.touch(self._room, session)
+
+    async def rename(self, session: str, title: str) -> Session:
+        """Give it another title."""
+        return await updating.rename(self._room, session, title)
+
+    async def archive(self, session: str) -> Session:
+        """Hide it from ordinary lists."""
+        return await updating.archive(self._room, session)
+
+    async def restore(self, session: str) -> Session:
+        """Show it again."""
+        return await updating.restore(self._room, session)
+
+    async def move(self, session: str, directory: str) -> Session:
+        """Let it work in another directory."""
+        return await updating.move(self._room, session, directory)
+
+    async def remove(self, session: str) -> Sequence[str]:
+        """Erase it with its descendants and everything they hold; refused while one of them runs."""
+        return await self._room.store.erase(session)
+
+    async def fork(self, session: str, message: str | None = None) -> Session:
+        """A new session with the history before the message."""
+        return await forking.fork(self._room, session, message)
+
+    async def messages(
+        self,
+        session: str,
+        *,
+        limit: int | None = None,
+        before: str | None = None,
+        after: str | None = None,
+        since_compaction: bool = False,
+    ) -> Messages:
+        """A page of messages with their parts, oldest first."""
+        query = MessageQuery(session, limit, before, after, since_compaction=since_compaction)
+        return await reading.messages(self._room, query)
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same as JSON, without a decode."""
+        return await reading.messages_json(self._room, query)
+
+    async def message(self, session: str, id: str) -> MessageWithParts:
+        """One message with its parts."""
+        return await reading.message(self._room, session, id)
+
+    async def update_message(self, message: Message) -> None:
+        """Write a message; refused while the session runs."""
+        await editing.update_message(self._room, message)
+
+    async def update_part(self, part: Part) -> None:
+        """Write a part; refused while the session runs."""
+        await editing.update_part(self._room, part)
+
+    async def remove_message(self, session: str, id: str) -> None:
+        """Remove a message with its parts; refused while the session runs."""
+        await editing.remove_message(self._room, session, id)
+
+    async def remove_part(self, session: str, id: str) -> None:
+        """Remove a part; refused while the session runs."""
+        await editing.remove_part(self._room, session, id)
+
+    async def todos(self, session: str) -> Sequence[Todo]:
+        """The todo list."""
+        return await reading.todos(self._room, session)
+
+    async def set_todos(self, session: str, todos: Sequence[Todo]) -> None:
+        """Replace the todo list."""
+        await editing.set_todos(self._room, session, todos)
+
+    async def diffs(self, session: str) -> Sequence[FileDiff]:
+        """What the session changed in files."""
+        return await reading.diffs(self._room, session)
+
+    async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
+        """Replace the file changes."""
+        await editing.set_diffs(self._room, session, diffs)

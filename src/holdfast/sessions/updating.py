@@ -1,0 +1,84 @@
+"""Changes a session's own record: one atomic read-modify-write, and the verbs made of it."""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from holdfast.errors import InvalidInput
+from holdfast.schema.ids import ProjectID
+from holdfast.schema.session import Session
+from holdfast.sessions.creating import checked_title, known_project, locate_
+from holdfast.sessions.room import Room, again, found, idle, put_session, session_of
+from holdfast.store.batch import Batch, Unchanged, Unclaimed
+
+Editor = Callable[[Session], Session]
+
+
+async def update(room: Room, session: str, editor: Editor) -> Session:
+    """Replace the session by what the editor makes of it; nothing written in between is lost.
+
+    The editor may be called more than once. It cannot change who the session is.
+    """
+
+    async def once() -> Session:
+        record = await found(room, session)
+        before = session_of(record)
+        after = editor(before)
+        if (after.id, after.parent_id) != (before.id, before.parent_id):
+            raise InvalidInput(f"session {session} cannot change its id or its parent")
+        if after != before:
+            expect = Unchanged(session, "session", session, record.seq)
+            await room.store.commit(Batch((put_session(after),), (expect,)))
+        return after
+
+    return await again(once)
+
+
+async def touch(room: Room, session: str) -> Session:
+    """Move the session to the top of lists."""
+    now_ms = room.clock.now_ms()
+    return await update(room, session, lambda old: replace(old, time=replace(old.time, updated=now_ms)))
+
+
+async def rename(room: Room, session: str, title: str) -> Session:
+    """Give it another title. This is not activity: `time.updated` stays."""
+    text = checked_title(title)
+    return await update(room, session, lambda old: replace(old, title=text))
+
+
+async def archive(room: Room, session: str) -> Session:
+    """Hide it from ordinary lists."""
+    now_ms = room.clock.now_ms()
+    return await update(room, session, lambda old: replace(old, time=replace(old.time, archived=now_ms)))
+
+
+async def restore(room: Room, session: str) -> Session:
+    """Show it again."""
+    return await update(room, session, lambda old: replace(old, time=replace(old.time, archived=None)))
+
+
+async def move(room: Room, session: str, directory: str) -> Session:
+    """Let the session work in another directory of this machine. Refused while it runs."""
+    here = await locate_(room, directory)
+
+    async def once() -> Session:
+        record = await idle(room, session)
+        before = session_of(record)
+        if before.directory == here.directory:
+            return before
+        after = replace(
+            before,
+            directory=here.directory,
+            path=here.path,
+            project_id=ProjectID(here.project),
+            placement=room.host.id,
+            time=replace(before.time, updated=room.clock.now_ms()),
+        )
+        changes, expect = await known_project(room, here)
+        unchanged = Unchanged(session, "session", session, record.seq)
+        await room.store.commit(
+            Batch((*changes, put_session(after)), (*expect, unchanged, Unclaimed(session)))
+        )
+        return after
+
+    return await again(once)
