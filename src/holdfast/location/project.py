@@ -4,10 +4,8 @@ The id is, in this order: the one we know for this checkout (the caller's cache)
 in `.git/opencode`, the first root commit, else `global`. Linked worktrees share their repository's id.
 """
 
-import hashlib
 import os
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
@@ -57,6 +55,8 @@ def locate(directory: str | os.PathLike[str], known: Known = lambda _: None) -> 
     real = _real(directory)
     if flag(FAKE_VCS):
         # Tests of everything above git: any directory is a repository of its own.
+        import hashlib
+
         return Location(real, real, hashlib.sha1(f"fake:{real}".encode()).hexdigest(), "git")  # noqa: S324
     found = _repository(Path(real))
     if found is None:
@@ -123,6 +123,8 @@ def _left_by_opencode(common: Path) -> str | None:
 
 def _root_commit(worktree: Path) -> str | None:
     """The least of the root commits of all branches; None in an empty repository or without git."""
+    import subprocess
+
     command = [
         *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
         *("-C", str(worktree), "rev-list", "--max-parents=0", "--all"),

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
-from holdfast.location.project import GLOBAL, Checkout, Location, locate
+from holdfast.location.project import GLOBAL, Location, locate
 from holdfast.schema import ids, slug, stored, title, usage
 from holdfast.schema.cache import CacheEntry
 from holdfast.schema.ids import ProjectID, SessionID
@@ -18,6 +18,7 @@ from holdfast.schema.project import Project, ProjectTime
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.times import Created
+from holdfast.sessions.projects import remembered
 from holdfast.sessions.room import Room, again, found, put_session, session_of
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
 from holdfast.version import __version__
@@ -107,14 +108,8 @@ def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
 
 async def locate_(room: Room, directory: str | os.PathLike[str]) -> Location:
     """Where a directory lies, with the project id that we remember for its checkout."""
-    scope = host_scope(room.host.id)
-    entries = [record.value() for record in await room.store.select("cache", session=scope)]
-    on_record = {(e.key, e.etag): e.text for e in entries if isinstance(e, CacheEntry)}
-
-    def known(checkout: Checkout) -> str | None:
-        return on_record.get((checkout.common, checkout.mark))
-
-    return await anyio.to_thread.run_sync(locate, directory, known)
+    entries = await room.store.select("cache", session=host_scope(room.host.id))
+    return await anyio.to_thread.run_sync(locate, directory, remembered(entries))
 
 
 async def known_project(room: Room, here: Location) -> tuple[list[Change], list[Expectation]]:

@@ -4,18 +4,17 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import InvalidInput, NotFound
+from holdfast.errors import NotFound
 from holdfast.schema import stored
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
+from holdfast.sessions.naming import name_queries, the_one
 from holdfast.sessions.room import Room, found, session_of
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
-
-PREFIX_MIN = 4
 
 
 class MessageWithParts(msgspec.Struct, frozen=True):
@@ -129,21 +128,3 @@ async def named(room: Room, name: str) -> SessionRecord:
     for query in name_queries(name):
         matches.update((record.id, record) for record in (await room.store.sessions(query)).sessions)
     return the_one(name, list(matches.values()))
-
-
-def name_queries(name: str) -> list[SessionQuery]:
-    """The questions that find what a person may mean by a name."""
-    queries = [SessionQuery(slug=name, archived=None, limit=2)]
-    prefix = name if name.startswith("ses_") else f"ses_{name}"
-    if len(prefix) >= PREFIX_MIN + len("ses_"):
-        queries.append(SessionQuery(id_prefix=prefix, archived=None, limit=2))
-    return queries
-
-
-def the_one(name: str, matches: list[SessionRecord]) -> SessionRecord:
-    """The only match, or an error that says what to do."""
-    if not matches:
-        raise NotFound(f"no session is called {name[:60]!r}; `holdfast session list --all` shows them")
-    if len(matches) > 1:
-        raise InvalidInput(f"{name[:60]!r} means more than one session; give more of the id")
-    return matches[0]

@@ -1,0 +1,32 @@
+"""Groups whose commands are imported only when they are named."""
+
+from importlib import import_module
+
+import click
+
+
+class LazyGroup(click.Group):
+    """`table` maps a command's name to `module:attribute` and its one line of help."""
+
+    def __init__(self, *, table: dict[str, tuple[str, str]], **attributes: object) -> None:
+        super().__init__(**attributes)  # type: ignore[arg-type]
+        self.table = table
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the table, which is the order of use."""
+        return list(self.table)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command."""
+        entry = self.table.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, attribute = entry[0].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help of a group, without importing its commands."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])

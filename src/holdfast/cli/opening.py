@@ -1,0 +1,135 @@
+"""Opens the store for a command: plainly and synchronously to read SQLite, else with an event loop."""
+
+import os
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import click
+
+from holdfast.errors import StoreMissing
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.place import Place, find_place
+from holdfast.store.query import MessageQuery, SessionQuery
+from holdfast.store.record import JsonPage, MessagePage, SessionPage, SessionRecord, StoredRecord
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from holdfast.app import Holdfast
+    from holdfast.store.base import Store
+
+T = TypeVar("T")
+
+
+class Reading(Protocol):
+    """What a command that only reads asks a store."""
+
+    def session(self, id: str) -> SessionRecord | None: ...
+
+    def sessions(self, query: SessionQuery) -> SessionPage: ...
+
+    def messages(self, query: MessageQuery) -> MessagePage: ...
+
+    def messages_json(self, query: MessageQuery) -> JsonPage: ...
+
+    def select(self, kind: Kind, session: str | None, mark: Mark | None) -> Sequence[StoredRecord]: ...
+
+
+def place_of(ctx: click.Context) -> Place:
+    """The store that the person named, or the default."""
+    return find_place(ctx.find_root().obj)
+
+
+@contextmanager
+def reading(ctx: click.Context) -> Iterator[Reading | None]:
+    """The store, to be read; None where the default store does not exist yet, which is no error."""
+    place = place_of(ctx)
+    if place.engine == "sqlite":
+        yield from _sqlite(place, named=_is_named(ctx))
+        return
+    import asyncio
+
+    from holdfast.store.open import open_store
+
+    with asyncio.Runner() as runner:
+        store = runner.run(open_store(place.url, create=False))
+        try:
+            yield _Waiting(runner, store)
+        finally:
+            runner.run(store.close())
+
+
+def _is_named(ctx: click.Context) -> bool:
+    return bool(ctx.find_root().obj or os.environ.get("HOLDFAST_STORE"))
+
+
+def _sqlite(place: Place, *, named: bool) -> Iterator[Reading | None]:
+    """Read with no thread and no event loop: one connection, one snapshot."""
+    import apsw
+
+    from holdfast.clock import SystemClock
+    from holdfast.store.host import ThisHost
+    from holdfast.store.sqlite.database import Database, translated
+    from holdfast.store.sqlite.leases import Leases
+    from holdfast.store.sqlite.reader import Reader
+
+    assert place.path is not None
+    database = Database(place.path)
+    try:
+        database.prepare(create=False)
+    except StoreMissing:
+        if named or database.exists():
+            raise
+        yield None
+        return
+    db = database.connect(readonly=True)
+    try:
+        db.execute("BEGIN")
+        yield Reader(db, Leases(db, SystemClock(), ThisHost()).living)
+    except apsw.Error as error:
+        raise translated(error, place.path) from error
+    finally:
+        db.close()
+
+
+class _Waiting:
+    """An asynchronous store, one question at a time."""
+
+    def __init__(self, runner: "asyncio.Runner", store: "Store") -> None:
+        self._runner = runner
+        self._store = store
+
+    def session(self, id: str) -> SessionRecord | None:
+        return self._runner.run(self._store.session(id))
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        return self._runner.run(self._store.sessions(query))
+
+    def messages(self, query: MessageQuery) -> MessagePage:
+        return self._runner.run(self._store.messages(query))
+
+    def messages_json(self, query: MessageQuery) -> JsonPage:
+        return self._runner.run(self._store.messages_json(query))
+
+    def select(self, kind: Kind, session: str | None, mark: Mark | None) -> Sequence[StoredRecord]:
+        return self._runner.run(self._store.select(kind, session=session, mark=mark))
+
+
+def with_holdfast(
+    ctx: click.Context,
+    work: "Callable[[Holdfast], Coroutine[Any, Any, T]]",
+    *,
+    create: bool = False,
+    adopt: bool = False,
+) -> T:
+    """Do something with an open runtime; the one place where the command line runs an event loop."""
+    import asyncio
+
+    from holdfast.app import open as open_holdfast
+
+    async def main() -> T:
+        async with open_holdfast(place_of(ctx).url, create=create, adopt=adopt) as hf:
+            return await work(hf)
+
+    return asyncio.run(main())

@@ -1,0 +1,83 @@
+"""How answers look: tables for people, JSON for programs."""
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+FORMATS = click.Choice(["table", "json"])
+
+
+def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--format table|json`."""
+    return click.option(
+        "--format",
+        "form",
+        type=FORMATS,
+        default="table",
+        show_default=True,
+        help="For people or for programs.",
+    )(command)
+
+
+def print_json(value: object) -> None:
+    """Any value as readable JSON."""
+    print_raw(msgspec.json.encode(value))
+
+
+def print_raw(data: bytes) -> None:
+    """JSON that is already encoded, made readable."""
+    out = sys.stdout.buffer
+    out.write(msgspec.json.format(data, indent=2) + b"\n")
+
+
+def print_array(items: Iterable[bytes]) -> None:
+    """A JSON array of encoded items."""
+    print_raw(b"[" + b",".join(items) + b"]")
+
+
+def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, stretch: int) -> None:
+    """Columns as wide as they must be; one of them gives way when the terminal is narrow."""
+    cells = [heads, *([clean(cell) for cell in row] for row in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
+    room = width() - sum(widths) + widths[stretch] - 2 * (len(heads) - 1)
+    widths[stretch] = max(8, min(widths[stretch], room))
+    for number, row in enumerate(cells):
+        line = "  ".join(cut(cell, wide).ljust(wide) for cell, wide in zip(row, widths, strict=True)).rstrip()
+        click.echo(click.style(line, bold=True) if number == 0 else line)
+
+
+def width() -> int:
+    """How wide the terminal is; wide enough for anything when there is none."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 200
+
+
+def cut(text: str, wide: int) -> str:
+    """Text that fits."""
+    return text if len(text) <= wide else text[: wide - 1] + "…"
+
+
+def clean(text: str) -> str:
+    """Text on one line, without anything that a terminal would obey."""
+    return "".join(sign if sign.isprintable() else " " for sign in text)
+
+
+def ago(then_ms: float) -> str:
+    """How long ago something was, in a word."""
+    seconds = max(0, time.time() - then_ms / 1000)
+    for size, unit in ((86400 * 365, "y"), (86400 * 30, "mo"), (86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return "just now"
+
+
+def note(text: str) -> None:
+    """Something a person may want to know, beside the answer."""
+    click.echo(clean(text), err=True)

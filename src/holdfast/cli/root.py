@@ -1,0 +1,27 @@
+"""The commands."""
+
+import click
+
+from holdfast.cli.lazy import LazyGroup
+from holdfast.version import __version__
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "session": ("holdfast.cli.session.group:session", "List, show, search, fork, export … sessions."),
+        "import": ("holdfast.cli.importing:importing", "Bring sessions from another tool."),
+        "doctor": ("holdfast.cli.doctor:doctor", "Verify the store, and repair it when asked."),
+    },
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+)
+@click.version_option(__version__, "-V", "--version", prog_name="holdfast", message="%(prog)s %(version)s")
+@click.option(
+    "--store",
+    metavar="URL",
+    help="sqlite:///PATH, file:///PATH or postgresql://… (default: HOLDFAST_STORE, else the user's own).",
+)
+@click.pass_context
+def root(ctx: click.Context, store: str | None) -> None:
+    """A durable session runtime for AI coding agents."""
+    ctx.obj = store

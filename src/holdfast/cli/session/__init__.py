@@ -1,0 +1,1 @@
+"""`holdfast session …`: one command a file."""

@@ -1,0 +1,49 @@
+"""`holdfast session children`."""
+
+import click
+
+from holdfast.cli.naming import named, session_argument
+from holdfast.cli.opening import Reading, reading
+from holdfast.cli.output import format_option, note, print_array
+from holdfast.cli.session.list import print_lines
+from holdfast.store.query import LIMIT_MAX, SessionQuery
+from holdfast.store.record import SessionRecord
+
+
+@click.command()
+@session_argument
+@click.option("--deep", is_flag=True, help="Their children too.")
+@format_option
+@click.pass_context
+def children(ctx: click.Context, *, name: str, deep: bool, form: str) -> None:
+    """Show the sessions that a session started."""
+    with reading(ctx) as store:
+        record = named(store, name)
+        assert store is not None, "named found it there"
+        found = tuple(_below(store, record.id, deep=deep))
+        if form == "json":
+            print_array(child.json() for child in found)
+        elif found:
+            print_lines(found, everywhere=False)
+        else:
+            note(f"{record.id} has no children.")
+
+
+def _below(store: Reading, parent: str, *, deep: bool) -> list[SessionRecord]:
+    found: list[SessionRecord] = []
+    parents = [parent]
+    while parents:
+        nearest: list[SessionRecord] = []
+        for each in parents:
+            cursor = None
+            while True:
+                page = store.sessions(
+                    SessionQuery(parent=each, archived=None, limit=LIMIT_MAX, cursor=cursor)
+                )
+                nearest.extend(page.sessions)
+                cursor = page.next
+                if cursor is None:
+                    break
+        found.extend(nearest)
+        parents = [child.id for child in nearest] if deep else []
+    return found

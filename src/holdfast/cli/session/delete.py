@@ -1,0 +1,41 @@
+"""`holdfast session delete`."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.naming import named, session_argument
+from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.output import clean, format_option, print_json
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+
+
+@click.command()
+@session_argument
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@format_option
+@click.pass_context
+def delete(ctx: click.Context, *, name: str, yes: bool, form: str) -> None:
+    """Erase a session, its children and all they hold. This cannot be undone."""
+    import msgspec
+
+    with reading(ctx) as store:
+        record = named(store, name)
+    if not yes:
+        title = msgspec.json.decode(record.data)["title"]
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"deleting {record.id} asks first, and nobody can answer here; give --yes")
+        click.confirm(f"Erase {record.id} ({clean(title)}) and its children for ever?", abort=True)
+
+    async def work(hf: "Holdfast") -> Sequence[str]:
+        return await hf.sessions.remove(record.id)
+
+    erased = with_holdfast(ctx, work)
+    if form == "json":
+        print_json(list(erased))
+    else:
+        click.echo(f"Erased {', '.join(erased)}")

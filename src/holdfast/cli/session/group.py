@@ -1,0 +1,26 @@
+"""The session commands."""
+
+import click
+
+from holdfast.cli.lazy import LazyGroup
+
+_HERE = "holdfast.cli.session"
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "list": (f"{_HERE}.list:list_", "Sessions of this project, the last updated first."),
+        "show": (f"{_HERE}.show:show", "A session and its latest messages."),
+        "search": (f"{_HERE}.search:search", "Find words in titles, messages, tool inputs and paths."),
+        "children": (f"{_HERE}.children:children", "The sessions that a session started."),
+        "fork": (f"{_HERE}.fork:fork", "Continue from a point in another session."),
+        "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),
+        "restore": (f"{_HERE}.archive:restore", "Show an archived session again."),
+        "delete": (f"{_HERE}.delete:delete", "Erase a session and everything below it."),
+        "export": (f"{_HERE}.export:export", "Write a session to a file."),
+        "import": (f"{_HERE}.import_:import_", "Read sessions from such a file."),
+    },
+)
+def session() -> None:
+    """Work with sessions. A session is named by its id, the beginning of it, or its slug."""
