@@ -186,5 +186,11 @@ class SqliteStore:
         for worker in self._workers:
             await anyio.to_thread.run_sync(worker.join, 30.0)
         self._wakes.close()
+        failure: apsw.Error | None = None
         for hand in self._hands:
-            hand.close()
+            try:
+                hand.close()
+            except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
+                failure = failure or error
+        if failure is not None:
+            raise translated(failure, self.database.path) from failure
