@@ -7,7 +7,7 @@ and a compaction's kept tail; both stand where our own encoder puts them.
 from collections.abc import Iterable
 
 from holdfast.errors import NotFound
-from holdfast.schema import title
+from holdfast.schema import ids, title
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import Session, SessionTime
@@ -64,10 +64,12 @@ def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> 
 
 
 def copies(messages: Iterable[StoredMessage], session: str, mint: Mint) -> Iterable[Put]:
-    """The puts that write messages and parts into another session, under new ids."""
+    """The puts that write messages and parts into another session, under new ids that rise."""
     names: dict[bytes, bytes] = {}
+    top = ""
     for message in messages:
-        id = mint.ascending("msg")
+        id = mint.above("msg", top)
+        top = ids.body(id)
         names[message.info.id.encode()] = id.encode()
         data = message.info.data
         if data.startswith(_ASSISTANT):
@@ -77,7 +79,9 @@ def copies(messages: Iterable[StoredMessage], session: str, mint: Mint) -> Itera
             data = part.data
             if data.startswith(_COMPACTION):
                 data = _renamed(data, b'"tail_start_id":"', names)
-            yield Put(session, "part", mint.ascending("prt"), data, parent=id, mark=part.mark)
+            part_id = mint.above("prt", top)
+            top = ids.body(part_id)
+            yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
 
 
 def _renamed(data: bytes, key: bytes, names: dict[bytes, bytes]) -> bytes:

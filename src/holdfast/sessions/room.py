@@ -1,12 +1,14 @@
 """What every verb of this room works with."""
 
+import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import anyio
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, NotFound, Refused
+from holdfast.errors import Conflict, InvariantBroken, NotFound, Refused
 from holdfast.schema import stored
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
@@ -17,8 +19,10 @@ from holdfast.store.record import SessionRecord
 
 T = TypeVar("T")
 
-TRIES = 10
+TRIES = 30
 """How often a read-modify-write begins anew when somebody else wrote in between."""
+
+PAUSE_MAX_S = 0.05
 
 
 class Room(msgspec.Struct, frozen=True):
@@ -68,4 +72,6 @@ async def again(work: Callable[[], Awaitable[T]]) -> T:
         except Conflict:
             if attempt == TRIES - 1:
                 raise
-    raise AssertionError("unreachable")
+            # Random pauses that grow let many writers past each other.
+            await anyio.sleep(random.uniform(0, min(PAUSE_MAX_S, 0.001 * 2**attempt)))  # noqa: S311
+    raise InvariantBroken("a loop that returns or raises came to its end")

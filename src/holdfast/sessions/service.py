@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Literal
 
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
@@ -12,7 +13,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
 from holdfast.sessions.reading import Messages, MessageWithParts, Sessions
-from holdfast.sessions.room import Room
+from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
@@ -120,6 +121,10 @@ class SessionService:
     async def message(self, session: str, id: str) -> MessageWithParts:
         """One message with its parts."""
         return await reading.message(self._room, session, id)
+
+    async def new_id(self, session: str, prefix: Literal["msg", "prt"]) -> str:
+        """An id for a new message or part, above every id that the session has had."""
+        return self._room.mint.above(prefix, (await found(self._room, session)).top)
 
     async def update_message(self, message: Message) -> None:
         """Write a message; refused while the session runs."""

@@ -1,0 +1,160 @@
+"""What a session holds: messages, parts, todos, diffs; and forks of it."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.app import Holdfast
+from holdfast.errors import Conflict, InvalidInput, NotFound
+from holdfast.schema import usage
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import CompactionPart
+from holdfast.schema.todo import Todo
+from holdfast.schema.tool_state import ToolCompleted, ToolPending, ToolRunning
+from tests.sessions.filling import STEP, answer, ask, call, compact, finish, say
+
+
+async def test_a_tool_call_moves_only_along_its_legal_states(hf: Holdfast, folder: Path) -> None:
+    """Pending, running, completed; a settled call does not run again, and nothing is written when refused."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "run it")
+    part = await call(hf, session, asked.id, ToolPending(input={}, raw=""))
+    await hf.sessions.update_part(part)
+    running = replace(part, state=_running())
+    await hf.sessions.update_part(running)
+    done = replace(part, state=_completed())
+    await hf.sessions.update_part(done)
+
+    with pytest.raises(Conflict):
+        await hf.sessions.update_part(running)
+    with pytest.raises(Conflict):
+        await hf.sessions.update_part(part)
+    kept = (await hf.sessions.message(session, asked.id)).parts[-1]
+    assert kept == done
+
+
+def _running() -> ToolRunning:
+    from holdfast.schema.wire import decode
+
+    return decode(ToolRunning, b'{"status":"running","input":{"command":"ls"},"time":{"start":1}}')
+
+
+def _completed() -> ToolCompleted:
+    from holdfast.schema.wire import decode
+
+    return decode(
+        ToolCompleted,
+        b'{"status":"completed","input":{"command":"ls"},"output":"a","title":"ls","metadata":{},'
+        b'"time":{"start":1,"end":2}}',
+    )
+
+
+async def test_a_part_keeps_its_type_and_its_message(hf: Holdfast, folder: Path) -> None:
+    """Text does not become a tool call, and a part does not move to another message."""
+    session = (await hf.sessions.create(directory=folder)).id
+    one, two = await ask(hf, session, "one"), await ask(hf, session, "two")
+    text = await say(hf, session, one.id, "words")
+    with pytest.raises(InvalidInput):
+        await hf.sessions.update_part(replace(await call(hf, session, one.id, _running()), id=text.id))
+    with pytest.raises(Conflict):
+        await hf.sessions.update_part(replace(text, message_id=two.id))
+    with pytest.raises(NotFound):
+        await hf.sessions.update_part(replace(text, id="prt_new", message_id="msg_none"))  # type: ignore[arg-type]
+
+
+async def test_totals_are_the_sum_of_the_steps(hf: Holdfast, folder: Path) -> None:
+    """They rise with a step, change with it, and fall when it is removed, by part or by message."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "go")
+    first = await answer(hf, session, asked.id, "done", cost=0.25)
+    step = await finish(hf, session, first.id, cost=0.5)
+    made = await hf.sessions.get(session)
+    assert (made.cost, made.tokens) == (0.75, usage.add(STEP, STEP))
+
+    await hf.sessions.update_part(replace(step, cost=1.5))
+    assert (await hf.sessions.get(session)).cost == 1.75
+    await hf.sessions.remove_part(session, step.id)
+    made = await hf.sessions.get(session)
+    assert (made.cost, made.tokens) == (0.25, STEP)
+    await hf.sessions.remove_message(session, first.id)
+    made = await hf.sessions.get(session)
+    assert (made.cost, made.tokens) == (0, usage.ZERO)
+
+
+async def test_messages_come_in_pages_with_their_parts(hf: Holdfast, folder: Path) -> None:
+    """The newest page first, its cursor leads to the older one; everything without a limit."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = [await ask(hf, session, f"number {n}") for n in range(5)]
+    page = await hf.sessions.messages(session, limit=2)
+    assert [message.info for message in page.messages] == asked[3:]
+    older = await hf.sessions.messages(session, limit=2, before=page.older)
+    assert [message.info for message in older.messages] == asked[1:3]
+    everything = await hf.sessions.messages(session)
+    assert [message.parts[0].text for message in everything.messages] == [  # type: ignore[union-attr]
+        f"number {n}" for n in range(5)
+    ]
+    with pytest.raises(InvalidInput):
+        await hf.sessions.messages(session, limit=2, before="nonsense")
+    with pytest.raises(NotFound):
+        await hf.sessions.messages("ses_none")
+    with pytest.raises(NotFound):
+        await hf.sessions.message(session, "msg_none")
+
+
+async def test_todos_and_diffs_are_kept_whole(hf: Holdfast, folder: Path) -> None:
+    """They are replaced as one list, in order."""
+    session = (await hf.sessions.create(directory=folder)).id
+    assert await hf.sessions.todos(session) == []
+    todos = [Todo(content=str(n), status="pending", priority="high") for n in range(3)]
+    diffs = [FileDiff(file="a.py", patch="+x", additions=1, deletions=0, status="modified")]
+    await hf.sessions.set_todos(session, todos)
+    await hf.sessions.set_diffs(session, diffs)
+    assert await hf.sessions.todos(session) == todos
+    assert await hf.sessions.diffs(session) == diffs
+    with pytest.raises(NotFound):
+        await hf.sessions.set_todos("ses_none", todos)
+
+
+async def test_a_fork_cuts_before_the_message_and_names_everything_anew(hf: Holdfast, folder: Path) -> None:
+    """New ids, answers point to the new questions, the origin is in the metadata, totals are those of the copy."""
+    source = await hf.sessions.create(directory=folder, title="Work", metadata={"ticket": 1})
+    one = await ask(hf, source.id, "one")
+    first = await answer(hf, source.id, one.id, "answer one")
+    two = await ask(hf, source.id, "two")
+    await compact(hf, source.id, two.id, one.id)
+    await answer(hf, source.id, two.id, "answer two")
+    three = await ask(hf, source.id, "three")
+
+    forked = await hf.sessions.fork(source.id, three.id)
+    copied = (await hf.sessions.messages(forked.id)).messages
+    original = (await hf.sessions.messages(source.id)).messages
+
+    assert forked.title == "Work (fork #1)"
+    assert forked.parent_id is None
+    assert forked.metadata == {"ticket": 1, "fork": {"sessionID": source.id, "messageID": three.id}}
+    assert forked.cost == 0.5
+    assert len(copied) == 4
+    ids = {old.info.id: new.info.id for old, new in zip(original, copied, strict=False)}
+    assert set(ids.values()) & set(ids) == set()
+    for old, new in zip(original, copied, strict=False):
+        expected = replace(old.info, id=ids[old.info.id], session_id=forked.id)
+        if isinstance(expected, AssistantMessage):
+            expected = replace(expected, parent_id=ids[expected.parent_id])
+        assert new.info == expected
+        for old_part, new_part in zip(old.parts, new.parts, strict=True):
+            part = replace(old_part, id=new_part.id, session_id=forked.id, message_id=new.info.id)
+            if isinstance(part, CompactionPart):
+                part = replace(part, tail_start_id=ids[one.id])
+            assert new_part == part
+    assert first.id not in ids.values()
+    assert sorted(new.info.id for new in copied) == [new.info.id for new in copied]
+
+    again = await hf.sessions.fork(forked.id)
+    assert again.title == "Work (fork #2)"
+    assert (await hf.sessions.messages(source.id)).messages == original
+    with pytest.raises(NotFound):
+        await hf.sessions.fork(source.id, "msg_none")
+    with pytest.raises(NotFound):
+        await hf.sessions.fork("ses_none")
