@@ -4,15 +4,14 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from tests.crash.lifecycle import Dump, dump, steps
-from tests.crash.power import PowerCut
 
 from holdfast.errors import HoldfastError
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost
-
+from tests.crash.lifecycle import Dump, dump, steps
+from tests.crash.power import PowerCut
 
 
 async def states(place: Path) -> list[Dump]:

@@ -118,7 +118,7 @@ async def test_todos_and_diffs_are_kept_whole(hf: Holdfast, folder: Path) -> Non
 
 
 async def test_a_fork_cuts_before_the_message_and_names_everything_anew(hf: Holdfast, folder: Path) -> None:
-    """New ids, answers point to the new questions, the origin is in the metadata, totals are those of the copy."""
+    """New ids, answers point to the new questions, the metadata tells the origin, totals are the copy's."""
     source = await hf.sessions.create(directory=folder, title="Work", metadata={"ticket": 1})
     one = await ask(hf, source.id, "one")
     first = await answer(hf, source.id, one.id, "answer one")

@@ -71,6 +71,8 @@ class Database:
         db = self.connect()
         try:
             found = _format(db)
+            if found is None:
+                self._check_empty(db)
             db.execute("PRAGMA journal_mode=WAL")
             if found is None:
                 self._create(db)
@@ -84,7 +86,8 @@ class Database:
         finally:
             db.close()
 
-    def _create(self, db: apsw.Connection) -> None:
+    def _check_empty(self, db: apsw.Connection) -> None:
+        """Nothing of anybody else may be changed, and a store that was here may not be made anew."""
         if db.execute("SELECT count(*) FROM sqlite_master").get:
             raise StoreError(f"{self.path} is a database, but not a Holdfast store; name another file")
         if self.wake_path.exists():
@@ -92,6 +95,8 @@ class Database:
                 f"{self.path} is empty although a store was here; restore a backup there, "
                 f"or remove both it and {self.wake_path} to begin anew"
             )
+
+    def _create(self, db: apsw.Connection) -> None:
         with db:
             db.execute(tables.CREATE + tables.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())

@@ -26,7 +26,6 @@ from holdfast.store.batch import (
     Unclaimed,
     scope_of,
 )
-from holdfast.store.check import check_batch
 from holdfast.store.columns import SCOPE_NUMBER, SessionColumns, columns_of
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.connection import Connection
@@ -47,6 +46,8 @@ class SessionRow(msgspec.Struct):
     fence: int
     live: bool
     touched: bool = False
+    fresh: set[tuple[int, str]] | None = None
+    """Of a session made in this batch: what was put into it so far, so that nothing is looked up in vain."""
 
 
 class Writer:
@@ -82,8 +83,7 @@ class Writer:
         return self._seq
 
     def apply(self, batch: Batch) -> Receipt:
-        """Check and write one batch; an exception leaves the transaction to be rolled back."""
-        check_batch(batch)
+        """Write one well-formed batch (`check_batch`); an exception leaves the transaction to be undone."""
         rows = {id: self.row(id) for id in batch.sessions()}
         if batch.fence is not None:
             check_fence(rows[batch.fence.session], batch.fence)
@@ -173,10 +173,7 @@ class Writer:
         parent = self._parent(put, row, messages) if kind == PART else None
         seq = self.number()
         row.head, row.touched = seq, True
-        found = self._db.execute(
-            "SELECT k, parent, place, data IS NOT NULL FROM record WHERE session=? AND id=? AND kind=?",
-            (row.n, put.id, kind),
-        ).get
+        found = self._known(row, kind, put.id)
         data = put.data.decode() if self._inline else ""
         if found is not None and found[3]:
             k, had, place, _ = found
@@ -207,6 +204,17 @@ class Writer:
         if not self._inline:
             self._note(put, k & POSITION_MASK, seq, place)
         return seq
+
+    def _known(self, row: SessionRow, kind: int, id: str) -> tuple[int, int | None, int | None, bool] | None:
+        """The record of that name, a tombstone included: key, parent, place, whether it lives."""
+        if row.fresh is not None and (kind, id) not in row.fresh:
+            row.fresh.add((kind, id))
+            return None
+        found: tuple[int, int | None, int | None, bool] | None = self._db.execute(
+            "SELECT k, parent, place, data IS NOT NULL FROM record WHERE session=? AND id=? AND kind=?",
+            (row.n, id, kind),
+        ).get
+        return found
 
     def _parent(self, put: Put, row: SessionRow, messages: dict[tuple[int, str], int]) -> int:
         assert put.parent is not None, "check_batch saw to it"
@@ -270,7 +278,8 @@ class Writer:
                 "placement, updated, archived, parent, data) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (put.id, seq, seq, seq, fence, *values, data),
             )
-            row = SessionRow(self._db.last_insert_rowid(), put.id, seq, "", None, fence, live=True)
+            n = self._db.last_insert_rowid()
+            row = SessionRow(n, put.id, seq, "", None, fence, live=True, fresh=set())
         if not self._inline:
             self._note(put, position, seq, None)
         return seq, row

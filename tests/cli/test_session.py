@@ -1,0 +1,206 @@
+"""`holdfast session …`: what a person types and what comes back."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Holdfast
+from holdfast.version import __version__
+from tests.cli.conftest import Shell
+
+
+def test_mistakes_get_one_clear_line(shell: Shell) -> None:
+    """Never a traceback: an unknown command, session, option, value or store."""
+    shell.conversation()
+    assert "No such command 'lst'" in shell.fails("session", "lst", code=2)
+    assert "No such option" in shell.fails("session", "list", "--nope", code=2)
+    assert "no session is called 'nope'" in shell.fails("session", "show", "nope")
+    assert "no session is called" in shell.fails("session", "fork", "../../etc/passwd")
+    assert "Invalid value" in shell.fails("session", "list", "--limit", "0", code=2)
+    assert "is not one of" in shell.fails("--store", "mysql://x", "session", "list")
+    assert "must name an absolute path" in shell.fails("--store", "sqlite://x/y", "session", "list")
+    assert "there is no store at" in shell.fails(
+        "--store", f"sqlite://{shell.home}/none.db", "session", "list"
+    )
+
+
+def test_a_store_that_is_something_else_is_named(shell: Shell, tmp_path: Path) -> None:
+    """A text file, and a database of another program, are refused and left alone."""
+    text = tmp_path / "notes.txt"
+    text.write_text("this is not a database, it is a longer piece of text")
+    assert "is not a SQLite database" in shell.fails("--store", f"sqlite://{text}", "session", "list")
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine(x)")
+    before = other.read_bytes()
+    assert "not a Holdfast store" in shell.fails("--store", f"sqlite://{other}", "session", "list")
+    assert other.read_bytes() == before
+    assert text.read_text().startswith("this is not")
+
+
+def test_reading_makes_no_store(tmp_path: Path) -> None:
+    """With nothing there, the default list is empty, and nothing is created."""
+    home = tmp_path / "home"
+    home.mkdir()
+    holdfast = str(Path(sys.executable).with_name("holdfast"))
+    ran = subprocess.run(
+        [holdfast, "session", "list"],
+        env={"HOME": str(home), "PATH": ""},
+        capture_output=True,
+        check=True,
+        cwd=home,
+    )
+    assert ran.stdout == b""
+    assert b"No sessions" in ran.stderr
+    assert list(home.iterdir()) == []
+
+
+def test_version(shell: Shell) -> None:
+    """The literal, by itself or after other options."""
+    assert shell("--version").out == f"holdfast {__version__}\n"
+    assert shell("--store", shell.store, "--version").out == f"holdfast {__version__}\n"
+
+
+def test_list_shows_this_project_unless_asked_for_all(shell: Shell, tmp_path: Path) -> None:
+    """The last updated first; archived ones hidden; JSON is an array."""
+    first = shell.conversation("First")
+    second = shell.conversation("Second")
+    elsewhere = Shell(shell.home, tmp_path / "other", shell.store)
+    elsewhere.folder.mkdir()
+    third = elsewhere.conversation("Third")
+
+    assert {each["id"] for each in shell("session", "list", "--format", "json").json()} == {first, second}
+    everything = shell("session", "list", "--all", "--format", "json").json()
+    assert {each["id"] for each in everything} == {first, second, third}
+    assert [each["title"] for each in elsewhere("session", "list", "--format", "json").json()] == ["Third"]
+    table = shell("session", "list").out.splitlines()
+    assert table[0].split() == ["SESSION", "UPDATED", "STATE", "TITLE"]
+    assert {line.split()[0] for line in table[1:]} == {first, second}
+
+    assert shell("session", "archive", first).code == 0
+    assert [each["id"] for each in shell("session", "list", "--format", "json").json()] == [second]
+    archived = shell("session", "list", "--archived", "--format", "json").json()
+    assert {each["id"] for each in archived} == {first, second}
+    assert shell("session", "restore", first).code == 0
+    assert len(shell("session", "list", "--format", "json").json()) == 2
+    assert [each["id"] for each in shell("session", "list", "--title", "FIR", "--format", "json").json()] == [
+        first
+    ]
+
+
+def test_show_prints_the_conversation(shell: Shell) -> None:
+    """By id, by its beginning, by slug; for programs as info and messages."""
+    session = shell.conversation("A talk")
+    told = shell("session", "show", session, "--format", "json").json()
+    assert told["info"]["id"] == session
+    assert [message["parts"][0]["text"] for message in told["messages"]] == [
+        "please fix the frobnicator",
+        "it is fixed",
+    ]
+    for name in (session[:-3], told["info"]["slug"]):
+        out = shell("session", "show", name).out
+        assert "A talk" in out
+        assert "please fix the frobnicator\n" in out
+
+
+def test_a_title_cannot_command_the_terminal(shell: Shell) -> None:
+    """Control characters are shown as blanks."""
+
+    async def work(hf: Holdfast) -> str:
+        from msgspec.structs import replace
+
+        made = await hf.sessions.create(directory=shell.folder, title="evil")
+        await hf.sessions.update(made.id, lambda old: replace(old, title="\x1b[31mred\x07"))
+        return made.id
+
+    shell.make(work)
+    assert "\x1b[31m" not in shell("session", "list").out
+    assert "\x07" not in shell("session", "list").out
+
+
+def test_search_finds_words(shell: Shell) -> None:
+    """With the message and a snippet; nothing found is no error."""
+    session = shell.conversation("One", "the quick frobnicator jumps")
+    shell.conversation("Two", "something else")
+    hits = shell("session", "search", "QUICK", "frobnicator", "--format", "json").json()
+    assert [(hit["session"], hit["title"]) for hit in hits] == [(session, "One")]
+    assert "quick frobnicator" in hits[0]["snippet"]
+    assert hits[0]["message"].startswith("msg_")
+    assert shell("session", "search", '"AND(*', "--format", "json").json() == []
+    assert shell("session", "search", "nothinglikethis").code == 0
+
+
+def test_fork_and_children(shell: Shell) -> None:
+    """A fork is no child; a child is."""
+    session = shell.conversation("Base")
+    told = shell("session", "show", session, "--format", "json").json()
+    cut = told["messages"][1]["info"]["id"]
+    forked = shell("session", "fork", session, "--message", cut, "--format", "json").json()
+    assert forked["title"] == "Base (fork #1)"
+    assert len(shell("session", "show", forked["id"], "--format", "json").json()["messages"]) == 1
+    assert shell("session", "children", session, "--format", "json").json() == []
+    assert "does not exist" in shell.fails("session", "fork", session, "--message", "msg_none")
+
+    async def work(hf: Holdfast) -> tuple[str, str]:
+        child = await hf.sessions.create(parent=session)
+        return child.id, (await hf.sessions.create(parent=child.id)).id
+
+    child, grandchild = shell.make(work)
+    below = shell("session", "children", session, "--format", "json").json()
+    assert [each["id"] for each in below] == [child]
+    below = shell("session", "children", session, "--deep", "--format", "json").json()
+    assert [each["id"] for each in below] == [child, grandchild]
+
+
+def test_delete_asks_first(shell: Shell) -> None:
+    """Without an answer nothing is erased; --yes erases."""
+    session = shell.conversation()
+    assert "give --yes" in shell.fails("session", "delete", session, code=2)
+    assert len(shell("session", "list", "--format", "json").json()) == 1
+    assert shell("session", "delete", session, "--yes", "--format", "json").json() == [session]
+    assert shell("session", "list", "--format", "json").json() == []
+    assert "no session is called" in shell.fails("session", "delete", session, "--yes")
+
+
+@pytest.mark.parametrize("command", [[], ["session"], ["session", "list"], ["session", "export"], ["doctor"]])
+def test_help_fits_a_terminal(shell: Shell, command: list[str]) -> None:
+    """80 columns, and every command says what it does."""
+    done = shell(*command, "--help")
+    assert done.code == 0
+    assert max(map(len, done.out.splitlines())) <= 80
+    assert "Usage: holdfast" in done.out
+
+
+def test_closed_output_is_no_error(shell: Shell) -> None:
+    """`holdfast … | head -0` ends quietly."""
+    shell.conversation()
+    holdfast = str(Path(sys.executable).with_name("holdfast"))
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f"{holdfast} session list --format json | true; echo done"],
+        cwd=shell.folder,
+        env={"HOLDFAST_STORE": shell.store, "HOME": str(shell.home), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        check=True,
+    )
+    assert ran.stdout == b"done\n"
+    assert ran.stderr == b""
+
+
+def test_doctor_finds_a_sound_store_sound(shell: Shell) -> None:
+    """Counts and a verdict; with --backup also a copy that opens by itself."""
+    shell.conversation()
+    told = shell("doctor", "--format", "json").json()
+    assert (told["clean"], told["sessions"], told["findings"]) == (True, 1, [])
+    assert told["records"] >= 5
+    copy = shell.home / "copy"
+    assert shell("doctor", "--backup", str(copy)).code == 0
+    scheme = shell.store.partition(":")[0]
+    listed = json.loads(
+        shell("--store", f"{scheme}://{copy}", "session", "list", "--all", "--format", "json").out
+    )
+    assert len(listed) == 1
+    assert "exists already" in shell.fails("doctor", "--backup", str(copy))
