@@ -22,7 +22,7 @@ class SessionService:
     """What a caller may ask of sessions."""
 
     def __init__(self, room: Room) -> None:
-        self._room = room
+        self.room = room
 
     async def create(
         self,
@@ -38,7 +38,7 @@ class SessionService:
     ) -> Session:
         """A new session; see `creating.create`."""
         return await creating.create(
-            self._room,
+            self.room,
             directory=directory,
             parent=parent,
             title_=title,
@@ -51,55 +51,55 @@ class SessionService:
 
     async def get(self, session: str) -> Session:
         """The session, or `NotFound`."""
-        return await reading.get(self._room, session)
+        return await reading.get(self.room, session)
 
     async def named(self, name: str) -> SessionRecord:
         """The session that a person means by an id, the beginning of one, or a slug."""
-        return await reading.named(self._room, name)
+        return await reading.named(self.room, name)
 
     async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
         """A page of sessions; archived ones are hidden unless asked for."""
-        return await reading.list_(self._room, query)
+        return await reading.list_(self.room, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
         """Direct children, or all descendants."""
-        return await reading.children(self._room, session, deep=deep)
+        return await reading.children(self.room, session, deep=deep)
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Full text over titles, messages, tool inputs and paths."""
-        return await self._room.store.search(query)
+        return await self.room.store.search(query)
 
     async def update(self, session: str, editor: updating.Editor) -> Session:
         """Atomic read-modify-write of the session's record."""
-        return await updating.update(self._room, session, editor)
+        return await updating.update(self.room, session, editor)
 
     async def touch(self, session: str) -> Session:
         """Move it to the top of lists."""
-        return await updating.touch(self._room, session)
+        return await updating.touch(self.room, session)
 
     async def rename(self, session: str, title: str) -> Session:
         """Give it another title."""
-        return await updating.rename(self._room, session, title)
+        return await updating.rename(self.room, session, title)
 
     async def archive(self, session: str) -> Session:
         """Hide it from ordinary lists."""
-        return await updating.archive(self._room, session)
+        return await updating.archive(self.room, session)
 
     async def restore(self, session: str) -> Session:
         """Show it again."""
-        return await updating.restore(self._room, session)
+        return await updating.restore(self.room, session)
 
     async def move(self, session: str, directory: str) -> Session:
         """Let it work in another directory."""
-        return await updating.move(self._room, session, directory)
+        return await updating.move(self.room, session, directory)
 
     async def remove(self, session: str) -> Sequence[str]:
         """Erase it with its descendants and everything they hold; refused while one of them runs."""
-        return await self._room.store.erase(session)
+        return await self.room.store.erase(session)
 
     async def fork(self, session: str, message: str | None = None) -> Session:
         """A new session with the history before the message."""
-        return await forking.fork(self._room, session, message)
+        return await forking.fork(self.room, session, message)
 
     async def messages(
         self,
@@ -112,48 +112,48 @@ class SessionService:
     ) -> Messages:
         """A page of messages with their parts, oldest first."""
         query = MessageQuery(session, limit, before, after, since_compaction=since_compaction)
-        return await reading.messages(self._room, query)
+        return await reading.messages(self.room, query)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same as JSON, without a decode."""
-        return await reading.messages_json(self._room, query)
+        return await reading.messages_json(self.room, query)
 
     async def message(self, session: str, id: str) -> MessageWithParts:
         """One message with its parts."""
-        return await reading.message(self._room, session, id)
+        return await reading.message(self.room, session, id)
 
     async def new_id(self, session: str, prefix: Literal["msg", "prt"]) -> str:
         """An id for a new message or part, above every id that the session has had."""
-        return self._room.mint.above(prefix, (await found(self._room, session)).top)
+        return self.room.mint.above(prefix, (await found(self.room, session)).top)
 
     async def update_message(self, message: Message) -> None:
         """Write a message; refused while the session runs."""
-        await editing.update_message(self._room, message)
+        await editing.update_message(self.room, message)
 
     async def update_part(self, part: Part) -> None:
         """Write a part; refused while the session runs."""
-        await editing.update_part(self._room, part)
+        await editing.update_part(self.room, part)
 
     async def remove_message(self, session: str, id: str) -> None:
         """Remove a message with its parts; refused while the session runs."""
-        await editing.remove_message(self._room, session, id)
+        await editing.remove_message(self.room, session, id)
 
     async def remove_part(self, session: str, id: str) -> None:
         """Remove a part; refused while the session runs."""
-        await editing.remove_part(self._room, session, id)
+        await editing.remove_part(self.room, session, id)
 
     async def todos(self, session: str) -> Sequence[Todo]:
         """The todo list."""
-        return await reading.todos(self._room, session)
+        return await reading.todos(self.room, session)
 
     async def set_todos(self, session: str, todos: Sequence[Todo]) -> None:
         """Replace the todo list."""
-        await editing.set_todos(self._room, session, todos)
+        await editing.set_todos(self.room, session, todos)
 
     async def diffs(self, session: str) -> Sequence[FileDiff]:
         """What the session changed in files."""
-        return await reading.diffs(self._room, session)
+        return await reading.diffs(self.room, session)
 
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
-        await editing.set_diffs(self._room, session, diffs)
+        await editing.set_diffs(self.room, session, diffs)

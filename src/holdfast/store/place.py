@@ -42,20 +42,21 @@ def find_place(url: str | None = None) -> Place:
         )
     if engine == "postgres":
         return Place(engine, None, url)
-    path = unquote(parts.path)
-    if parts.netloc or not path.startswith("/") or "\0" in path or path.strip("/") == "":
+    name = unquote(parts.path)
+    if parts.netloc or not name.startswith("/") or "\0" in name or name.strip("/") == "":
         raise InvalidInput(f"the store {shown(url)!r} must name an absolute path: {parts.scheme}:///PATH")
-    return Place(engine, Path(path), url)
+    return Place(engine, Path(name), url)
 
 
 def data_directory() -> Path:
     """The folder for what Holdfast keeps of a person."""
-    if sys.platform == "linux":  # Spelled out: the library that knows every system costs 20 ms.
-        base = os.environ.get("XDG_DATA_HOME", "")
-        return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "holdfast"
-    import platformdirs
+    if sys.platform != "linux":
+        import platformdirs
 
-    return platformdirs.user_data_path("holdfast", appauthor=False)
+        return platformdirs.user_data_path("holdfast", appauthor=False)
+    # Spelled out: the library that knows every system costs 20 ms.
+    base = os.environ.get("XDG_DATA_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "holdfast"
 
 
 def shown(url: str) -> str:

@@ -17,6 +17,8 @@ class Report(msgspec.Struct, frozen=True):
     sessions: int
     records: int
     findings: tuple[Finding, ...] = ()
+    advice: tuple[str, ...] = ()
+    """Nothing is wrong with the store itself, but whoever runs it should know (settings of its server)."""
 
     @property
     def clean(self) -> bool:

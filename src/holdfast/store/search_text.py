@@ -18,6 +18,10 @@ _DEPTH_MAX = 20
 
 _WORD = re.compile(r"[^\W_]+")
 _BLANKS = re.compile(r"\s+")
+_ASCII_WORDS = (
+    bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)) + b" " * 128
+)
+"""Of each byte the letter or digit it stands for in a folded word, or a blank."""
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -94,7 +98,11 @@ def _joined(texts: Iterable[str]) -> str:
 
 def words_of(text: str) -> list[str]:
     """The words of a text, folded: runs of letters and digits of any script. All else separates them."""
-    return [word[:WORD_CHARS_MAX] for word in _WORD.findall(text.casefold())]
+    if text.isascii():  # Three times as fast, and most text is.
+        words = text.encode().translate(_ASCII_WORDS).decode().split()
+    else:
+        words = _WORD.findall(text.casefold())
+    return [word[:WORD_CHARS_MAX] for word in words] if len(text) > WORD_CHARS_MAX else words
 
 
 def query_words(text: str) -> list[str]:

@@ -14,18 +14,21 @@ To run it over an engine of your own, with pytest and anyio's plugin:
 little more: it has the store's records damaged from outside. Nothing here knows any engine.
 """
 
+from holdfast.testing.store_contract.batching import Batching, Resyncing
 from holdfast.testing.store_contract.erasing import Erasing
-from holdfast.testing.store_contract.feeding import Batching, Following, Resyncing
+from holdfast.testing.store_contract.feeding import Following
 from holdfast.testing.store_contract.fencing import Expecting, Fencing
 from holdfast.testing.store_contract.hostile import DamageContract, Hostile
 from holdfast.testing.store_contract.listing import Listing
 from holdfast.testing.store_contract.owning import Burying, Claiming
+from holdfast.testing.store_contract.paging import Compacting, Paging
 from holdfast.testing.store_contract.racing import Racing, Watching
-from holdfast.testing.store_contract.reading import Compacting, Getting, Paging
+from holdfast.testing.store_contract.reading import Getting
+from holdfast.testing.store_contract.refusing import Refusing
 from holdfast.testing.store_contract.replica import Replica
 from holdfast.testing.store_contract.searching import Searching
 from holdfast.testing.store_contract.world import World
-from holdfast.testing.store_contract.writing import Numbering, Refusing, Removing, Spanning
+from holdfast.testing.store_contract.writing import Numbering, Removing, Spanning
 
 __all__ = ["DamageContract", "Replica", "StoreContract", "World"]
 

@@ -69,6 +69,15 @@ class Claiming(Contract):
         assert await owner_of(other) == "o1"
         assert (await world.put(user(1), fence=fence)).seq > 0
 
+    async def test_its_own_claim_is_held_too(self, world: World) -> None:
+        """An owner that already runs a session is told so, and its fence stays good."""
+        await world.put(session())
+        await world.owner("o1")
+        fence = granted(await world.store.claim(S1, "o1"))
+
+        assert await world.store.claim(S1, "o1") == Held(S1, "o1")
+        assert (await world.put(user(1), fence=fence)).seq > 0
+
     async def test_of_two_claims_at_once_one_is_granted(self, world: World) -> None:
         """Two owners after one session: exactly one gets it."""
         import anyio

@@ -1,0 +1,54 @@
+"""`holdfast import …`: sessions of other tools."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.opening import with_holdfast
+from holdfast.cli.output import format_option
+from holdfast.cli.reporting import print_report
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.store.portable.report import ImportReport
+
+
+@click.group()
+def importing() -> None:
+    """Bring sessions from another tool. Its own data is only read."""
+
+
+@importing.command()
+@click.argument("path", metavar="[PATH]", required=False)
+@format_option
+@click.pass_context
+def opencode(ctx: click.Context, *, path: str | None, form: str) -> None:
+    """Import what OpenCode keeps: its data directory, a storage tree, or an opencode.db.
+
+    Without PATH, the directory where OpenCode keeps it. A second run brings only what is new.
+    """
+
+    async def work(hf: "Holdfast") -> "ImportReport":
+        from holdfast.store.opencode.importing import find_opencode, import_opencode
+
+        source = Path(path) if path is not None else find_opencode()
+        return await import_opencode(
+            hf.store, source, mint=hf.mint, clock=hf.clock, host=hf.host, progress=_progress()
+        )
+
+    print_report(with_holdfast(ctx, work, create=True), form)
+
+
+class _Progress:
+    """A line that is written over while a terminal watches."""
+
+    def __call__(self, done: int, total: int, what: str) -> None:
+        end = "\n" if done == total else ""
+        sys.stderr.write(f"\r\x1b[K{what} {done} of {total}{end}")
+        sys.stderr.flush()
+
+
+def _progress() -> _Progress | None:
+    return _Progress() if sys.stderr.isatty() else None

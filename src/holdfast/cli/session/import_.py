@@ -1,0 +1,45 @@
+"""`holdfast session import`."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.opening import with_holdfast
+from holdfast.cli.output import format_option
+from holdfast.cli.reporting import print_report
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.store.portable.report import ImportReport
+
+
+@click.command("import")
+@click.argument("file", metavar="FILE")
+@click.option("--here", is_flag=True, help="Let the sessions live in the current directory.")
+@click.option("--as-new", is_flag=True, help="Under new ids, beside what is here.")
+@format_option
+@click.pass_context
+def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: str) -> None:
+    """Read sessions from a file that `session export` or `opencode export` wrote; - is standard input.
+
+    All or nothing. What is here already and equal stays; what is here and different is an error.
+    """
+
+    async def work(hf: "Holdfast") -> "ImportReport":
+        from holdfast.sessions.creating import locate_
+        from holdfast.store.portable.importing import Into, import_portable
+
+        place = await locate_(hf.sessions.room, Path.cwd())
+        placed = Into(place.project, place.directory, place.path, hf.host.id)
+        return await import_portable(
+            hf.store,
+            sys.stdin.buffer.read() if file == "-" else Path(file),
+            mint=hf.mint,
+            into=placed if here else Into(placement=hf.host.id),
+            into_foreign=placed,
+            as_new=as_new,
+        )
+
+    print_report(with_holdfast(ctx, work, create=True), form)

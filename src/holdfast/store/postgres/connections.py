@@ -1,0 +1,134 @@
+"""Connections to the database: a few for commits and reads, one kept for renewals and wakes.
+
+No more than that: a thousand processes share one server. Each use has a bound; a connection that broke is
+replaced at its next use.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import asyncpg
+
+from holdfast.errors import InvalidInput, StoreBusy
+from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.url import Address
+
+CONNECT_S = 10.0
+WAIT_S = 20.0
+STATEMENT_MS = 30_000
+LOCK_MS = 10_000
+USE_S = 60.0
+PATIENT_S = 3600.0
+
+# The driver has no types.
+Connection = Any
+Row = Any
+
+
+def _settings(*, reading: bool) -> dict[str, str]:
+    settings = {
+        "application_name": "holdfast",
+        "statement_timeout": str(STATEMENT_MS),
+        "lock_timeout": str(LOCK_MS),
+        "idle_in_transaction_session_timeout": str(STATEMENT_MS),
+        "jit": "off",
+    }
+    # A commit's statements are the same small steps each time, and planning them anew is a third of its
+    # cost. What a page of the feed costs depends on the age of the cursor: a plan made for any cursor would
+    # walk whole tables.
+    settings["plan_cache_mode"] = "force_custom_plan" if reading else "force_generic_plan"
+    return settings
+
+
+async def connect(address: Address, *, reading: bool = False) -> Connection:
+    """A new connection; errors are ours."""
+    try:
+        return await asyncpg.connect(
+            address.dsn,
+            timeout=CONNECT_S,
+            server_settings=_settings(reading=reading),
+        )
+    except (ValueError, asyncpg.InternalClientError):
+        # The driver quotes what it could not read, and that may be the password.
+        raise InvalidInput(f"the driver cannot read the database URL of {address.shown}") from None
+    except FAILURES as error:
+        raise translated(error, address.shown) from None
+
+
+class Connections:
+    """A few connections that are used in turn."""
+
+    def __init__(self, address: Address, size: int, *, reading: bool) -> None:
+        self._address = address
+        self._reading = reading
+        self._room = asyncio.Semaphore(size)
+        self._idle: list[Connection] = []
+        self._closed = False
+
+    @contextlib.asynccontextmanager
+    async def use(self, *, patient: bool = False) -> AsyncIterator[Connection]:
+        """One connection for one use, which ends within a minute unless `patient` (a walk over everything).
+
+        Errors of the driver leave as errors of ours.
+        """
+        if self._closed:
+            raise InvalidInput(f"the store {self._address.shown} was closed")
+        if self._room.locked():
+            await self._wait()
+        else:
+            await self._room.acquire()
+        connection = limit = None
+        try:
+            connection = await self._take()
+            # This ends a wait on a dead network (the driver's own time-outs cost a twentieth of a commit);
+            # the server's statement time-out ends everything else.
+            bound_s = PATIENT_S if patient else USE_S
+            limit = asyncio.get_running_loop().call_later(bound_s, connection.terminate)
+            yield connection
+        except FAILURES as error:
+            raise translated(error, self._address.shown) from error
+        finally:
+            if limit is not None:
+                limit.cancel()
+            self._room.release()
+            if connection is not None:
+                self._give(connection)
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(WAIT_S):
+                await self._room.acquire()
+        except TimeoutError:
+            raise StoreBusy(
+                f"{self._address.shown}: all connections were in use for {WAIT_S:.0f} s"
+            ) from None
+
+    async def _take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.is_closed():
+                return connection
+        return await connect(self._address, reading=self._reading)
+
+    def _give(self, connection: Connection) -> None:
+        # A use that was cancelled may have left the connection in the middle of something.
+        if self._closed or connection.is_closed() or connection.is_in_transaction():
+            connection.terminate()
+        else:
+            self._idle.append(connection)
+
+    async def close(self) -> None:
+        """Close what is idle; what is in use is closed when it comes back."""
+        self._closed = True
+        while self._idle:
+            await hang_up(self._idle.pop())
+
+
+async def hang_up(connection: Connection) -> None:
+    """Close a connection, politely if it answers."""
+    try:
+        await connection.close(timeout=2)
+    except FAILURES:
+        connection.terminate()

@@ -1,0 +1,105 @@
+"""Verifies numbers, parents and JSON, and what of the server's settings bears on them; mends only when asked.
+
+Numbers have gaps by nature, so continuity is no test. The store is read page by page, and works meanwhile.
+"""
+
+from holdfast.schema.stored import KINDS
+from holdfast.store.judge import complaint
+from holdfast.store.postgres.connections import Connection, Connections, Row
+from holdfast.store.postgres.sql import statements
+from holdfast.store.report import Finding, Report
+
+
+async def examine(connections: Connections, schema: str, now_ms: int | None, *, repair: bool) -> Report:
+    """Look at everything."""
+    async with connections.use(patient=True) as connection:
+        return await _Examination(connection, schema, now_ms, repair=repair).run()
+
+
+class _Examination:
+    def __init__(self, connection: Connection, schema: str, now_ms: int | None, *, repair: bool) -> None:
+        self._connection = connection
+        self._sql = statements(schema)
+        self._now_ms = now_ms
+        self._repair = repair
+        self._findings: list[Finding] = []
+        self._sessions = 0
+        self._records = 0
+
+    async def run(self) -> Report:
+        advice = await self._settings()
+        for row in await self._connection.fetch(self._sql["orphans"]):
+            mended = await self._quarantine("", row, "its session is missing")
+            self._find("its session is missing", f"{KINDS[row['kind']]} {row['id']}", mended=mended)
+        key = 0
+        while rows := await self._connection.fetch(self._sql["examined_sessions"], key):
+            for row in rows:
+                await self._session(row)
+            key = rows[-1]["n"]
+        return Report(self._sessions, self._records, tuple(self._findings), advice)
+
+    def _find(self, what: str, where: str, *, mended: bool = False) -> None:
+        self._findings.append(Finding(what, where, mended))
+
+    async def _settings(self) -> tuple[str, ...]:
+        """What would lose an acknowledged commit is a finding; what a failover could lose is advice."""
+        settings = dict(await self._connection.fetch(self._sql["settings"]))
+        for name in ("fsync", "full_page_writes"):
+            if settings[name] == "off":
+                self._find(f"{name} is off: a power cut can lose or tear commits; switch it on", "the server")
+        advice = []
+        if settings["synchronous_commit"] not in ("on", "remote_apply"):
+            advice.append("synchronous_commit is weaker than 'on' by default (commits of Holdfast raise it)")
+        if not settings["synchronous_standby_names"]:
+            advice.append(
+                "synchronous_standby_names is empty: if this server is lost, so are its last commits"
+            )
+        if "unknown" in settings["history"]:
+            advice.append("the server's timeline cannot be read: after a failover followers may miss changes")
+        return tuple(advice)
+
+    async def _session(self, session: Row) -> None:
+        n, id, head = session["n"], session["id"], session["head"]
+        top, key = session["seq"], 0
+        while rows := await self._connection.fetch(self._sql["examined_records"], n, key):
+            for row in rows:
+                top = max(top, row["seq"])
+                await self._record(id, row)
+            key = rows[-1]["position"]
+        if head < top or session["position"] > session["seq"]:
+            if self._repair:
+                await self._connection.execute(self._sql["mend_head"], n, top)
+            self._find(f"the head {head} is behind its records", f"session {id}", mended=self._repair)
+        if session["scope"] or session["data"] is None:
+            return
+        self._sessions += 1
+        if not session["rooted"]:
+            self._find(f"its parent {session['parent']} is missing", f"session {id}")
+        wrong = complaint("session", session["data"].encode(), id=id, session=id, parent=None)
+        if wrong is not None:
+            self._find(f"its JSON cannot be read: {wrong}", f"session {id}")
+
+    async def _record(self, session: str, row: Row) -> None:
+        kind = KINDS[row["kind"]]
+        where = f"{kind} {row['id']} of {session}"
+        if row["position"] > row["seq"]:
+            self._find("its numbers are out of order", where)
+        if row["data"] is None:
+            return
+        self._records += 1
+        if (kind == "part") != bool(row["fits"]):
+            mended = await self._quarantine(session, row, "its message is missing")
+            self._find("its message is missing", where, mended=mended)
+            return
+        wrong = complaint(kind, row["data"].encode(), id=row["id"], session=session, parent=row["message"])
+        if wrong is not None:
+            mended = await self._quarantine(session, row, wrong)
+            self._find(f"its JSON cannot be read: {wrong}", where, mended=mended)
+
+    async def _quarantine(self, session: str, row: Row, reason: str) -> bool:
+        """Set a record aside, with its content, and leave a tombstone; everything else works on."""
+        if not self._repair:
+            return False
+        values = (row["session"], row["position"], session, KINDS[row["kind"]], reason, self._now_ms)
+        await self._connection.execute(self._sql["quarantine"], *values)
+        return True

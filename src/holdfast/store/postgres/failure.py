@@ -1,0 +1,69 @@
+"""What the driver and the server raise, as errors of ours. None of them tells the URL or a password."""
+
+import asyncio
+
+import asyncpg
+
+from holdfast.errors import (
+    Conflict,
+    HoldfastError,
+    InvalidInput,
+    LeaseLost,
+    NotFound,
+    Refused,
+    StoreBusy,
+    StoreError,
+)
+
+BY_CODE: dict[str, type[HoldfastError]] = {
+    "HF001": NotFound,
+    "HF002": Conflict,
+    "HF003": LeaseLost,
+    "HF004": Refused,
+}
+"""The codes that our functions raise."""
+
+AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+"""The transaction was undone for another one's sake, and may simply be made again."""
+
+LOST = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.CannotConnectNowError,
+    OSError,
+    asyncio.TimeoutError,
+)
+"""The connection is gone, or could not be had."""
+
+_WAITED = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
+_REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InsufficientPrivilegeError)
+
+FAILURES = (asyncpg.PostgresError, *LOST)
+"""Everything that `translated` has a word for."""
+
+
+def translated(error: BaseException, shown: str) -> HoldfastError:
+    """The error of ours that this one stands for; `raise … from` it."""
+    if isinstance(error, HoldfastError):
+        return error
+    code = getattr(error, "sqlstate", None) or ""
+    if code in BY_CODE:
+        return BY_CODE[code](str(error))
+    if isinstance(error, _WAITED):
+        return StoreBusy(f"{shown} did not answer in time; try again")
+    if isinstance(error, _REFUSED):
+        return StoreError(
+            f"{shown} refused the user ({type(error).__name__}); check the URL and the user's rights"
+        )
+    if isinstance(error, asyncpg.InvalidCatalogNameError):
+        return StoreError(f"{shown}: there is no such database; create it first")
+    if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
+        return StoreBusy(f"{shown} is a standby and takes no commits; connect to the primary")
+    if isinstance(error, (*LOST, *AGAIN)):
+        return StoreBusy(f"{shown} could not be reached ({type(error).__name__}); try again")
+    if code[:2] in ("22", "54"):
+        return InvalidInput(f"{shown} cannot hold this record ({type(error).__name__})")
+    said = str(error).partition("\n")[0] if isinstance(error, asyncpg.PostgresError) else ""
+    return StoreError(f"{shown} failed: {type(error).__name__} {code} {said}".rstrip())

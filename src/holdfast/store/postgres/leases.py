@@ -1,0 +1,98 @@
+"""Owners and claims. Time is the database's, unless a clock was given; what is gone is seen from here."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.errors import InvalidInput, LeaseLost
+from holdfast.store.batch import Fence, Held
+from holdfast.store.host import Host
+from holdfast.store.owner import LEASE_MS, Owner, Renewals
+from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.sql import statements
+from holdfast.store.postgres.wakes import Wakes
+
+_owner = msgspec.json.Decoder(Owner)
+
+
+class Leases:
+    """The owner table seen from one process."""
+
+    def __init__(
+        self, connections: Connections, wakes: Wakes, schema: str, clock: Clock | None, host: Host
+    ) -> None:
+        self._connections = connections
+        self._wakes = wakes
+        self._sql = statements(schema)
+        self._clock = clock
+        self._own_clock = clock or SystemClock()
+        self._host = host
+        self._renewals = Renewals()
+
+    def now_ms(self) -> int | None:
+        """The moment to judge by; None where the database's clock does."""
+        return None if self._clock is None else self._clock.now_ms()
+
+    def living(self, id: str | None, data: str | None) -> str | None:
+        """The owner of a row that the database found alive, unless we can see that it is gone."""
+        if id is None or data is None or self._host.is_gone(_owner.decode(data)):
+            return None
+        return id
+
+    async def gone(self) -> list[str]:
+        """Who of the owners is known here to be gone. Nobody comes back from there."""
+        async with self._connections.use() as connection:
+            rows = await connection.fetch(self._sql["owners"])
+        return [id for id, data in rows if self._host.is_gone(_owner.decode(data))]
+
+    async def register(self, owner: Owner) -> None:
+        sent_ms = self._own_clock.boot_ms()
+        await self._wakes.call(
+            self._sql["register"],
+            _plain(owner.id),
+            msgspec.json.encode(owner).decode(),
+            list(owner.placements),
+            LEASE_MS,
+            self.now_ms(),
+        )
+        self._renewals.note(owner.id, sent_ms)
+
+    async def renew(self, owner: str) -> None:
+        sent_ms = self._own_clock.boot_ms()
+        if not await self._wakes.call(self._sql["renew"], _plain(owner), LEASE_MS, self.now_ms()):
+            raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register anew")
+        self._renewals.note(owner, sent_ms)
+
+    async def retire(self, owner: str) -> None:
+        await self._wakes.call(self._sql["retire"], _plain(owner))
+        self._renewals.forget(owner)
+
+    async def bury(self, owner: str) -> Sequence[str]:
+        patient = self._renewals.may_bury(owner, self._own_clock.boot_ms())
+        return await self._bury(owner, await self.gone(), patient=patient)
+
+    async def _bury(self, owner: str, gone: list[str], *, patient: bool) -> list[str]:
+        buried = await self._wakes.call(self._sql["bury"], _plain(owner), gone, patient, self.now_ms())
+        assert isinstance(buried, list)
+        return buried
+
+    async def claim(self, session: str, owner: str) -> Fence | Held:
+        holder = ""
+        for _ in range(3):
+            async with self._connections.use() as connection:
+                row = await connection.fetchrow(self._sql["claim"], session, _plain(owner))
+            if row["number"] is not None:
+                return Fence(session, owner, row["number"])
+            holder = row["holder"]
+            if self.living(holder, row["holder_data"]) is not None:
+                break
+            # A dead process of this machine is buried at once; then the session is free, also for others.
+            await self._bury(owner, [holder], patient=False)
+        return Held(session, holder)
+
+
+def _plain(id: str) -> str:
+    if "\0" in id or not id.isascii():
+        raise InvalidInput("an owner's id is plain text")
+    return id

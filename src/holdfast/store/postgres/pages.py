@@ -1,0 +1,180 @@
+"""Pages of messages with their parts, as records or as JSON that nobody decodes."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import NotFound
+from holdfast.schema.stored import Mark
+from holdfast.store.compaction import tail_of
+from holdfast.store.cursor import page_text, parse_page
+from holdfast.store.postgres.connections import Connection, Connections, Row
+from holdfast.store.postgres.reader import check_limit, plain, stored_record
+from holdfast.store.postgres.sql import statements
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
+
+POSITION_MAX = 2**62
+
+
+class _Named(msgspec.Struct, frozen=True):
+    parentID: str = ""  # noqa: N815 - the wire's name
+    tail_start_id: str | None = None
+
+
+_named = msgspec.json.Decoder(_Named)
+
+
+class Pages:
+    """The messages of a session."""
+
+    def __init__(self, connections: Connections, schema: str) -> None:
+        self._connections = connections
+        self._sql = statements(schema)
+
+    async def messages(self, query: MessageQuery) -> MessagePage:
+        """A page as records."""
+        rows, older, newer = await self._read(query)
+        messages: list[StoredMessage] = []
+        info: StoredRecord | None = None
+        parts: list[StoredRecord] = []
+        for row in rows:
+            if info is None or row["position"] != info.position:
+                if info is not None:
+                    messages.append(StoredMessage(info, tuple(parts)))
+                    parts = []
+                info = _message(query.session, row)
+            if row["part"] is not None:
+                parts.append(_part(query.session, row))
+        if info is not None:
+            messages.append(StoredMessage(info, tuple(parts)))
+        return MessagePage(tuple(messages), older, newer)
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same page as JSON: one flat list of pieces, one join."""
+        rows, older, newer = await self._read(query)
+        head = f'","sessionID":"{query.session}",'
+        part_head = f'","sessionID":"{query.session}","messageID":"'
+        pieces: list[str] = []
+        last = 0
+        for row in rows:
+            if row["position"] != last:
+                pieces += (
+                    '{"info":{"id":"' if not last else ']},{"info":{"id":"',
+                    row["id"],
+                    head,
+                    row["data"][1:],
+                    ',"parts":[',
+                )
+                last = row["position"]
+            else:
+                pieces.append(",")
+            if row["part"] is not None:
+                pieces += ('{"id":"', row["part"], part_head, row["id"], '",', row["part_data"][1:])
+        body = "[" + "".join(pieces) + ("]}]" if last else "]")
+        return JsonPage(body.encode(), older, newer)
+
+    async def _read(self, query: MessageQuery) -> tuple[Sequence[Row], str | None, str | None]:
+        """The rows of the page, and the cursors of the pages beside it, all of one moment."""
+        low = parse_page(query.after) if query.after is not None else 0
+        high = parse_page(query.before) if query.before is not None else POSITION_MAX
+        limit = None if query.limit is None else check_limit(query.limit)
+        forward = query.after is not None and query.before is None
+        async with (
+            self._connections.use() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            n = await connection.fetchval(self._sql["session_number"], plain(query.session))
+            if n is None:
+                raise NotFound(f"session {query.session} does not exist")
+            if query.only is not None:
+                low, high = await self._around(connection, query)
+                limit = None
+            place = await self._tail(connection, query.session) if query.since_compaction else 0
+            statement = self._sql["messages"].replace("{direction}", "ASC" if forward else "DESC")
+            rows = await connection.fetch(
+                statement, n, low, high, place, None if limit is None else limit + 1
+            )
+            if limit is None or not rows:
+                return rows, None, None
+            rows, more = _cut(rows, limit, forward=forward)
+            first, last = rows[0]["position"], rows[-1]["position"]
+            exists = self._sql["message_exists"]
+            if forward:
+                older, newer = await connection.fetchval(exists, n, 0, first, place), more
+            else:
+                older, newer = more, await connection.fetchval(exists, n, last, POSITION_MAX, place)
+        return rows, page_text(first) if older else None, page_text(last) if newer else None
+
+    async def _around(self, connection: Connection, query: MessageQuery) -> tuple[int, int]:
+        """Positions around the one message that is asked for; around nothing when there is none."""
+        found = await self._records(
+            connection, query.session, "r.id = $2 AND r.kind = 1", plain(query.only or "")
+        )
+        return (found[0].position - 1, found[0].position + 1) if found else (0, 0)
+
+    async def _tail(self, connection: Connection, session: str) -> int:
+        """The place from which the model still sees messages: 0 when nothing was compacted."""
+        marked = f"r.kind = 1 AND r.mark = {int(Mark.SUMMARY)} AND $2 = ''"
+        summaries = await self._records(connection, session, marked, "")
+        if not summaries:
+            return 0
+        asked = [_named.decode(summary.data).parentID for summary in summaries]
+        parts = await self._records(connection, session, "r.kind = 2 AND p.id = ANY($2)", asked)
+        tails = [_named.decode(part.data).tail_start_id for part in parts]
+        wanted = [*asked, *(tail for tail in tails if tail)]
+        messages = await self._records(connection, session, "r.kind = 1 AND r.id = ANY($2)", wanted)
+        by_id = {message.id: message for message in messages}
+        return tail_of(
+            reversed(summaries),
+            by_id.get,
+            lambda id: [part for part in parts if part.parent == id],
+        )
+
+    async def _records(
+        self, connection: Connection, session: str, where: str, value: object
+    ) -> list[StoredRecord]:
+        rows = await connection.fetch(
+            f"{self._sql['record']} WHERE s.id = $1 AND r.data IS NOT NULL AND {where} ORDER BY r.position",
+            session,
+            value,
+        )
+        return [stored_record(row) for row in rows]
+
+
+def _cut(rows: Sequence[Row], limit: int, *, forward: bool) -> tuple[Sequence[Row], bool]:
+    """The rows without the one message too many that was read to see whether there are more."""
+    positions = sorted({row["position"] for row in rows})
+    if len(positions) <= limit:
+        return rows, False
+    extra = positions[-1] if forward else positions[0]
+    return [row for row in rows if row["position"] != extra], True
+
+
+def _message(session: str, row: Row) -> StoredRecord:
+    return StoredRecord(
+        session,
+        "message",
+        row["id"],
+        None,
+        row["position"],
+        row["seq"],
+        row["place"] or row["position"],
+        Mark(row["mark"]),
+        row["data"].encode(),
+    )
+
+
+def _part(session: str, row: Row) -> StoredRecord:
+    position = row["part_position"]
+    return StoredRecord(
+        session,
+        "part",
+        row["part"],
+        row["id"],
+        position,
+        row["part_seq"],
+        row["part_place"] or position,
+        Mark(row["part_mark"]),
+        row["part_data"].encode(),
+    )

@@ -1,0 +1,68 @@
+"""Opening a store's schema: made under a lock, checked against its format, its functions kept up to date."""
+
+import hashlib
+import secrets
+
+from holdfast.errors import StoreMissing, StoreTooNew
+from holdfast.store.base import FORMAT
+from holdfast.store.postgres.connections import Connection
+from holdfast.store.postgres.sql import script
+from holdfast.store.postgres.url import Address
+
+FUNCTION_SCRIPTS = ("steps", "commit", "owners")
+
+
+async def prepare(connection: Connection, address: Address, *, create: bool) -> str:
+    """Make sure that the schema is there and of our format; answers the store's own incarnation."""
+    functions = "\n".join(script(name, address.schema) for name in FUNCTION_SCRIPTS)
+    mark = hashlib.sha256(functions.encode()).hexdigest()[:16]
+    known = await _read(connection, address)
+    if known is None and not create:
+        raise StoreMissing(f"there is no Holdfast store at {address.shown}")
+    if known is None or known.get("functions") != mark:
+        async with connection.transaction():
+            key = f"holdfast schema {address.schema}"
+            await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", key)
+            known = await _read(connection, address)
+            if known is None:
+                await _make(connection, address)
+            # After the tables, since functions are checked against them.
+            _check_format(known, address)
+            await connection.execute(functions)
+            await connection.execute(
+                f"INSERT INTO {address.schema}.store VALUES ('functions', $1) "
+                "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                mark,
+            )
+            known = await _read(connection, address)
+    _check_format(known, address)
+    return (known or {})["incarnation"]
+
+
+def _check_format(known: dict[str, str] | None, address: Address) -> None:
+    format = int((known or {}).get("format", FORMAT))
+    if format > FORMAT:
+        raise StoreTooNew(
+            f"{address.shown} has format {format}, this version reads up to {FORMAT}; upgrade Holdfast"
+        )
+
+
+async def _read(connection: Connection, address: Address) -> dict[str, str] | None:
+    # Asked of the catalogue's tables: a lookup by name may remember that there was none before we waited.
+    found = await connection.fetchval(
+        "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+        "WHERE n.nspname = $1 AND c.relname = 'store'",
+        address.schema,
+    )
+    if found is None:
+        return None
+    rows = await connection.fetch(f"SELECT key, value FROM {address.schema}.store")
+    return dict(rows)
+
+
+async def _make(connection: Connection, address: Address) -> None:
+    await connection.execute(script("tables", address.schema))
+    await connection.executemany(
+        f"INSERT INTO {address.schema}.store VALUES ($1, $2)",
+        [("format", str(FORMAT)), ("incarnation", secrets.token_hex(8)), ("horizon", "0")],
+    )

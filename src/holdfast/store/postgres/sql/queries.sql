@@ -1,0 +1,175 @@
+-- Reading, by name. {s} is the store's schema.
+
+-- name: session
+SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
+FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {s}.now_ms($2)
+WHERE s.id = $1 AND s.scope = 0 AND s.data IS NOT NULL
+
+-- name: sessions
+SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
+FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {s}.now_ms($1)
+WHERE s.scope = 0 AND s.data IS NOT NULL AND s.updated IS NOT NULL
+
+-- name: record
+SELECT s.id AS session, r.kind, r.id, p.id AS parent, r.position, r.seq, r.place, r.mark, r.data
+FROM {s}.record r JOIN {s}.session s ON s.n = r.session
+LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+
+-- name: messages
+WITH page AS (
+  SELECT id, position, seq, place, mark, data FROM {s}.record
+  WHERE session = $1 AND kind = 1 AND data IS NOT NULL AND position > $2 AND position < $3
+    AND coalesce(place, position) >= $4
+  ORDER BY position {direction} LIMIT $5)
+SELECT m.id, m.position, m.seq, m.place, m.mark, m.data,
+  p.id AS part, p.position AS part_position, p.seq AS part_seq, p.place AS part_place, p.mark AS part_mark,
+  p.data AS part_data
+FROM page m LEFT JOIN {s}.record p ON p.session = $1 AND p.parent = m.position AND p.data IS NOT NULL
+ORDER BY m.position, p.position
+
+-- name: message_exists
+SELECT EXISTS (SELECT 1 FROM {s}.record WHERE session = $1 AND kind = 1 AND data IS NOT NULL
+  AND position > $2 AND position < $3 AND coalesce(place, position) >= $4)
+
+-- name: session_number
+SELECT n FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
+
+-- name: head
+SELECT pg_current_snapshot()::text, {s}.history(), (SELECT value FROM {s}.store WHERE key = 'incarnation'),
+  (SELECT value FROM {s}.store WHERE key = 'horizon')
+
+-- name: of_session
+JOIN {s}.session s ON s.n = r.session
+
+-- name: gone
+-- Tombstones that a cursor has not seen. $1 after, $2 key session, $3 key position, $4 limit.
+WITH changed AS MATERIALIZED (
+  SELECT s.n, 0::bigint AS at_position, s.id AS session, 0::smallint AS kind, s.id, NULL::text AS parent,
+    s.position, s.seq, s.project, s.directory, s.at
+  FROM {s}.session s
+  WHERE s.data IS NULL AND s.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
+    AND NOT pg_visible_in_snapshot(s.xid, $1::text::pg_snapshot) {session}
+  UNION ALL
+  SELECT s.n, r.position, s.id, r.kind, r.id, p.id, r.position, r.seq, NULL, NULL, NULL
+  FROM {s}.record r JOIN {s}.session s ON s.n = r.session
+  LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+  WHERE r.data IS NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
+    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session})
+SELECT * FROM changed WHERE (n, at_position) > ($2::bigint, $3::bigint) ORDER BY n, at_position LIMIT $4
+
+-- name: changed
+-- What lives, changed after $1 and was there at $5 (else it comes whole in the next batch, parents and all).
+WITH changed AS MATERIALIZED (
+  SELECT s.n, 0::bigint AS position, s.born FROM {s}.session s
+  WHERE s.scope = 0 AND s.data IS NOT NULL AND s.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
+    AND NOT pg_visible_in_snapshot(s.xid, $1::text::pg_snapshot) {session}
+  UNION ALL
+  SELECT r.session, r.position, r.born FROM {s}.record r {of_session}
+  WHERE r.data IS NOT NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
+    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session}),
+page AS (
+  SELECT n, position, NOT pg_visible_in_snapshot(born, $1::text::pg_snapshot) AS created FROM changed
+  WHERE (n, position) > ($2::bigint, $3::bigint) AND pg_visible_in_snapshot(born, $5::text::pg_snapshot)
+  ORDER BY n, position LIMIT $4)
+{rows}
+
+-- name: everything
+-- The same from nothing: a walk along the keys.
+WITH page AS (
+  SELECT n, position, true AS created FROM (
+    (SELECT s.n, 0::bigint AS position FROM {s}.session s
+     WHERE s.scope = 0 AND s.data IS NOT NULL AND (s.n, 0::bigint) > ($2::bigint, $3::bigint)
+       AND s.n >= $2 AND pg_visible_in_snapshot(s.born, $5::text::pg_snapshot) {session}
+     ORDER BY s.n LIMIT $4)
+    UNION ALL
+    (SELECT r.session, r.position FROM {s}.record r {of_session}
+     WHERE r.data IS NOT NULL AND (r.session, r.position) > ($2::bigint, $3::bigint)
+       AND pg_visible_in_snapshot(r.born, $5::text::pg_snapshot) AND $1::text IS NOT NULL {session}
+     ORDER BY r.session, r.position LIMIT $4)) AS keys
+  ORDER BY n, position LIMIT $4)
+{rows}
+
+-- name: rows
+SELECT page.n, page.position AS at_position, page.created, s.id AS session,
+  coalesce(r.kind, 0::smallint) AS kind, coalesce(r.id, s.id) AS id, p.id AS parent,
+  coalesce(r.position, s.position) AS position, coalesce(r.seq, s.seq) AS seq, r.place,
+  coalesce(r.mark, 0::smallint) AS mark, CASE WHEN page.position = 0 THEN s.data ELSE r.data END AS data
+FROM page JOIN {s}.session s ON s.n = page.n
+LEFT JOIN {s}.record r ON r.session = page.n AND r.position = page.position
+LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+ORDER BY page.n, page.position
+
+-- name: search
+SELECT * FROM (
+  SELECT s.id AS session, s.title, NULL::text AS message, NULL::text AS id, 0::smallint AS kind, s.data,
+    ts_rank(s.words, q.query, 1) AS rank, s.born, s.n, 0::bigint AS position
+  FROM {s}.session s, (SELECT $1::text::tsquery AS query) q
+  WHERE s.words @@ q.query AND s.scope = 0 AND s.data IS NOT NULL
+    AND ($2::text IS NULL OR s.project = $2) AND ($3::text IS NULL OR s.id = $3)
+  UNION ALL
+  SELECT s.id, s.title, m.id, r.id, r.kind, r.data, ts_rank(r.words, q.query, 1), r.born, s.n, r.position
+  FROM {s}.record r JOIN {s}.session s ON s.n = r.session
+  LEFT JOIN {s}.record m ON m.session = r.session AND m.position = r.parent,
+  (SELECT $1::text::tsquery AS query) q
+  WHERE r.words @@ q.query AND r.data IS NOT NULL
+    AND ($2::text IS NULL OR s.project = $2) AND ($3::text IS NULL OR s.id = $3)
+) AS found
+
+-- name: owners
+SELECT id, data FROM {s}.owner WHERE NOT dead
+
+-- name: commit_one
+SELECT {s}.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+  $18, $19, $20, $21)
+
+-- name: commit_group
+SELECT numbers, code, message
+FROM {s}.commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+  $18, $19)
+
+-- name: erase
+SELECT {s}.erase($1, $2, $3, $4, $5, $6)
+
+-- name: sweep
+SELECT {s}.sweep($1, $2)
+
+-- name: register
+SELECT {s}.register($1, $2, $3, $4, $5)
+
+-- name: renew
+SELECT {s}.renew($1, $2, $3)
+
+-- name: retire
+SELECT {s}.retire($1)
+
+-- name: bury
+SELECT {s}.bury($1, $2, $3, $4)
+
+-- name: claim
+SELECT number, holder, holder_data FROM {s}.claim($1, $2)
+
+-- name: settings
+SELECT name, setting FROM pg_settings
+WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')
+UNION ALL SELECT 'history', {s}.history()
+
+-- name: orphans
+SELECT r.session, r.position, r.kind, r.id FROM {s}.record r
+WHERE NOT EXISTS (SELECT 1 FROM {s}.session s WHERE s.n = r.session AND s.data IS NOT NULL)
+
+-- name: examined_sessions
+SELECT n, id, scope, position, seq, head, parent, data, parent IS NULL OR EXISTS (
+  SELECT 1 FROM {s}.session p WHERE p.id = s.parent AND p.data IS NOT NULL) AS rooted
+FROM {s}.session s WHERE n > $1 ORDER BY n LIMIT 2000
+
+-- name: examined_records
+SELECT r.session, r.position, r.kind, r.seq, r.id, r.data, p.id AS message,
+  p.kind = 1 AND p.data IS NOT NULL AND p.position < r.position AS fits
+FROM {s}.record r LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+WHERE r.session = $1 AND r.position > $2 ORDER BY r.position LIMIT 2000
+
+-- name: mend_head
+UPDATE {s}.session SET head = $2 WHERE n = $1
+
+-- name: quarantine
+SELECT {s}.quarantine_record($1, $2, $3, $4, $5, $6)

@@ -1,0 +1,172 @@
+"""The PostgreSQL store: the port over one writer, two readers and one direct connection."""
+
+from collections.abc import Sequence
+from typing import Self
+
+from holdfast.clock import Clock
+from holdfast.errors import Refused
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.base import TOMBSTONE_MS
+from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
+from holdfast.store.check import check_session
+from holdfast.store.host import Host, ThisHost
+from holdfast.store.owner import Owner
+from holdfast.store.postgres.arguments import draft
+from holdfast.store.postgres.connections import Connections, connect, hang_up
+from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.feed import Feed
+from holdfast.store.postgres.group import GroupCommit
+from holdfast.store.postgres.leases import Leases
+from holdfast.store.postgres.pages import Pages
+from holdfast.store.postgres.place import prepare
+from holdfast.store.postgres.reader import Reader
+from holdfast.store.postgres.search import search
+from holdfast.store.postgres.sql import statements
+from holdfast.store.postgres.url import Address, parse_url
+from holdfast.store.postgres.wakes import StoreWatch, Wakes
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import (
+    Changes,
+    Hit,
+    JsonPage,
+    MessagePage,
+    Resync,
+    SessionPage,
+    SessionRecord,
+    StoredRecord,
+)
+from holdfast.store.report import Report
+
+READERS = 2
+
+
+class PostgresStore:
+    """See `store.base.Store` for what each method promises."""
+
+    def __init__(self, address: Address, clock: Clock | None, host: Host) -> None:
+        self.address = address
+        schema = address.schema
+        self._writes = Connections(address, 1, reading=False)
+        self._reads = Connections(address, READERS, reading=True)
+        self._wakes = Wakes(address)
+        self._leases = Leases(self._reads, self._wakes, schema, clock, host)
+        self._group = GroupCommit(
+            self._writes,
+            address,
+            gone=self._leases.gone,
+            now_ms=self._leases.now_ms,
+            written=self._wakes.written,
+        )
+        self._reader = Reader(self._reads, schema, self._leases)
+        self._pages = Pages(self._reads, schema)
+        self._feed = Feed(self._reads, schema)
+
+    @classmethod
+    async def open(
+        cls, url: str, *, clock: Clock | None = None, host: Host | None = None, create: bool = True
+    ) -> Self:
+        """Open the store behind a URL, making it if it is new. Without a clock the database's own counts."""
+        address = parse_url(url)
+        connection = await connect(address)
+        try:
+            await prepare(connection, address, create=create)
+        except FAILURES as error:
+            raise translated(error, address.shown) from error
+        finally:
+            await hang_up(connection)
+        store = cls(address, clock, host or ThisHost())
+        await store._wakes.open()
+        return store
+
+    async def commit(self, batch: Batch) -> Receipt:
+        return await self._group.commit(draft(batch))
+
+    async def session(self, id: str) -> SessionRecord | None:
+        return await self._reader.session(id)
+
+    async def sessions(self, query: SessionQuery) -> SessionPage:
+        return await self._reader.sessions(query)
+
+    async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
+        return await self._reader.get(session, kind, id)
+
+    async def select(
+        self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
+    ) -> Sequence[StoredRecord]:
+        return await self._reader.select(kind, session, mark)
+
+    async def messages(self, query: MessageQuery) -> MessagePage:
+        return await self._pages.messages(query)
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        return await self._pages.messages_json(query)
+
+    async def head(self) -> str:
+        return await self._feed.head()
+
+    async def changes(
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+    ) -> Changes | Resync:
+        return await self._feed.changes(cursor, session, limit)
+
+    def watch(self) -> StoreWatch:
+        return self._wakes.join()
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        return await search(self._reads, self.address.schema, query)
+
+    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+        check_session(session)
+        gone = await self._leases.gone()
+        values = (None, None, None) if fence is None else (fence.session, fence.owner, fence.number)
+        erased = await self._write("erase", session, *values, gone, self._leases.now_ms())
+        self._wakes.written()
+        assert isinstance(erased, list)
+        return erased
+
+    async def _write(self, name: str, *values: object) -> object:
+        async with self._writes.use() as connection:
+            return await connection.fetchval(statements(self.address.schema)[name], *values)
+
+    async def register(self, owner: Owner) -> None:
+        await self._leases.register(owner)
+
+    async def renew(self, owner: str) -> None:
+        await self._leases.renew(owner)
+
+    async def retire(self, owner: str) -> None:
+        await self._leases.retire(owner)
+
+    async def bury(self, owner: str) -> Sequence[str]:
+        return await self._leases.bury(owner)
+
+    async def claim(self, session: str, owner: str) -> Fence | Held:
+        check_session(session)
+        return await self._leases.claim(session, owner)
+
+    async def release(self, fence: Fence, *, settled: bool = False) -> None:
+        expect = (Settled(fence.session, "prompt"),) if settled else ()
+        await self.commit(Batch(expect=expect, fence=fence, release=True))
+
+    async def sweep(self) -> None:
+        await self._write("sweep", TOMBSTONE_MS, self._leases.now_ms())
+
+    async def examine(self, *, repair: bool = False) -> Report:
+        from holdfast.store.postgres.examine import examine
+
+        connections = self._writes if repair else self._reads
+        return await examine(connections, self.address.schema, self._leases.now_ms(), repair=repair)
+
+    async def backup(self, path: str) -> None:
+        """Not ours to make: the server has better means."""
+        raise Refused(
+            f"a PostgreSQL store is backed up with `pg_dump --schema={self.address.schema}`, "
+            "or with the server's own base backups"
+        )
+
+    async def close(self) -> None:
+        """Write what was handed in, then hang up."""
+        await self._group.close()
+        await self._wakes.close()
+        await self._writes.close()
+        await self._reads.close()

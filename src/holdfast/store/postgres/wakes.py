@@ -1,0 +1,132 @@
+"""Hears of commits: this process's own at once, those of others by NOTIFY, with a look a second behind both.
+
+NOTIFY is sent after the commit and not in it (notifying commits share one lock of the server), and at most
+once in 20 ms. It may be lost: a wait ends after a second in any case.
+"""
+
+import asyncio
+import contextlib
+import random
+import secrets
+
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.store.postgres.connections import Connection, connect, hang_up
+from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.url import Address
+
+POLL_S = 1.0
+GAP_S = 0.02
+AGAIN_S = 0.5
+AGAIN_S_MAX = 5.0
+CALL_S = 10.0
+
+
+class StoreWatch:
+    """One who waits. See the port."""
+
+    def __init__(self, wakes: "Wakes") -> None:
+        self._wakes = wakes
+        self.event = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Return when something may have changed, at the latest after a second."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(POLL_S * random.uniform(0.8, 1.0)):  # noqa: S311 - spreads the load
+                await self.event.wait()
+        self.event.clear()
+
+    def close(self) -> None:
+        """Wait no more."""
+        self._wakes.leave(self)
+
+
+class Wakes:
+    """All who wait in this process, and the direct connection that they hear through."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._channel = f"holdfast_{address.schema}"
+        self._mark = secrets.token_hex(8)
+        self._watches: set[StoreWatch] = set()
+        self._news = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closed = False
+
+    async def open(self) -> None:
+        """Listen, and begin to tell."""
+        await self._direct()
+        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen())]
+
+    def join(self) -> StoreWatch:
+        """One more who waits."""
+        watch = StoreWatch(self)
+        self._watches.add(watch)
+        return watch
+
+    def leave(self, watch: StoreWatch) -> None:
+        """One fewer."""
+        self._watches.discard(watch)
+
+    def written(self) -> None:
+        """After a commit of ours: wake our own at once, the others soon."""
+        self._wake()
+        self._news.set()
+
+    async def call(self, statement: str, *values: object) -> object:
+        """Ask one value on the direct connection, which no commit or read can hold up."""
+        if self._closed:
+            raise InvalidInput(f"the store {self._address.shown} was closed")
+        async with self._turn:
+            try:
+                connection = await self._direct()
+                return await connection.fetchval(statement, *values, timeout=CALL_S)
+            except FAILURES as error:
+                raise translated(error, self._address.shown) from error
+
+    async def close(self) -> None:
+        """Hear and tell no more."""
+        self._closed = True
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._connection is not None:
+            await hang_up(self._connection)
+            self._connection = None
+
+    def _wake(self) -> None:
+        for watch in self._watches:
+            watch.event.set()
+
+    def _heard(self, _connection: object, _pid: int, _channel: str, mark: object) -> None:
+        if mark != self._mark:
+            self._wake()
+
+    async def _direct(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            connection = await connect(self._address)
+            await connection.add_listener(self._channel, self._heard)
+            self._connection = connection
+            self._wake()  # Whatever was told while nobody listened.
+        return self._connection
+
+    async def _tell(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            with contextlib.suppress(HoldfastError):  # A lost wake is made up for by the look a second.
+                await self.call("SELECT pg_notify($1, $2)", self._channel, self._mark)
+            await asyncio.sleep(GAP_S)
+
+    async def _listen(self) -> None:
+        """Replace the connection when it breaks, with growing pauses."""
+        pause_s = AGAIN_S
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                async with self._turn:
+                    await self._direct()
+                pause_s = AGAIN_S
+            except (HoldfastError, *FAILURES):
+                pause_s = min(pause_s * 2, AGAIN_S_MAX)

