@@ -20,9 +20,8 @@ class Raw:
     def __init__(self, path: Path) -> None:
         self.db = apsw.Connection(str(path))
         self.db.set_busy_timeout(60_000)
-        self.db.execute(
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216"
-        )
+        for setting in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=16777216"):
+            self.db.execute(f"PRAGMA {setting}").fetchall()
         self.db.execute(
             "CREATE TABLE IF NOT EXISTS session(n INTEGER PRIMARY KEY, seq INTEGER, data TEXT);"
             "CREATE TABLE IF NOT EXISTS message(k INTEGER PRIMARY KEY, data TEXT);"

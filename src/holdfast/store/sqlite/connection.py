@@ -11,3 +11,9 @@ class Connection(Protocol):
     def last_insert_rowid(self) -> int: ...
 
     def changes(self) -> int: ...
+
+
+def set_pragmas(db: Connection, *settings: str) -> None:
+    """Apply settings one by one: a statement that answers with a row would end a list of them."""
+    for setting in settings:
+        db.execute(f"PRAGMA {setting}").fetchall()

@@ -15,6 +15,7 @@ from holdfast.errors import StoreBusy, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.lock import FileLock
 from holdfast.store.sqlite import migrate, tables
+from holdfast.store.sqlite.connection import set_pragmas
 from holdfast.store.sqlite.reader import title_has
 
 BUSY_MS = 10_000
@@ -24,14 +25,19 @@ class Database:
     """The place of one store: the file and those beside it."""
 
     def __init__(
-        self, path: Path, *, vfs: str = "", migrations: Sequence[migrate.Migration] = migrate.MIGRATIONS
+        self,
+        path: Path,
+        *,
+        vfs: str = "",
+        migrations: Sequence[migrate.Migration] = migrate.MIGRATIONS,
+        oldest: int = migrate.OLDEST,
     ) -> None:
         self.path = path
         self.lock_path = path.with_name(path.name + "-lock")
         self.wake_path = path.with_name(path.name + "-wake")
         self.search_path = path.with_name(path.name + "-search")
         self._vfs = vfs
-        self._migrations = migrations
+        self._migrations, self._oldest = migrations, oldest
 
     def exists(self) -> bool:
         """Whether a store is here, or was."""
@@ -81,7 +87,7 @@ class Database:
                     f"{self.path} has format {found}, this Holdfast knows {FORMAT}; use a newer Holdfast"
                 )
             elif found < FORMAT:
-                migrate.migrate(db, self.path, found, self._migrations)
+                migrate.migrate(db, self.path, found, self._migrations, self._oldest)
             touch(self.wake_path)
         finally:
             db.close()
@@ -112,9 +118,12 @@ class Database:
             db = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs or None)
             db.set_busy_timeout(BUSY_MS)
             db.create_scalar_function("title_has", title_has, 2, deterministic=True)
-            db.execute(
-                "PRAGMA synchronous=FULL; PRAGMA journal_size_limit=16777216; "
-                "PRAGMA temp_store=MEMORY; PRAGMA trusted_schema=OFF"
+            set_pragmas(
+                db,
+                "synchronous=FULL",
+                "journal_size_limit=16777216",
+                "temp_store=MEMORY",
+                "trusted_schema=OFF",
             )
         except apsw.Error as error:
             raise translated(error, self.path) from error

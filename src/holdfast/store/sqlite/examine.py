@@ -99,7 +99,7 @@ class _Examination:
                 self._db.execute("UPDATE session SET head=? WHERE n=?", (max(top, seq), n))
 
     def _json(
-        self, k: int | None, session: str, kind: Kind, id: str, parent: str | None, data: bytes
+        self, k: int | None, session: str, kind: Kind, id: str, *, parent: str | None, data: bytes
     ) -> None:
         wrong = complaint(kind, data, id=id, session=session, parent=parent)
         if wrong is not None:

@@ -15,7 +15,7 @@ from holdfast.store.query import SearchQuery
 from holdfast.store.record import Changed, Hit, Resync
 from holdfast.store.search_text import query_words, searchable, snippet, words_of
 from holdfast.store.sqlite.changes import Feed
-from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.connection import Connection, set_pragmas
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
@@ -56,7 +56,7 @@ class Search:
     def _open(self) -> apsw.Connection:
         index = apsw.Connection(str(self._path))
         index.set_busy_timeout(10_000)
-        index.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=4194304")
+        set_pragmas(index, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=4194304")
         index.execute(_TABLES)
         return index
 

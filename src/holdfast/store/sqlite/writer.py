@@ -311,8 +311,8 @@ class Writer:
             self._db.execute("DELETE FROM record WHERE k BETWEEN ? AND ?", (low, low | POSITION_MASK))
             # Project and directory stay, so that those who follow a directory hear of the removal.
             self._db.execute(
-                "UPDATE session SET data=NULL, seq=?, head=?, top='', owner=NULL, at=?, path=NULL, slug=NULL, "
-                "title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL WHERE n=?",
+                "UPDATE session SET data=NULL, seq=?, head=?, top='', owner=NULL, at=?, path=NULL, "
+                "slug=NULL, title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL WHERE n=?",
                 (seq, seq, self._clock.now_ms(), row.n),
             )
             self.erased.append((row.id, position, seq))

@@ -1,0 +1,1 @@
+"""The files store: the seeds' JSON tree as the truth, a journal for durability, an index to find things."""

@@ -1,0 +1,169 @@
+"""Reads records: which ones and in what order from the index, what they say from the tree.
+
+A damaged file fails whoever reads it, by name. What spans sessions (lists, the feed, open records of the
+whole store) leaves it out instead, so that every other session still works.
+"""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.errors import RecordCorrupt
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.compaction import tail_of
+from holdfast.store.files.content import Content
+from holdfast.store.files.disk import Disk
+from holdfast.store.files.trace import ASIDE
+from holdfast.store.query import MessageQuery, SessionQuery
+from holdfast.store.record import (
+    Changes,
+    JsonPage,
+    MessagePage,
+    Resync,
+    SessionPage,
+    SessionRecord,
+    StoredMessage,
+    StoredRecord,
+)
+from holdfast.store.sqlite.changes import Feed
+from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.reader import Reader, session_record
+from holdfast.store.sqlite.tables import POSITION_MASK
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_MESSAGES = (
+    "SELECT m.k, m.mark, m.seq, m.place, m.id, p.k, p.mark, p.seq, p.place, p.id, p.data "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+)
+_NAMES = (
+    "SELECT m.id, p.id, p.data "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+)
+_SUMMARIES = (
+    "SELECT id FROM record WHERE mark=2 AND kind=1 AND session=? AND data IS NOT NULL ORDER BY k DESC"
+)
+
+
+class TreeReader(Reader):
+    """One read connection and the tree beside it."""
+
+    def __init__(self, db: Connection, living: Callable[[str], bool], disk: Disk) -> None:
+        super().__init__(db, living)
+        self.content = Content(db, disk)
+
+    def session(self, id: str) -> SessionRecord | None:
+        found = super().session(id)
+        return None if found is None else self._with_content(found)
+
+    def _with_content(self, found: SessionRecord) -> SessionRecord:
+        record = self.content.load(session_record(found))
+        return msgspec.structs.replace(found, data=record.data)
+
+    def sessions(self, query: SessionQuery) -> SessionPage:
+        page = super().sessions(query)
+        return SessionPage(tuple(_readable(self._with_content, page.sessions)), page.next)
+
+    def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
+        found = super().get(session, kind, id)
+        return found if found is None or kind == "session" else self.content.load(found)
+
+    def select(self, kind: Kind, session: str | None, mark: Mark | None) -> list[StoredRecord]:
+        found = super().select(kind, session, mark)
+        if session is None:
+            return list(_readable(self.content.load, found))
+        return [self.content.load(record) for record in found]
+
+    def messages(self, query: MessageQuery) -> MessagePage:
+        low, high, place, older, newer = self._range(query)
+        session, load = query.session, self.content.data
+        messages: list[StoredMessage] = []
+        for k, rows in groupby(self._db.execute(_MESSAGES, (low, high, place)), itemgetter(0)):
+            position, parts, info = k & POSITION_MASK, [], None
+            for _, mark, seq, mplace, id, pk, pmark, pseq, pplace, pid, aside in rows:
+                if info is None:
+                    data = load(f"message/{session}/{id}.json", "message", session, id, None)
+                    info = StoredRecord(
+                        session, "message", id, None, position, seq, mplace or position, Mark(mark), data
+                    )
+                if pk is not None:
+                    folder = f"part/~{session}/{id}" if aside == ASIDE else f"part/{id}"
+                    data = load(f"{folder}/{pid}.json", "part", session, pid, id)
+                    at = pk & POSITION_MASK
+                    parts.append(
+                        StoredRecord(session, "part", pid, id, at, pseq, pplace or at, Mark(pmark), data)
+                    )
+            if info is not None:
+                messages.append(StoredMessage(info, tuple(parts)))
+        return MessagePage(tuple(messages), older, newer)
+
+    def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same page as JSON: each file's bytes without our numbers, one join."""
+        low, high, place, older, newer = self._range(query)
+        session, wire = query.session, self.content.wire
+        pieces: list[bytes] = []
+        add = pieces.append
+        last = None
+        for id, part, aside in self._db.execute(_NAMES, (low, high, place)):
+            if id != last:
+                add(b'{"info":' if last is None else b']},{"info":')
+                add(wire(f"message/{session}/{id}.json", "message", session, id))
+                add(b',"parts":[')
+                last = id
+            else:
+                add(b",")
+            if part is not None:
+                folder = f"part/~{session}/{id}" if aside == ASIDE else f"part/{id}"
+                add(wire(f"{folder}/{part}.json", "part", session, part))
+        body = b"[" + b"".join(pieces) + (b"]" if last is None else b"]}]")
+        return JsonPage(body, older, newer)
+
+    def _tail(self, n: int, session: str) -> int:
+        summaries = [id for (id,) in self._db.execute(_SUMMARIES, (n,))]
+        found = (self.get(session, "message", id) for id in summaries)
+        return tail_of(
+            (record for record in found if record is not None),
+            lambda id: self.get(session, "message", id),
+            lambda id: self._parts(n, session, id),
+        )
+
+    def _parts(self, n: int, session: str, message: str) -> Iterable[StoredRecord]:
+        return [self.content.load(record) for record in super()._parts(n, session, message)]
+
+
+class TreeFeed(Feed):
+    """The feed, its records filled from the tree."""
+
+    def __init__(self, db: Connection, disk: Disk) -> None:
+        super().__init__(db)
+        self._content = Content(db, disk)
+
+    def changes(self, cursor: str | None, session: str | None, limit: int) -> Changes | Resync:
+        found = super().changes(cursor, session, limit)
+        if isinstance(found, Resync):
+            return found
+        records = _readable(
+            lambda each: (
+                each
+                if each.removed
+                else msgspec.structs.replace(each, record=self._content.load(each.record))
+            ),
+            found.records,
+        )
+        return Changes(tuple(records), found.cursor, found.complete)
+
+
+def _readable(load: Callable[[T], R], items: Iterable[T]) -> Iterable[R]:
+    for item in items:
+        try:
+            yield load(item)
+        except RecordCorrupt:
+            continue

@@ -1,0 +1,154 @@
+"""Several processes on one tree."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.batch import Batch
+from holdfast.store.files.tree import Tree
+from holdfast.store.query import MessageQuery
+from holdfast.testing.store_contract.build import S1, session
+from tests.store.files import opencode_tree
+from tests.store.files.lifecycle import Life
+from tests.store.files.test_root import opened
+
+pytestmark = pytest.mark.anyio
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.store.batch import Batch
+from holdfast.store.files.store import FilesStore
+from holdfast.testing.store_contract.build import text, user
+
+async def main(root, number, count):
+    store = await FilesStore.open(Path(root))
+    for n in range(count):
+        id = number * 1_000_000 + n * 10
+        await store.commit(Batch((user(id + 1), text(id + 2, id + 1))))
+    await store.close()
+
+asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
+"""
+
+COUNTER = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.store.files.store import FilesStore
+from holdfast.store.files.tree import Tree
+
+async def main(root):
+    store = await FilesStore.open(Path(root))
+    tree = Tree(store)
+    for _ in range(20):
+        await tree.update(["session", "p1", "ses_1"], lambda value: value | {"cost": value["cost"] + 1})
+    await store.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from holdfast.store.files.gate import Gate
+
+gate = Gate(Path(sys.argv[1]))
+with gate.shared() if sys.argv[2] == "shared" else gate.exclusive():
+    print("held", flush=True)
+    time.sleep(0.4)
+"""
+
+OPENER = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.store.files.store import FilesStore
+
+async def main(root):
+    store = await FilesStore.open(Path(root))
+    print(await store.head())
+    await store.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> None:
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+
+
+async def numbers(life: Life) -> list[tuple[str, int, int]]:
+    """The messages, with the numbers of each and how many parts it has."""
+    async with opened(life) as store:
+        assert (await store.examine()).findings == ()
+        page = await store.messages(MessageQuery(S1))
+        return [(each.info.id, each.info.position, len(each.parts)) for each in page.messages]
+
+
+async def check_writers(life: Life, processes: int, count: int) -> None:
+    async with opened(life) as store:
+        await store.commit(Batch((session(),)))
+    running = [start(WRITER, life.root, number, count) for number in range(processes)]
+    for process in running:
+        finish(process)
+
+    found = await numbers(life)
+    assert len({id for id, _, _ in found}) == processes * count
+    assert len({position for _, position, _ in found}) == processes * count
+    assert {parts for _, _, parts in found} == {1}
+
+
+async def test_three_processes_write(tmp_path: Path) -> None:
+    """Each commits ten times: nothing is refused, nothing lost, every number given once."""
+    await check_writers(Life(tmp_path / "store"), 3, 10)
+
+
+async def test_new_stores_are_made_once(tmp_path: Path) -> None:
+    """Five processes that open the same absent folder at once share one store."""
+    life = Life(tmp_path / "store")
+    running = [start(OPENER, life.root) for _ in range(5)]
+    said = [process.communicate(timeout=60)[0] for process in running]
+
+    assert len(set(said)) == 1
+    assert [process.returncode for process in running] == [0] * 5
+
+
+async def test_updates_of_two_processes_all_count(tmp_path: Path) -> None:
+    """Read, change and write is one act, whoever else does the same."""
+    life = Life(tmp_path / "store")
+    async with opened(life) as store:
+        await Tree(store).write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1, cost=0))
+    running = [start(COUNTER, life.root) for _ in range(2)]
+    for process in running:
+        finish(process)
+
+    async with opened(life) as store:
+        assert (await Tree(store).read(["session", "p1", "ses_1"]))["cost"] == 40
+
+
+@pytest.mark.parametrize(("held", "reads", "writes"), [("shared", False, True), ("exclusive", True, True)])
+async def test_locks_hold_across_processes(tmp_path: Path, held: str, reads: bool, writes: bool) -> None:
+    """Readers share the store with each other; a writer has it alone."""
+    life = Life(tmp_path / "store")
+    async with opened(life) as store:
+        tree = Tree(store)
+        await tree.write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1))
+        for operation, waits in (
+            (tree.read, reads),
+            (lambda key: tree.update(key, lambda value: value), writes),
+        ):
+            holder = start(HOLDER, life.root, held)
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            begun = time.monotonic()
+            await operation(["session", "p1", "ses_1"])  # type: ignore[operator]
+            assert (time.monotonic() - begun > 0.2) is waits
+            finish(holder)
