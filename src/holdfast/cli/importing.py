@@ -9,6 +9,7 @@ import click
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.cli.reporting import print_report
+from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -31,14 +32,31 @@ def opencode(ctx: click.Context, *, path: str | None, form: str) -> None:
     """
 
     async def work(hf: "Holdfast") -> "ImportReport":
-        from holdfast.store.opencode.importing import find_opencode, import_opencode
+        from holdfast.store.opencode.find import find_opencode
+        from holdfast.store.opencode.importing import import_opencode
 
         source = Path(path) if path is not None else find_opencode()
         return await import_opencode(
-            hf.store, source, mint=hf.mint, clock=hf.clock, host=hf.host, progress=_progress()
+            hf.store,
+            source,
+            mint=hf.mint,
+            clock=hf.clock,
+            host=hf.host,
+            progress=_progress(),
+            project_of=_project_of,
         )
 
     print_report(with_holdfast(ctx, work, create=True), form)
+
+
+def _project_of(directory: str) -> str | None:
+    """The project of a directory that OpenCode worked in, if it is still there."""
+    from holdfast.location.project import locate
+
+    try:
+        return locate(directory).project
+    except InvalidInput:
+        return None
 
 
 class _Progress:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
+from holdfast.cli.choice import Choice
 from holdfast.errors import StoreMissing
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.place import Place, find_place
@@ -36,9 +37,16 @@ class Reading(Protocol):
     def select(self, kind: Kind, session: str | None, mark: Mark | None) -> Sequence[StoredRecord]: ...
 
 
+def choice_of(ctx: click.Context) -> Choice:
+    """What the person chose for the whole command."""
+    choice = ctx.find_root().obj
+    assert isinstance(choice, Choice), "the root command sets it"
+    return choice
+
+
 def place_of(ctx: click.Context) -> Place:
     """The store that the person named, or the default."""
-    return find_place(ctx.find_root().obj)
+    return find_place(choice_of(ctx).store)
 
 
 @contextmanager
@@ -53,7 +61,7 @@ def reading(ctx: click.Context) -> Iterator[Reading | None]:
     from holdfast.store.open import open_store
 
     with asyncio.Runner() as runner:
-        store = runner.run(open_store(place.url, create=False))
+        store = runner.run(open_store(place.url, create=False, adopt=choice_of(ctx).adopt))
         try:
             yield _Waiting(runner, store)
         finally:
@@ -61,7 +69,7 @@ def reading(ctx: click.Context) -> Iterator[Reading | None]:
 
 
 def _is_named(ctx: click.Context) -> bool:
-    return bool(ctx.find_root().obj or os.environ.get("HOLDFAST_STORE"))
+    return bool(choice_of(ctx).store or os.environ.get("HOLDFAST_STORE"))
 
 
 def _sqlite(place: Place, *, named: bool) -> Iterator[Reading | None]:
@@ -117,11 +125,7 @@ class _Waiting:
 
 
 def with_holdfast(
-    ctx: click.Context,
-    work: "Callable[[Holdfast], Coroutine[Any, Any, T]]",
-    *,
-    create: bool = False,
-    adopt: bool = False,
+    ctx: click.Context, work: "Callable[[Holdfast], Coroutine[Any, Any, T]]", *, create: bool = False
 ) -> T:
     """Do something with an open runtime; the one place where the command line runs an event loop."""
     import asyncio
@@ -129,7 +133,7 @@ def with_holdfast(
     from holdfast.app import open as open_holdfast
 
     async def main() -> T:
-        async with open_holdfast(place_of(ctx).url, create=create, adopt=adopt) as hf:
+        async with open_holdfast(place_of(ctx).url, create=create, adopt=choice_of(ctx).adopt) as hf:
             return await work(hf)
 
     return asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import click
 
+from holdfast.cli.choice import Choice
 from holdfast.cli.lazy import LazyGroup
 from holdfast.version import __version__
 
@@ -21,7 +22,8 @@ from holdfast.version import __version__
     metavar="URL",
     help="sqlite:///PATH, file:///PATH or postgresql://… (default: HOLDFAST_STORE, else the user's own).",
 )
+@click.option("--adopt", is_flag=True, help="Take over, in place, a JSON tree that OpenCode made.")
 @click.pass_context
-def root(ctx: click.Context, store: str | None) -> None:
+def root(ctx: click.Context, *, store: str | None, adopt: bool) -> None:
     """A durable session runtime for AI coding agents."""
-    ctx.obj = store
+    ctx.obj = Choice(store, adopt)
