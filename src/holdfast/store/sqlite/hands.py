@@ -126,10 +126,19 @@ class ReadingHand:
                 job.error = of_caller(error)
 
     def search(self, query: SearchQuery) -> Sequence[Hit]:
-        """Bring the index up to date, then ask it. It has a connection of its own."""
+        """Bring the index up to date, then ask it."""
+        return self._index().search(query)
+
+    def keep_indexed(self) -> None:
+        """Let the index follow for a while, if anybody has ever searched."""
+        if self._database.search_path.exists():
+            self._index().catch_up(chunks=4)
+
+    def _index(self) -> Search:
+        """The index, which has connections of its own."""
         if self._search is None:
             self._search = Search(self._database)
-        return self._search.search(query)
+        return self._search
 
     def renew(self, owner: str) -> None:
         """Renew without waiting for the disk: a lease need not survive a power cut.

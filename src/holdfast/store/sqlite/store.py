@@ -1,10 +1,12 @@
 """The SQLite store: the async shell over one writing thread and two reading ones."""
 
 import queue
+from asyncio import Future
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self, TypeVar
 
+import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock, SystemClock
@@ -37,6 +39,8 @@ from holdfast.store.sqlite.watch import StoreWatch, Wakes
 T = TypeVar("T")
 
 READERS = 2
+INDEX_AT = 1000
+"""After so many changes the search index follows, if there is one: a search should not have to wait."""
 
 
 class SqliteStore:
@@ -60,6 +64,7 @@ class SqliteStore:
             self._hands.append(reader)
             self._workers.append(Worker(f"holdfast-reader-{number}", self._reads, reader.run, group=1))
         self._closed = False
+        self._unindexed = 0
 
     @classmethod
     async def open(
@@ -75,7 +80,7 @@ class SqliteStore:
         """Open the store at a path, making it if it is new."""
         database = database or Database(path)
         try:
-            database.prepare(create=create)
+            await anyio.to_thread.run_sync(lambda: database.prepare(create=create))
             return cls(database, clock or SystemClock(), host or ThisHost(), failpoint)
         except apsw.Error as error:
             raise translated(error, path) from error
@@ -94,7 +99,13 @@ class SqliteStore:
 
     async def commit(self, batch: Batch) -> Receipt:
         check_batch(batch)
-        return await self._write(lambda hand: hand.writer.apply(batch))
+        receipt = await self._write(lambda hand: hand.writer.apply(batch))
+        self._unindexed += len(receipt.numbers)
+        if self._unindexed >= INDEX_AT:
+            self._unindexed = 0
+            # Nobody waits for it, and the next search would do what it left undone.
+            submit(self._reads, lambda hand: hand.keep_indexed()).add_done_callback(_unheard)
+        return receipt
 
     async def session(self, id: str) -> SessionRecord | None:
         return await self._read(lambda hand: hand.reader.session(id))
@@ -181,8 +192,6 @@ class SqliteStore:
         self._writes.put(None)
         for _ in range(READERS):
             self._reads.put(None)
-        import anyio.to_thread
-
         for worker in self._workers:
             await anyio.to_thread.run_sync(worker.join, 30.0)
         self._wakes.close()
@@ -194,3 +203,9 @@ class SqliteStore:
                 failure = failure or error
         if failure is not None:
             raise translated(failure, self.database.path) from failure
+
+
+def _unheard(future: "Future[None]") -> None:
+    """Take note of an outcome that nobody waits for."""
+    if not future.cancelled():
+        future.exception()

@@ -1,0 +1,1 @@
+"""Brings over what OpenCode kept, in whichever of its formats, without touching it."""

@@ -1,0 +1,1 @@
+"""Sessions as one file: written for another store, or for OpenCode, and read back."""
