@@ -78,8 +78,8 @@ class ReadOnly:
         if _exists(self.path, "-shm"):
             try:
                 return _connect(self.path, "mode=ro&readonly_shm=1")
-            except apsw.CantOpenError:
-                pass  # an index without its log
+            except (apsw.CantOpenError, apsw.ReadOnlyError):
+                pass  # an index without its log, or one that nobody can mend without writing
         if _size(self.path, "-wal"):
             return self._copy()
         self._frozen = self._state()

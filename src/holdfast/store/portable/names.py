@@ -5,7 +5,7 @@ harmless. `Names` says what each id is called in the store: the same, unless the
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Literal
 
 import msgspec
 
@@ -40,10 +40,6 @@ class Names(msgspec.Struct):
 
     entries: list[SessionNames]
     sessions: dict[str, str]
-    renamed: bool
-
-
-PREFIXES: Final = {"message": "msg", "part": "prt"}
 
 
 def collect(located: Iterable[Located], mint: Mint | None) -> Names:
@@ -64,11 +60,11 @@ def collect(located: Iterable[Located], mint: Mint | None) -> Names:
         parts: dict[str, str] = {}
         for m, message in enumerate(each.entry.messages):
             at = f"{each.where}.messages[{m}]"
-            _take(messages, "message", message.info, f"{at}.info", mint)
+            _take(messages, "msg", message.info, f"{at}.info", mint)
             for p, part in enumerate(message.parts):
-                _take(parts, "part", part, f"{at}.parts[{p}]", mint)
+                _take(parts, "prt", part, f"{at}.parts[{p}]", mint)
         found.append(SessionNames(each.head, id, parent, messages, parts))
-    return Names(found, sessions, renamed=mint is not None)
+    return Names(found, sessions)
 
 
 def session_id(id: str, where: str) -> str:
@@ -114,12 +110,11 @@ def in_order(names: Names) -> list[int]:
     return order
 
 
-def _take(names: dict[str, str], kind: str, raw: msgspec.Raw, where: str, mint: Mint | None) -> None:
-    prefix = PREFIXES[kind]
+def _take(
+    names: dict[str, str], prefix: Literal["msg", "prt"], raw: msgspec.Raw, where: str, mint: Mint | None
+) -> None:
     id = record_id(decode(_Id, raw, where).id, f"{where}.id", prefix)
     if id in names:
+        kind = "message" if prefix == "msg" else "part"
         raise InvalidInput(f"{where}.id: {kind} {id} stands in the session twice")
-    if mint is None:
-        names[id] = id
-    else:
-        names[id] = mint.ascending("msg" if kind == "message" else "prt")
+    names[id] = id if mint is None else mint.ascending(prefix)
