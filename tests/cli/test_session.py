@@ -12,6 +12,8 @@ from holdfast.app import Holdfast
 from holdfast.version import __version__
 from tests.cli.conftest import Shell
 
+pytestmark = pytest.mark.ci
+
 
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """Never a traceback: an unknown command, session, option, value or store."""

@@ -3,7 +3,11 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Shell
+
+pytestmark = pytest.mark.ci
 
 
 def other(shell: Shell, tmp_path: Path) -> Shell:

@@ -17,7 +17,7 @@ BIG = "x" * 20_000
 
 
 def steps() -> list[Step]:
-    """Every kind of commit: creation, growth, change, promotion, removal, several sessions, claim, erasure."""
+    """Every kind of commit: creation, growth, change, removal, several sessions, claim, erasure."""
     fences: list[Fence] = []
 
     def put(*changes: object) -> Step:

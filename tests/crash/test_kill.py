@@ -4,7 +4,6 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -22,13 +21,13 @@ KILLS = 10
 
 
 @pytest.fixture(params=["sqlite", "files"])
-async def url(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[str]:
+async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store with one session, closed."""
     url = f"sqlite://{tmp_path}/store.db" if request.param == "sqlite" else f"file://{tmp_path}/tree"
     store = await open_store(url)
     await store.commit(Batch((session(placement=ThisHost().id),)))
     await store.close()
-    yield url
+    return url
 
 
 def start(url: str, name: int, count: int) -> subprocess.Popen[bytes]:

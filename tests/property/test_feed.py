@@ -4,6 +4,7 @@ import tempfile
 from pathlib import Path
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,8 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.store_contract.build import msg, prt, ses, session, text, user
 from holdfast.testing.store_contract.replica import Replica, contents
+
+pytestmark = pytest.mark.ci
 
 number = st.integers(0, 2)
 action = st.one_of(

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.schema.strategies import values
+
+pytestmark = pytest.mark.ci
 
 
 async def check(history: list[tuple[Any, list[Any]]], cut: int | None) -> None:

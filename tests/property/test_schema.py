@@ -18,6 +18,8 @@ from holdfast.schema.wire import Record, decode, encode
 from tests.schema.fake_clock import FakeClock
 from tests.schema.strategies import JSON, TYPES, values, with_unknown
 
+pytestmark = pytest.mark.ci
+
 each_type = pytest.mark.parametrize("type_", TYPES.values(), ids=TYPES.keys())
 each_kind = pytest.mark.parametrize("kind", stored.KINDS)
 some = settings(max_examples=40)  # for each type

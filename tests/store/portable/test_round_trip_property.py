@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -14,6 +15,8 @@ from holdfast.schema import stored, wire
 from holdfast.store.batch import Batch, Put
 from tests.schema.strategies import with_unknown
 from tests.store.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
+
+pytestmark = pytest.mark.ci
 
 HELD = ("message", "part", "prompt", "epoch", "request")
 

@@ -17,6 +17,8 @@ from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
