@@ -6,14 +6,14 @@ from pathlib import Path
 from holdfast.feed.frame import RESYNC, Delta
 from holdfast.feed.tail import BEGINNING
 from holdfast.schema.stored import Mark
-from holdfast.store.batch import Batch, Remove
+from holdfast.store.batch import Batch, Put, Remove
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.store_contract.build import S1, S2, encode, msg, part, prt, record, session, text, user
 from tests.feed.listening import Listener, opened
 
 
-def opening(n: int, message: int, words: str) -> object:
+def opening(n: int, message: int, words: str) -> Put:
     """A text part that is still being written."""
     return part(n, message, {"type": "text", "text": words, "time": {"start": 1}}, mark=Mark.OPEN)
 
@@ -218,7 +218,7 @@ async def test_a_part_that_was_closed_is_not_remembered(tmp_path: Path) -> None:
         await store.commit(Batch((session(), user(1), opening(2, 1, ""))))
         feed.delta(delta(2, 1, 0, "abc"))
         await store.commit(Batch((text(2, 1, "abc"),)))
-        feed.closed(prt(2))
+        feed.closed(S1, prt(2))
         assert feed._pump.open_parts.known() == set()
 
         listener = Listener(feed)

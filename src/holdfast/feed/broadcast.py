@@ -26,6 +26,7 @@ class Subscription:
         self.cut = False
         """The queue overflowed; frames are missing from here on."""
         self.ended = False
+        self._error: Exception | None = None
         self.dropped = 0
 
     def put(self, frame: Frame) -> None:
@@ -48,6 +49,8 @@ class Subscription:
         while not self._queue and not self.cut and not self.ended:
             self._ready.clear()
             await self._ready.wait()
+        if self._error is not None:
+            raise self._error
         return self.take_nowait()
 
     def take_nowait(self) -> list[Frame]:
@@ -63,9 +66,10 @@ class Subscription:
         self._bytes = 0
         self.cut = False
 
-    def end(self) -> None:
-        """Nothing more will come."""
+    def end(self, error: Exception | None = None) -> None:
+        """Nothing more will come, perhaps because something broke."""
         self.ended = True
+        self._error = error
         self._ready.set()
 
     def close(self) -> None:
@@ -94,6 +98,11 @@ class Broadcast:
         """Tell everybody that nothing more will come."""
         for subscription in self._subscriptions:
             subscription.end()
+
+    def fail(self, error: Exception) -> None:
+        """Tell everybody that something broke."""
+        for subscription in self._subscriptions:
+            subscription.end(error)
 
     def __len__(self) -> int:
         return len(self._subscriptions)

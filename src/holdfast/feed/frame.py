@@ -10,6 +10,9 @@ from holdfast.store.record import StoredRecord
 RESYNC = "holdfast.resync"
 """The type of the frame that says: what you know may be incomplete; load it anew."""
 
+PartKey = tuple[str, str]
+"""A session and a part of it: two sessions may hold parts of one id."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -22,6 +25,8 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
     parent: str | None
     seq: int
     removed: bool
+    ahead: bool = False
+    """It shows an open part with live text, which is more than the record of that number says."""
 
 
 class Frame(msgspec.Struct):
@@ -36,8 +41,8 @@ class Frame(msgspec.Struct):
     properties: bytes
     cursor: str | None = None
     origin: Origin | None = None
-    part: str | None = None
-    """The part that a delta continues."""
+    part: PartKey | None = None
+    """The part that it shows or continues."""
     _json: bytes | None = None
 
     def json(self) -> bytes:
@@ -78,6 +83,6 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
         )
 
 
-def origin_of(record: StoredRecord, *, removed: bool) -> Origin:
+def origin_of(record: StoredRecord, *, removed: bool, ahead: bool = False) -> Origin:
     """Where a durable frame comes from."""
-    return Origin(record.session, record.kind, record.id, record.parent, record.seq, removed)
+    return Origin(record.session, record.kind, record.id, record.parent, record.seq, removed, ahead)

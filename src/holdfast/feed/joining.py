@@ -5,9 +5,9 @@ durable frame names the record state behind it; what was read at the same or a l
 so is a child whose parent was read as removed later.
 """
 
-from holdfast.feed.frame import Frame, Origin
-from holdfast.schema.stored import Kind
-from holdfast.store.record import Changed
+from holdfast.feed.frame import Frame, Origin, origin_of
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.record import Changed, StoredRecord
 
 Key = tuple[str, Kind, str]
 
@@ -18,6 +18,7 @@ class Joining:
     def __init__(self) -> None:
         self._read: dict[Key, int] = {}
         self._removed: dict[Key, int] = {}
+        self._open: set[Key] = set()
 
     def note(self, change: Changed) -> None:
         """A change was delivered from the store."""
@@ -26,14 +27,28 @@ class Joining:
         self._read[key] = record.seq
         if change.removed:
             self._removed[key] = record.seq
+        self._open.discard(key)
+        if record.mark is Mark.OPEN:
+            self._open.add(key)
 
     def is_known(self, frame: Frame) -> bool:
         """Whether a queued frame tells nothing new."""
         origin = frame.origin
         if origin is None:
             return False
-        if self._read.get((origin.session, origin.kind, origin.id), -1) >= origin.seq:
+        read = self._read.get((origin.session, origin.kind, origin.id), -1)
+        if read > origin.seq or (read == origin.seq and not origin.ahead):
             return True
+        return self._is_gone(origin)
+
+    def is_over(self, record: StoredRecord) -> bool:
+        """Whether an open part was read as finished or removed, so that showing it open would be a step back."""
+        key = record.session, record.kind, record.id
+        if self._read.get(key, -1) > record.seq and key not in self._open:
+            return True
+        return self._is_gone(origin_of(record, removed=False))
+
+    def _is_gone(self, origin: Origin) -> bool:
         return any(self._removed.get(key, -1) > origin.seq for key in _above(origin))
 
 

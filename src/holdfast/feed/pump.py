@@ -7,7 +7,10 @@ held until the record of their part was announced, so that no listener hears of 
 import asyncio
 import contextlib
 
+import msgspec
+
 from holdfast.clock import Clock
+from holdfast.errors import StoreError
 from holdfast.feed.broadcast import Broadcast
 from holdfast.feed.frame import RESYNC, Delta, Frame, origin_of
 from holdfast.feed.open_parts import OpenParts
@@ -16,6 +19,8 @@ from holdfast.schema.ids import Mint
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.record import Changed, Resync
+
+PAUSE_S, PAUSE_MAX_S = 0.1, 2.0
 
 
 class Pump:
@@ -36,13 +41,13 @@ class Pump:
     async def start(self) -> None:
         """Begin at this moment, knowing the parts that are open."""
         async with self._lock:
-            if self._task is not None:
+            if self._task is not None and not self._task.done():
                 return
             self._cursor = await self._store.head()
             stale = self.open_parts.known()
             for record in await self._store.select("part", mark=Mark.OPEN):
                 self.open_parts.announce(record)
-                stale.discard(record.id)
+                stale.discard((record.session, record.id))
             for part in stale:
                 self.open_parts.close(part)
             self._task = asyncio.create_task(self._run(), name="holdfast-feed")
@@ -52,9 +57,11 @@ class Pump:
         async with self._lock:
             await self._round()
 
-    async def stop(self) -> None:
-        """End the tail."""
+    async def stop(self, *, force: bool = False) -> None:
+        """End the tail, unless somebody has begun to listen meanwhile."""
         async with self._lock:
+            if len(self._broadcast) and not force:
+                return
             task, self._task = self._task, None
             if task is not None:
                 task.cancel()
@@ -62,32 +69,42 @@ class Pump:
                     await task
 
     async def _run(self) -> None:
+        """Follow the store; one that cannot be read for a while is asked again, less and less often."""
+        pause_s = PAUSE_S
         watch = self._store.watch()
         try:
             while True:
                 await watch.wait()
-                async with self._lock:
-                    await self._round()
+                try:
+                    async with self._lock:
+                        await self._round()
+                    pause_s = PAUSE_S
+                except StoreError:
+                    await asyncio.sleep(pause_s)
+                    pause_s = min(2 * pause_s, PAUSE_MAX_S)
+        except Exception as error:  # noqa: BLE001 - those who listen must hear of it, or they wait for ever
+            self._broadcast.fail(error)
         finally:
             watch.close()
 
     async def _round(self) -> None:
+        """Read to the end of a batch and tell it page by page; what was told is behind the cursor."""
         self.rounds += 1
-        frames: list[Frame] = []
         while True:
             changes = await self._store.changes(self._cursor)
             if isinstance(changes, Resync):
                 self._cursor = await self._store.head()
-                self.publish(self.frame(RESYNC, None, b'{"reason":"%b"}' % changes.reason.encode()))
+                reason = msgspec.json.encode(changes.reason)
+                self.publish(self.frame(RESYNC, None, b'{"reason":%b}' % reason))
                 return
+            frames = [frame for change in changes.records for frame in self._frames(change)]
+            if frames and changes.complete:
+                frames[-1].cursor = changes.cursor
             self._cursor = changes.cursor
-            frames.extend(frame for change in changes.records for frame in self._frames(change))
+            for frame in frames:
+                self.publish(frame)
             if changes.complete:
-                break
-        if frames:
-            frames[-1].cursor = self._cursor
-        for frame in frames:
-            self.publish(frame)
+                return
 
     def _frames(self, change: Changed) -> list[Frame]:
         record = change.record
@@ -98,12 +115,13 @@ class Pump:
                 self.open_parts.forget(session=record.session, message=message, part=part)
         elif record.kind == "part":
             record = self.open_parts.announce(record)
+        ahead = record is not change.record
         event = event_of(Changed(record, change.created, change.removed), now_ms=self._clock.now_ms())
         if event is None:
             return []
         frame = self.frame(event[0], record.session, event[1])
-        frame.origin = origin_of(record, removed=change.removed)
-        frame.part = record.id if record.kind == "part" else None
+        frame.origin = origin_of(record, removed=change.removed, ahead=ahead)
+        frame.part = (record.session, record.id) if record.kind == "part" else None
         return [frame]
 
     def frame(self, type: str, session: str | None, properties: bytes) -> Frame:
@@ -114,14 +132,15 @@ class Pump:
         """Hand a frame to everybody who listens."""
         self._broadcast.publish(frame)
 
-    def closed(self, part: str) -> None:
+    def closed(self, session: str, part: str) -> None:
         """A part was written to its end and committed; while the tail runs, it hears that by itself."""
         if self._task is None:
-            self.open_parts.close(part)
+            self.open_parts.close((session, part))
 
     def delta(self, delta: Delta) -> None:
         """Live text. Before its part was announced it is only noted: the announcement will show it."""
-        if self.open_parts.add(delta) and len(self._broadcast):
-            frame = self.frame("message.part.delta", delta.session, delta.properties())
-            frame.part = delta.part
+        fresh = self.open_parts.add(delta)
+        if fresh is not None and len(self._broadcast):
+            frame = self.frame("message.part.delta", fresh.session, fresh.properties())
+            frame.part = (fresh.session, fresh.part)
             self._broadcast.publish(frame)

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.feed.broadcast import BYTES_MAX, FRAMES_MAX, Broadcast, Subscription
-from holdfast.feed.frame import RESYNC, Delta, Frame, origin_of
+from holdfast.feed.frame import RESYNC, Delta, Frame, PartKey, origin_of
 from holdfast.feed.joining import Joining
 from holdfast.feed.pump import Pump
 from holdfast.feed.translate import event_of, part_event
@@ -81,7 +81,7 @@ class Feed:
                 cursor = frames[-1].cursor or cursor
                 yield frames
             joined = self._pump.rounds
-            yield self._open_now(subscription, session)
+            yield self._open_now(subscription, session, read)
             while not subscription.cut and not subscription.ended:
                 frames = await subscription.take()
                 if joining is not None:
@@ -120,32 +120,38 @@ class Feed:
             if changes.complete:
                 return
 
-    def _open_now(self, subscription: Subscription, session: str | None) -> list[Frame]:
-        """Open parts with their text so far. Without an await, so what is queued about them is older."""
-        shown = list(self._pump.open_parts.showing(session))
-        known = {record.id for record in shown}
-        queued = [frame for frame in subscription.take_nowait() if frame.part not in known]
+    def _open_now(self, subscription: Subscription, session: str | None, read: Joining) -> list[Frame]:
+        """Open parts with their text so far. Without an await, so what is queued about them is older.
+
+        A part whose record is news in the queue comes from there, behind its message. Queued deltas count
+        only after that; all others continue a text that was told since, here or from the store.
+        """
+        queued = [frame for frame in subscription.take_nowait() if not read.is_known(frame)]
+        announced = {frame.part for frame in queued if frame.origin is not None}
         frames = []
-        for record in shown:
-            frame = self._pump.frame("", record.session, b"")
-            frame.type, frame.properties = part_event(record, now_ms=self._clock.now_ms())
-            frame.part = record.id
-            frames.append(frame)
+        for record in self._pump.open_parts.showing(session):
+            if (record.session, record.id) not in announced and not read.is_over(record):
+                type, properties = part_event(record, now_ms=self._clock.now_ms())
+                frames.append(self._pump.frame(type, record.session, properties))
+        told: set[PartKey] = set()
         for frame in queued:
-            subscription.put(frame)
+            if frame.part is not None and frame.origin is not None:
+                told.add(frame.part)
+            if frame.part is None or frame.part in told:
+                subscription.put(frame)
         return frames
 
     def _resync(self, reason: str) -> Frame:
         return self._pump.frame(RESYNC, None, b'{"reason":%b}' % msgspec.json.encode(reason))
 
-    def closed(self, part: str) -> None:
+    def closed(self, session: str, part: str) -> None:
         """A part whose text came as deltas was committed in its final state."""
-        self._pump.closed(part)
+        self._pump.closed(session, part)
 
     async def close(self) -> None:
         """End every stream, then the tail."""
         self._broadcast.close()
-        await self._pump.stop()
+        await self._pump.stop(force=True)
 
 
 def _wanted(frames: list[Frame], session: str | None, types: Collection[str] | None) -> list[Frame]:
