@@ -43,6 +43,7 @@ async def open(
     host = host or ThisHost()
     # Without a given clock each store uses its own: PostgreSQL that of the database.
     opened = await open_store(store, create=create, adopt=adopt, clock=clock, host=host)
+    await opened.sweep()
     holdfast = Holdfast(opened, clock or SystemClock(), host)
     try:
         yield holdfast

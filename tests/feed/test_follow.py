@@ -64,8 +64,7 @@ async def test_a_cursor_of_another_store_ends_in_a_resync_and_the_stream_goes_on
 async def test_the_events_of_the_bus(tmp_path: Path) -> None:
     """Each kind of change has the event and the properties that clients of the bus know."""
     async with opened(tmp_path / "s.db") as (store, feed):
-        listener = Listener(feed)
-        await asyncio.sleep(0.05)
+        listener = Listener(feed, await store.head())
         todos = [{"content": "do it", "status": "pending", "priority": "high"}]
         diffs = [{"file": "a.py", "additions": 1, "deletions": 0}]
         for changes in (
@@ -121,9 +120,9 @@ async def test_one_may_listen_to_one_type_or_one_session(tmp_path: Path) -> None
     """The rest does not come, yet the cursor moves on with what was left out."""
     async with opened(tmp_path / "s.db") as (store, feed):
         await store.commit(Batch((session(), session(S2))))
-        by_type = Listener(feed, types={"message.part.updated"})
-        by_session = Listener(feed, session=S2)
-        await asyncio.sleep(0.05)
+        head = await store.head()
+        by_type = Listener(feed, head, types={"message.part.updated"})
+        by_session = Listener(feed, head, session=S2)
         await store.commit(Batch((user(1), text(2, 1))))
         await store.commit(Batch((user(3, session=S2), text(4, 3, session=S2))))
 
@@ -232,14 +231,14 @@ async def test_commits_of_another_process_arrive_within_100_ms(tmp_path: Path) -
     async with opened(tmp_path / "s.db") as (store, feed):
         await store.commit(Batch((session(),)))
         other = await SqliteStore.open(tmp_path / "s.db", clock=FakeClock())
-        listener = Listener(feed)
-        await asyncio.sleep(0.05)
+        listener = Listener(feed, BEGINNING)
+        await listener.types(1)
         loop = asyncio.get_running_loop()
         delays = []
         for n in range(1, 11):
             await other.commit(Batch((user(n),)))
             began = loop.time()
-            await listener.types(n)
+            await listener.types(n + 1)
             delays.append(loop.time() - began)
         await listener.close()
         await other.close()

@@ -235,7 +235,8 @@ async def test_a_storm_with_open_parts_and_small_queues(tmp_path: Path, frames_m
             assert listener.client.faults == []
             for id, part in last.client.parts.items():
                 assert listener.client.parts.get(id) == part, [
-                    (frame.type, frame.cursor, frame.value()) for frame in listener.frames
+                    (frame.type, frame.cursor, frame.value())
+                    for frame in listener.frames
                     if id in frame.properties.decode() or frame.type.startswith("holdfast")
                 ]
             assert listener.client.parts == last.client.parts

@@ -1,18 +1,22 @@
 """What only the SQLite engine promises: its settings, its format, its migrations, its backups."""
 
+import asyncio
 import contextlib
+import threading
 from pathlib import Path
 
+import anyio.to_thread
 import apsw
+import psutil
 import pytest
 
-from holdfast.errors import StoreError, StoreMissing, StoreTooNew
-from holdfast.store.batch import Batch
-from holdfast.store.query import SessionQuery
+from holdfast.errors import InvalidInput, StoreError, StoreMissing, StoreTooNew
+from holdfast.store.batch import Batch, Remove
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
-from holdfast.testing.store_contract.build import S1, session, user
+from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
 
 
 async def made(path: Path) -> None:
@@ -118,3 +122,131 @@ async def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
     assert (await other.session(S1)) is not None
     assert (await other.examine()).findings == ()
     await other.close()
+
+
+async def test_a_cursor_cannot_lead_into_another_session(tmp_path: Path) -> None:
+    """A position beyond every message is refused, and a page stays inside its session."""
+    store = await SqliteStore.open(tmp_path / "store.db")
+    await store.commit(Batch((session(), user(1), session(S2), user(2, session=S2))))
+    for cursor in ("mfffffffffffffff", "m10000000000"):
+        with pytest.raises(InvalidInput):
+            await store.messages(MessageQuery(S1, before=cursor))
+        with pytest.raises(InvalidInput):
+            await store.messages(MessageQuery(S1, after=cursor))
+    page = await store.messages(MessageQuery(S1, before="mffffffffff"))
+    assert [message.info.id for message in page.messages] == [msg(1)]
+    await store.close()
+
+
+async def test_what_is_removed_leaves_the_search_index_at_once(tmp_path: Path) -> None:
+    """With its message, with its session, and when the id is made anew before anybody searches again."""
+    path = tmp_path / "store.db"
+    store = await SqliteStore.open(path)
+    await store.commit(Batch((session(), user(1), text(2, 1, "alpha"), session(S2), user(3, session=S2))))
+    await store.commit(Batch((text(4, 3, "beta", session=S2),)))
+    assert len(await store.search(SearchQuery("alpha"))) == 1
+    await store.commit(Batch((Remove(S1, "message", msg(1)),)))
+    await store.commit(Batch((user(1), text(2, 1, "gamma"))))
+    await store.erase(S2)
+    await store.commit(Batch((session(S2, title="plain"),)))
+    found = [len(await store.search(SearchQuery(word))) for word in ("alpha", "beta", "gamma")]
+    assert found == [0, 0, 1]
+    assert (await store.examine()).findings == ()
+    await store.close()
+    with contextlib.closing(apsw.Connection(f"{path}-search")) as index:
+        assert index.execute("SELECT count(*) FROM doc").get == 3
+
+
+async def test_a_repair_keeps_everything_it_sets_aside_and_a_second_look_is_clean(tmp_path: Path) -> None:
+    """A damaged message with its parts, a damaged session, records whose session is missing."""
+    path = tmp_path / "store.db"
+    store = await SqliteStore.open(path)
+    await store.commit(
+        Batch((session(), user(1), text(2, 1, "kept words"), user(3), session(S2, title="Two")))
+    )
+    await store.close()
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        db.execute("UPDATE record SET data='{broken' WHERE id=?", (msg(1),))
+        db.execute("UPDATE session SET data='[]' WHERE id=?", (S2,))
+        db.execute(
+            "INSERT INTO record(k, session, kind, mark, seq, id, data) VALUES (9<<40, 9, 1, 0, 1, 'x', '{}')"
+        )
+
+    store = await SqliteStore.open(path)
+    found = await store.examine()
+    assert len(found.findings) == 3
+    assert not found.clean
+    mended = await store.examine(repair=True)
+    assert [finding.mended for finding in mended.findings] == [True, True, True]
+    assert (await store.examine()).findings == ()
+    page = await store.messages(MessageQuery(S1))
+    assert [message.info.id for message in page.messages] == [msg(3)]
+    again = await store.session(S2)
+    assert again is not None
+    assert b'"title":"Two"' in again.data
+    await store.close()
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        aside = db.execute("SELECT id, data FROM quarantine ORDER BY id").fetchall()
+    assert dict(aside) == {
+        msg(1): "{broken",
+        prt(2): text(2, 1, "kept words").data.decode(),
+        S2: "[]",
+        "x": "{}",
+    }
+
+
+async def test_a_broken_page_is_named_and_nothing_pretends_to_mend_it(tmp_path: Path) -> None:
+    """The verdict says to restore a backup; no internal error comes out."""
+    path = tmp_path / "store.db"
+    store = await SqliteStore.open(path)
+    await store.commit(Batch((session(), *(user(n) for n in range(1, 400)))))
+    await store.close()
+    content = bytearray(path.read_bytes())
+    for offset in range(len(content) // 4096 // 2 * 4096, len(content), 4096):
+        content[offset : offset + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    store = await SqliteStore.open(path)
+    for repair in (False, True):
+        try:
+            report = await store.examine(repair=repair)
+        except StoreError as error:
+            assert "is damaged" in str(error)  # noqa: PT017 - either way it is told
+        else:
+            assert not report.clean
+    with contextlib.suppress(StoreError):
+        await store.close()
+
+
+async def test_a_store_belongs_to_its_event_loop(tmp_path: Path) -> None:
+    """Used from another loop it says so instead of waiting for ever."""
+    store = await SqliteStore.open(tmp_path / "store.db")
+
+    def elsewhere() -> None:
+        asyncio.run(store.head())
+
+    with pytest.raises(InvalidInput, match="another event loop"):
+        await anyio.to_thread.run_sync(elsewhere)
+    await store.close()
+    with pytest.raises(InvalidInput, match="was closed"):
+        await store.head()
+
+
+async def test_closing_tidies_up_even_when_it_is_cancelled(tmp_path: Path) -> None:
+    """No thread, no descriptor and no log is left behind; nor by an opening that fails."""
+    process = psutil.Process()
+    await made(tmp_path / "warm.db")
+    before = process.num_fds(), threading.active_count()
+    store = await SqliteStore.open(tmp_path / "store.db")
+    await store.commit(Batch((session(),)))
+    task = asyncio.create_task(store.close())
+    await asyncio.sleep(0)
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+    await store.close()
+    assert {path.name for path in tmp_path.glob("store.db-*")} == {"store.db-wake", "store.db-lock"}
+    (tmp_path / "notdb.db").write_bytes(b"no database at all" * 100)
+    for _ in range(5):
+        with pytest.raises(StoreError):
+            await SqliteStore.open(tmp_path / "notdb.db")
+    assert (process.num_fds(), threading.active_count()) == before

@@ -2,14 +2,20 @@
 
 import re
 
+import msgspec
+
 from holdfast.errors import InvalidInput
 from holdfast.schema.stored import KINDS
-from holdfast.store.batch import Batch, Put, Unchanged, scope_of
+from holdfast.store.batch import Batch, Put, Settled, Unchanged, scope_of
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _SESSION = re.compile(r"(?:ses[a-z]*|project|host)_[A-Za-z0-9_-]{1,128}")
 _SCOPED = frozenset(("project", "approval", "trust", "cache"))
 _KINDS = frozenset(KINDS)
+_json = msgspec.json.Decoder(msgspec.Raw)
+
+INT_MAX = (1 << 53) - 1
+"""The greatest whole number that JSON and every engine agree on."""
 
 
 def check_id(id: str) -> str:
@@ -26,13 +32,25 @@ def check_session(id: str) -> str:
     return id
 
 
+def check_kind(kind: str) -> None:
+    """Refuse a kind that no record has."""
+    if kind not in _KINDS:
+        raise InvalidInput(f"{str(kind)[:40]!r} is not a kind of record")
+
+
+def check_int(number: int) -> int:
+    """The number itself, if every engine can hold it."""
+    if not -INT_MAX <= number <= INT_MAX:
+        raise InvalidInput(f"a number may have 53 bits; this one has {number.bit_length()}")
+    return number
+
+
 def check_batch(batch: Batch) -> None:
     """Refuse ids, kinds and parents that cannot be, and a release without a fence."""
     for change in batch.changes:
         check_session(change.session)
         check_id(change.id)
-        if change.kind not in _KINDS:
-            raise InvalidInput(f"{str(change.kind)[:40]!r} is not a kind of record")
+        check_kind(change.kind)
         if (change.kind in _SCOPED) == (scope_of(change.session) == "session"):
             raise InvalidInput(f"a {change.kind} record does not belong into {change.session}")
         if isinstance(change, Put):
@@ -43,6 +61,8 @@ def check_batch(batch: Batch) -> None:
         check_session(expectation.session)
         if isinstance(expectation, Unchanged):
             check_id(expectation.id)
+        if isinstance(expectation, (Unchanged, Settled)):
+            check_kind(expectation.kind)
     if batch.release and batch.fence is None:
         raise InvalidInput("a release needs the fence of the session it gives back")
 
@@ -56,3 +76,8 @@ def _check_put(put: Put) -> None:
         raise InvalidInput(f"session {put.id} was put under the name {put.session}")
     if not put.data:
         raise InvalidInput(f"{put.kind} {put.id} has no content")
+    try:
+        put.data.decode()
+        _json.decode(put.data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(f"{put.kind} {put.id} is not JSON: {error}") from error

@@ -1,15 +1,18 @@
 """The few fields of a session's JSON that every backend keeps in columns of its own, for lists."""
 
+from typing import Annotated
+
 import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.store.batch import Scope
+from holdfast.store.check import INT_MAX
 
 SCOPE_NUMBER: dict[Scope, int] = {"session": 0, "project": 1, "host": 2}
 
 
 class _Time(msgspec.Struct, frozen=True):
-    updated: int
+    updated: Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
     archived: int | float | None = None
 
 

@@ -14,6 +14,8 @@ from holdfast.errors import InvalidInput
 Stage = Literal[0, 1, 2]
 """What a batch delivers, in this order: session tombstones, record tombstones, everything that lives."""
 
+POSITION_MAX = (1 << 40) - 1
+
 _FEED = re.compile(r"([0-9a-f]{16})\.([0-9a-f]{1,15})(?:\.([0-9a-f]{1,15})\.([012])\.([0-9a-f]{1,16}))?")
 _PAGE = re.compile(r"m([0-9a-f]{1,15})")
 _LIST = re.compile(r"s(-?[0-9a-f]{1,15})\.([0-9a-f]{1,15})")
@@ -56,7 +58,10 @@ def parse_page(text: str) -> int:
     match = _PAGE.fullmatch(text)
     if match is None:
         raise InvalidInput(f"{text[:40]!r} is not a message cursor; take one from an earlier page")
-    return int(match[1], 16)
+    position = int(match[1], 16)
+    if position > POSITION_MAX:
+        raise InvalidInput(f"{text[:40]!r} is beyond every message; take a cursor from an earlier page")
+    return position
 
 
 def list_text(updated: int, number: int) -> str:

@@ -65,7 +65,7 @@ class ThisHost:
             return False
         try:
             os.kill(owner.pid, 0)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             return True
         except PermissionError:
             pass

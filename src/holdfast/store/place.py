@@ -1,14 +1,17 @@
-"""Where the store is: a URL, from the caller, else from HOLDFAST_STORE, else SQLite in the user's data."""
+"""Where the store is: a URL, from the caller, else from HOLDFAST_STORE, else SQLite in the user's data.
+
+What must stay true: the URL of a place names that place again, whatever signs its path has.
+"""
 
 import os
 import sys
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import ContextError, InvalidInput
 
 Engine = Literal["sqlite", "files", "postgres"]
 
@@ -33,8 +36,8 @@ def find_place(url: str | None = None) -> Place:
     url = url or os.environ.get("HOLDFAST_STORE")
     if not url:
         path = data_directory() / "holdfast.db"
-        return Place("sqlite", path, f"sqlite://{path}")
-    parts = urlsplit(url)
+        return Place("sqlite", path, f"sqlite://{quote(os.fsencode(path))}")
+    parts = _split(url)
     engine = _ENGINES.get(parts.scheme)
     if engine is None:
         raise InvalidInput(
@@ -42,10 +45,33 @@ def find_place(url: str | None = None) -> Place:
         )
     if engine == "postgres":
         return Place(engine, None, url)
-    name = unquote(parts.path)
+    if "?" in url or "#" in url:
+        raise InvalidInput(f"in the store {shown(url)!r} write %3F for ? and %23 for #")
+    name = _path(parts.path)
     if parts.netloc or not name.startswith("/") or "\0" in name or name.strip("/") == "":
         raise InvalidInput(f"the store {shown(url)!r} must name an absolute path: {parts.scheme}:///PATH")
     return Place(engine, Path(name), url)
+
+
+def _split(url: str) -> SplitResult:
+    # The parser drops these signs in silence, and another store would be meant.
+    if url != url.strip() or any(sign < " " for sign in url):
+        raise InvalidInput(
+            f"the store {shown(url)!r} has blanks or control signs; write them as %20 and so on"
+        )
+    try:
+        return urlsplit(url)
+    except ValueError as error:
+        raise InvalidInput(
+            f"the store {shown(url)!r} is not a URL: sqlite:///PATH, file:///PATH or postgresql://…"
+        ) from error
+
+
+def _path(quoted: str) -> str:
+    try:
+        return os.fsdecode(unquote_to_bytes(os.fsencode(quoted)))
+    except UnicodeEncodeError:
+        return ""  # This system has no such name.
 
 
 def data_directory() -> Path:
@@ -56,12 +82,25 @@ def data_directory() -> Path:
         return platformdirs.user_data_path("holdfast", appauthor=False)
     # Spelled out: the library that knows every system costs 20 ms.
     base = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(base) if base.startswith("/") else Path.home() / ".local" / "share") / "holdfast"
+    return (Path(base) if base.startswith("/") else _home() / ".local" / "share") / "holdfast"
+
+
+def _home() -> Path:
+    try:
+        home = Path.home()
+    except RuntimeError:
+        home = Path()
+    if not home.is_absolute():
+        raise ContextError("this person has no home directory; set HOME, or name a store with --store")
+    return home
 
 
 def shown(url: str) -> str:
     """A URL as a message may show it: without a password."""
-    parts = urlsplit(url)
-    if parts.password is None:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return f"{url.partition(':')[0][:20]}:…"  # What cannot be split may hide one anywhere.
+    if password is None:
         return url[:200]
-    return url.replace(f":{parts.password}@", ":***@", 1)[:200]
+    return url.replace(f":{password}@", ":***@", 1)[:200]

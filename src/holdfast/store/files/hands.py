@@ -262,9 +262,17 @@ class ReadingHand(Hand):
 
     def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Bring the search index up to date, then ask it. It has a connection of its own."""
+        return self._index_of_words().search(query, self._searched)
+
+    def keep_indexed(self) -> None:
+        """Let the search index follow, if anybody has ever searched."""
+        if self.index.search_path.exists():
+            self._index_of_words().catch_up()
+
+    def _index_of_words(self) -> TreeSearch:
         if self._search is None:
             self._search = TreeSearch(self.index, self.disk)
-        return self._search.search(query, self._searched)
+        return self._search
 
     def drop_search(self) -> None:
         """Throw the search index away; it comes back with the next search."""

@@ -1,5 +1,6 @@
 """The files store: the async shell over one writing thread and two reading ones."""
 
+import asyncio
 import queue
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -13,7 +14,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS, Failpoint, no_failpoint
-from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
+from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
 from holdfast.store.check import check_batch, check_session
 from holdfast.store.files.hands import ReadingHand, WritingHand
 from holdfast.store.files.layout import component
@@ -51,6 +52,7 @@ class FilesStore:
     def __init__(self, root: Root, clock: Clock, host: Host, failpoint: Failpoint) -> None:
         self.root = root
         self.clock, self.host = clock, host
+        self._loop = asyncio.get_running_loop()
         self._renewals = Renewals()
         self._wakes = Wakes(root.index.wake_path)
         self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
@@ -65,6 +67,7 @@ class FilesStore:
             self._hands.append(reader)
             self._workers.append(Worker(f"holdfast-files-reader-{number}", self._reads, reader.run, group=1))
         self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -104,10 +107,19 @@ class FilesStore:
     def _check_open(self) -> None:
         if self._closed:
             raise InvalidInput(f"the store {self.root.path} was closed")
+        if asyncio.get_running_loop() is not self._loop:
+            raise InvalidInput(f"the store {self.root.path} was opened in another event loop; open it here")
 
     async def commit(self, batch: Batch) -> Receipt:
         check_batch(batch)
-        return await self.write(lambda hand: hand.writer.apply(batch))
+        receipt = await self.write(lambda hand: hand.writer.apply(batch))
+        if any(isinstance(change, Remove) for change in batch.changes):
+            await self._forget_words()
+        return receipt
+
+    async def _forget_words(self) -> None:
+        """What was removed leaves the search index too, before the removal is answered."""
+        await self.read(lambda hand: hand.keep_indexed())
 
     async def session(self, id: str) -> SessionRecord | None:
         return await self.read(lambda hand: hand.reader.session(id))
@@ -147,7 +159,9 @@ class FilesStore:
     async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
         check_session(session)
         # The tables' own erasing asks a hand for three things, which ours has too.
-        return await self.write(lambda hand: erase(cast("tables_hands.WritingHand", hand), session, fence))
+        erased = await self.write(lambda hand: erase(cast("tables_hands.WritingHand", hand), session, fence))
+        await self._forget_words()
+        return erased
 
     async def register(self, owner: Owner) -> None:
         component(owner.id, "owner")
@@ -188,15 +202,18 @@ class FilesStore:
         await self.read(lambda hand: copy_tree(hand.disk, Path(path)))
 
     async def close(self) -> None:
-        """End the threads; what was submitted before is written first."""
-        if self._closed:
-            return
-        self._closed = True
+        """End the threads; what was submitted before is written first. A cancelled close still closes."""
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         self._writes.put(None)
         for _ in range(READERS):
             self._reads.put(None)
         async with AsyncExitStack() as rest:  # One that fails does not keep the others open.
-            for hand in reversed(self._hands):
+            for hand in self._hands:  # The writer's connection closes last and tidies the log away.
                 rest.push_async_callback(anyio.to_thread.run_sync, hand.close)
             rest.callback(self._wakes.close)
             for worker in self._workers:

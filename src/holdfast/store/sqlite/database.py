@@ -116,18 +116,21 @@ class Database:
         )
         try:
             db = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs or None)
-            db.set_busy_timeout(BUSY_MS)
-            db.create_scalar_function("title_has", title_has, 2, deterministic=True)
-            set_pragmas(
-                db,
-                "synchronous=FULL",
-                "journal_size_limit=16777216",
-                "temp_store=MEMORY",
-                "trusted_schema=OFF",
-            )
+            try:
+                self._set_up(db)
+            except BaseException:
+                db.close()
+                raise
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return db
+
+    def _set_up(self, db: apsw.Connection) -> None:
+        db.set_busy_timeout(BUSY_MS)
+        db.create_scalar_function("title_has", title_has, 2, deterministic=True)
+        set_pragmas(
+            db, "synchronous=FULL", "journal_size_limit=16777216", "temp_store=MEMORY", "trusted_schema=OFF"
+        )
 
 
 def identity_of(db: apsw.Connection) -> str:

@@ -26,10 +26,12 @@ def erase(hand: "WritingHand", session: str, fence: Fence | None) -> list[str]:
         rows.append(row)
     if not rows:
         raise NotFound(f"session {session} does not exist")
+    if fence is not None:
+        check_fence(hand.writer.row(fence.session), fence)
     for row in rows:
-        if fence is not None and row.id == fence.session:
-            check_fence(row, fence)
-        elif row.owner is not None and hand.leases.living(row.owner):
+        if row.owner is None or (fence is not None and row.owner == fence.owner):
+            continue
+        if hand.leases.living(row.owner):
             raise Refused(f"session {row.id} is busy: an owner runs it; interrupt it, then remove {session}")
     hand.writer.erase(rows)
     return [row.id for row in rows]

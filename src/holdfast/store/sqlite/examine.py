@@ -1,29 +1,50 @@
 """Verifies the file, the numbers, the parents, the JSON and the index; mends only when asked.
 
-Numbers have gaps by nature, so continuity is no test. What must hold: each number once, a record's
-position at most its `seq`, its `seq` at most its session's head, a part under a message of its session.
+Numbers have gaps by nature, so continuity is no test. What must hold: each number once, a record's position
+at most its `seq`, its `seq` at most its session's head, a part under a message of its session. What cannot be
+mended in place is set aside, with its content: nothing is ever thrown away.
 """
 
-import apsw
+from collections.abc import Iterator
+from typing import Any
 
-from holdfast.errors import HoldfastError
-from holdfast.schema.stored import KINDS, Kind
+import apsw
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.schema.stored import KINDS
+from holdfast.store.columns import stub
 from holdfast.store.judge import complaint
 from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
+from holdfast.store.sqlite.writer import MESSAGE
+
+_RECORDS = """
+SELECT r.k, r.kind, r.seq, r.id, r.parent, p.kind, p.session, p.id, CAST(r.data AS BLOB), p.data IS NULL
+FROM record r LEFT JOIN record p ON p.k=r.parent WHERE r.session=? AND r.k>? ORDER BY r.k LIMIT 500
+"""
 
 
-def examine(db: Connection, database: Database, *, repair: bool) -> Report:
+def examine(db: Connection, database: Database, clock: Clock, *, repair: bool) -> Report:
     """Look at everything, in one transaction of the caller's."""
-    return _Examination(db, database, repair=repair).run()
+    examination = _Examination(db, database, clock, repair=repair)
+    try:
+        return examination.run()
+    except apsw.CorruptError as error:
+        # A page of the file itself is broken: no table can be trusted to mend it.
+        examination.find(
+            f"SQLite: {error}; restore a backup, or export what can still be read", database.path
+        )
+        return examination.report(0)
 
 
 class _Examination:
-    def __init__(self, db: Connection, database: Database, *, repair: bool) -> None:
+    def __init__(self, db: Connection, database: Database, clock: Clock, *, repair: bool) -> None:
         self._db = db
         self._database = database
+        self._clock = clock
         self._repair = repair
         self._findings: list[Finding] = []
         self._seen: set[int] = set()
@@ -32,91 +53,82 @@ class _Examination:
     def run(self) -> Report:
         for (line,) in self._db.execute("PRAGMA integrity_check(20)"):
             if line != "ok":
-                self._find(f"SQLite: {line}", str(self._database.path))
-        sessions = self._db.execute(
-            "SELECT n, id, scope, position, seq, head, CAST(data AS BLOB) FROM session ORDER BY n"
-        ).fetchall()
-        for n, id, scope, position, seq, head, data in sessions:
-            self._session(n, id, position, seq, head)
-            if scope == 0 and data is not None:
-                self._json(None, id, "session", id, parent=None, data=data)
+                self.find(f"SQLite: {line}", self._database.path)
+        living = 0
+        numbers = [n for (n,) in self._db.execute("SELECT n FROM session ORDER BY n")]
+        for n in numbers:
+            living += self._session(n)
         self._orphans()
         self._search()
-        living = sum(1 for row in sessions if row[2] == 0 and row[6] is not None)
-        return Report(living, self._records, tuple(self._findings))
+        return self.report(living)
 
-    def _find(self, what: str, where: str, *, mended: bool = False) -> None:
-        self._findings.append(Finding(what, where, mended))
+    def report(self, sessions: int) -> Report:
+        """What was found."""
+        return Report(sessions, self._records, tuple(self._findings))
+
+    def find(self, what: str, where: object, *, mended: bool = False) -> None:
+        """Note something wrong."""
+        self._findings.append(Finding(what, str(where), mended))
 
     def _number(self, number: int, where: str) -> None:
         if number in self._seen:
-            self._find(f"number {number} was given twice", where)
+            self.find(f"number {number} was given twice", where)
         self._seen.add(number)
 
-    def _session(self, n: int, id: str, position: int, seq: int, head: int) -> None:
+    def _session(self, n: int) -> bool:
+        """One session with its records; whether it lives."""
+        id, scope, position, seq, head, data = self._db.execute(
+            "SELECT id, scope, position, seq, head, CAST(data AS BLOB) FROM session WHERE n=?", (n,)
+        ).get
         self._number(seq, f"session {id}")
-        top = 0
-        rows = self._db.execute(
-            "SELECT r.k, r.kind, r.seq, r.id, r.parent, p.kind, p.session, p.id, CAST(r.data AS BLOB), "
-            "p.data IS NULL FROM record r LEFT JOIN record p ON p.k=r.parent WHERE r.session=? ORDER BY r.k",
-            (n,),
-        )
-        for (
-            k,
-            kind,
-            number,
-            record,
-            parent,
-            parent_kind,
-            parent_session,
-            message,
-            data,
-            parent_gone,
-        ) in rows.fetchall():
-            self._records += data is not None
-            where = f"{KINDS[kind]} {record} of {id}"
-            self._number(number, where)
-            top = max(top, number)
-            if k >> POSITION_BITS != n or k & POSITION_MASK > number:
-                self._find("its numbers are out of order", where)
-            if parent is not None and (
-                parent_kind != KINDS.index("message")
-                or parent_session != n
-                or parent >= k
-                or (data is not None and parent_gone)
-            ):
-                self._find(
-                    "its message is missing",
-                    where,
-                    mended=self._quarantine(k, id, KINDS[kind], record, data=data),
+        top = max([seq, *self._contents(n, id)])
+        if scope == 0 and data is not None:
+            wrong = complaint("session", data, id=id, session=id, parent=None)
+            if wrong is not None:
+                self.find(
+                    f"its JSON cannot be read: {wrong}", f"session {id}", mended=self._mend_session(n, id)
                 )
-                continue
-            if data is not None:
-                self._json(k, id, KINDS[kind], record, parent=message, data=data)
-        if head < max(top, seq) or position > seq:
-            self._find(f"the head {head} is behind its records", f"session {id}", mended=self._repair)
+        if head < top or position > seq:
+            self.find(f"the head {head} is behind its records", f"session {id}", mended=self._repair)
             if self._repair:
-                self._db.execute("UPDATE session SET head=? WHERE n=?", (max(top, seq), n))
+                self._db.execute("UPDATE session SET head=max(head, ?) WHERE n=?", (top, n))
+        return scope == 0 and data is not None
 
-    def _json(
-        self, k: int | None, session: str, kind: Kind, id: str, *, parent: str | None, data: bytes
-    ) -> None:
-        wrong = complaint(kind, data, id=id, session=session, parent=parent)
-        if wrong is not None:
-            mended = k is not None and self._quarantine(k, session, kind, id, data=data)
-            self._find(f"its JSON cannot be read: {wrong}", f"{kind} {id} of {session}", mended=mended)
+    def _contents(self, n: int, session: str) -> Iterator[int]:
+        """The records of a session, a few hundred at a time; the number of each."""
+        last = -1
+        while rows := self._db.execute(_RECORDS, (n, last)).fetchall():
+            for row in rows:
+                yield self._record(n, session, row)
+            last = rows[-1][0]
 
-    def _quarantine(self, k: int, session: str, kind: Kind, id: str, *, data: bytes | None) -> bool:
-        """Set a record aside, with its content, and leave a tombstone; everything else works on."""
+    def _record(self, n: int, session: str, row: tuple[Any, ...]) -> int:
+        k, kind, seq, id, parent, parent_kind, parent_session, message, data, parent_gone = row
+        self._records += data is not None
+        where = f"{KINDS[kind]} {id} of {session}"
+        self._number(seq, where)
+        if k >> POSITION_BITS != n or k & POSITION_MASK > seq:
+            self.find("its numbers are out of order", where)
+        is_below = parent_kind == MESSAGE and parent_session == n and parent is not None and parent < k
+        if parent is not None and not (is_below and (data is None or not parent_gone)):
+            self.find("its message is missing", where, mended=self._set_aside(k, "its message is missing"))
+        elif data is not None:
+            wrong = complaint(KINDS[kind], data, id=id, session=session, parent=message)
+            if wrong is not None:
+                self.find(f"its JSON cannot be read: {wrong}", where, mended=self._set_aside(k, wrong))
+        return int(seq)
+
+    def _set_aside(self, k: int, why: str) -> bool:
+        """Move a record, and the parts below it, into quarantine, and leave a tombstone."""
         if not self._repair:
             return False
-        from holdfast.clock import SystemClock
-
-        now_ms = SystemClock().now_ms()
-        self._db.execute(
-            "INSERT INTO quarantine VALUES (?,?,?,?,?,?)", (now_ms, "unreadable", session, kind, id, data)
+        now_ms = self._clock.now_ms()
+        kept = (
+            "INSERT INTO quarantine SELECT ?, ?, s.id, r.kind, r.id, r.data FROM record r "
+            "LEFT JOIN session s ON s.n=r.session WHERE r.k=? OR r.parent=?"
         )
-        seq = self._db.execute("SELECT max(head) + 1 FROM session").get
+        self._db.execute(kept, (now_ms, why, k, k))
+        seq = self._next()
         self._db.execute("DELETE FROM record WHERE parent=?", (k,))
         self._db.execute(
             "UPDATE record SET data=NULL, parent=NULL, mark=0, seq=?, at=? WHERE k=?", (seq, now_ms, k)
@@ -124,12 +136,47 @@ class _Examination:
         self._db.execute("UPDATE session SET head=? WHERE n=?", (seq, k >> POSITION_BITS))
         return True
 
+    def _mend_session(self, n: int, id: str) -> bool:
+        """Give a session that cannot be read what its columns still know; its messages stay."""
+        if not self._repair:
+            return False
+        project, directory, title, parent, updated, data = self._db.execute(
+            "SELECT project, directory, title, parent, updated, data FROM session WHERE n=?", (n,)
+        ).get
+        now_ms = self._clock.now_ms()
+        info = msgspec.json.decode(stub(project, directory, updated or now_ms))
+        info["title"] = title or "Recovered session"
+        if parent is not None:
+            info["parentID"] = parent
+        seq = self._next()
+        self._db.execute(
+            "INSERT INTO quarantine VALUES (?,?,?,?,?,?)", (now_ms, "unreadable", id, 0, id, data)
+        )
+        self._db.execute(
+            "UPDATE session SET data=?, seq=?, head=? WHERE n=?",
+            (msgspec.json.encode(info).decode(), seq, seq, n),
+        )
+        return True
+
+    def _next(self) -> int:
+        seq = int(self._db.execute("SELECT max(head) + 1 FROM session").get)
+        self._seen.add(seq)
+        return seq
+
     def _orphans(self) -> None:
+        """Records of a session that has no row at all: set aside whole, since nobody can follow them."""
+        now_ms = self._clock.now_ms()
         for k, id in self._db.execute(
             "SELECT k, id FROM record WHERE session NOT IN (SELECT n FROM session)"
         ).fetchall():
-            mended = self._quarantine(k, "", "cache", id, data=None)
-            self._find("its session is missing", f"record {id}", mended=mended)
+            if self._repair:
+                self._db.execute(
+                    "INSERT INTO quarantine SELECT ?, 'its session is missing', NULL, kind, id, data "
+                    "FROM record WHERE k=?",
+                    (now_ms, k),
+                )
+                self._db.execute("DELETE FROM record WHERE k=?", (k,))
+            self.find("its session is missing", f"record {id}", mended=self._repair)
 
     def _search(self) -> None:
         """The index is derived: a bad one is thrown away and comes back with the next search."""
@@ -141,12 +188,25 @@ class _Examination:
             try:
                 ok = index.execute("PRAGMA quick_check(1)").get == "ok"
                 index.execute("INSERT INTO words(words) VALUES ('integrity-check')")
+                stale = self._stale(index)
             finally:
                 index.close()
-        except (apsw.Error, HoldfastError):
-            ok = False
-        if not ok:
+        except apsw.Error:
+            ok, stale = False, 0
+        if not ok or stale:
             if self._repair:
                 for suffix in ("", "-wal", "-shm"):
                     path.with_name(path.name + suffix).unlink(missing_ok=True)
-            self._find("the search index is damaged", str(path), mended=self._repair)
+            what = f"the search index holds {stale} removed texts" if ok else "the search index is damaged"
+            self.find(what, path, mended=self._repair)
+
+    def _stale(self, index: Connection) -> int:
+        """How many texts of the index belong to records that are gone."""
+        return sum(
+            not self._db.execute(
+                "SELECT EXISTS(SELECT 1 FROM record WHERE k=?1 AND data IS NOT NULL) OR "
+                "EXISTS(SELECT 1 FROM session WHERE n<<40=?1 AND data IS NOT NULL)",
+                (k,),
+            ).get
+            for (k,) in index.execute("SELECT k FROM doc")
+        )

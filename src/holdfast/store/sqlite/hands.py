@@ -1,18 +1,20 @@
 """What a thread holds: its connection and the rooms' functions bound to it."""
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import apsw
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError
 from holdfast.store.base import Failpoint
 from holdfast.store.host import Host
 from holdfast.store.lock import FileLock
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Hit
 from holdfast.store.sqlite.changes import Feed
+from holdfast.store.sqlite.connection import set_pragmas
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.reader import Reader
@@ -69,33 +71,26 @@ class WritingHand:
 
     def _do(self, job: "Job[WritingHand]", *, alone: bool) -> None:
         """One job in a savepoint of its own; alone, the transaction itself is enough."""
-        if alone:
-            try:
-                job.result = job.work(self)
-            except Exception as error:  # noqa: BLE001 - it belongs to the job; the transaction is undone
-                job.error = of_caller(error)
-                self.db.execute("ROLLBACK")
-                self.db.execute("BEGIN IMMEDIATE")
-            return
-        self.db.execute("SAVEPOINT job")
+        if not alone:
+            self.db.execute("SAVEPOINT job")
         try:
             job.result = job.work(self)
         except Exception as error:  # noqa: BLE001 - it belongs to this job alone
-            job.error = of_caller(error)
-            self.db.execute("ROLLBACK TO job")
-        self.db.execute("RELEASE job")
+            job.error = told(error, self._path)
+            if alone:
+                self.db.execute("ROLLBACK")
+                self.db.execute("BEGIN IMMEDIATE")
+            else:
+                self.db.execute("ROLLBACK TO job")
+        if not alone:
+            self.db.execute("RELEASE job")
 
     def close(self) -> None:
         """Close the connection."""
-        self.db.close()
-        self._queue.close()
-
-
-def of_caller(error: Exception) -> Exception:
-    """SQLite takes only valid Unicode; a lone surrogate in what was asked is the caller's mistake."""
-    if isinstance(error, UnicodeEncodeError):
-        return InvalidInput("the text holds a lone surrogate, which is not valid Unicode; remove it")
-    return error
+        try:
+            self.db.close()
+        finally:
+            self._queue.close()
 
 
 class ReadingHand:
@@ -104,12 +99,10 @@ class ReadingHand:
     def __init__(self, database: Database, clock: Clock, host: Host) -> None:
         self.db = database.connect(readonly=True)
         self._database = database
-        self._clock, self._host = clock, host
         self._leases = Leases(self.db, clock, host)
         self.reader = Reader(self.db, self._leases.living)
         self.feed = Feed(self.db)
         self._search: Search | None = None
-        self._renewing: apsw.Connection | None = None
 
     def run(self, jobs: "list[Job[ReadingHand]]") -> None:
         """Do each job inside one read transaction, which ends before anything is awaited."""
@@ -120,19 +113,17 @@ class ReadingHand:
                     job.result = job.work(self)
                 finally:
                     self.db.execute("ROLLBACK")
-            except apsw.Error as error:
-                job.error = translated(error, self._database.path)
             except Exception as error:  # noqa: BLE001 - it belongs to the job
-                job.error = of_caller(error)
+                job.error = told(error, self._database.path)
 
     def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Bring the index up to date, then ask it."""
         return self._index().search(query)
 
-    def keep_indexed(self) -> None:
-        """Let the index follow for a while, if anybody has ever searched."""
+    def keep_indexed(self, *, chunks: int | None = None) -> None:
+        """Let the index follow, to the end or for a while, if anybody has ever searched."""
         if self._database.search_path.exists():
-            self._index().catch_up(chunks=4)
+            self._index().catch_up(chunks=chunks)
 
     def _index(self) -> Search:
         """The index, which has connections of its own."""
@@ -140,20 +131,56 @@ class ReadingHand:
             self._search = Search(self._database)
         return self._search
 
-    def renew(self, owner: str) -> None:
-        """Renew without waiting for the disk: a lease need not survive a power cut.
-
-        NORMAL, not OFF: a connection with OFF may run a checkpoint without a sync and lose other commits.
-        """
-        if self._renewing is None:
-            self._renewing = self._database.connect()
-            self._renewing.execute("PRAGMA synchronous=NORMAL")
-        Leases(self._renewing, self._clock, self._host).renew(owner)
-
     def close(self) -> None:
         """Close the connections."""
-        if self._search is not None:
-            self._search.close()
-        if self._renewing is not None:
-            self._renewing.close()
-        self.db.close()
+        try:
+            if self._search is not None:
+                self._search.close()
+        finally:
+            self.db.close()
+
+
+class RenewingHand:
+    """A connection that moves deadlines, without waiting for the disk: a lease need not survive a power cut.
+
+    NORMAL, not OFF: a connection with OFF may run a checkpoint without a sync and lose other commits. It has
+    a thread of its own, so that no long read can make an owner late.
+    """
+
+    def __init__(self, database: Database, clock: Clock, host: Host) -> None:
+        self._db = database.connect()
+        self._path = database.path
+        self.leases = Leases(self._db, clock, host)
+        set_pragmas(self._db, "synchronous=NORMAL")
+
+    def run(self, jobs: "list[Job[RenewingHand]]") -> None:
+        """Do each job by itself."""
+        for job in jobs:
+            try:
+                job.result = job.work(self)
+            except Exception as error:  # noqa: BLE001 - it belongs to the job
+                job.error = told(error, self._path)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+
+def told(error: Exception, path: Path) -> Exception:
+    """An error as the caller is told it: SQLite's and the system's in our own terms."""
+    match error:
+        case apsw.Error():
+            return translated(error, path)
+        case OSError():
+            return StoreError(f"{error.filename or path}: {error.strerror or error}")
+        case _:
+            return of_caller(error)
+
+
+def of_caller(error: Exception) -> Exception:
+    """SQLite takes only valid Unicode; a lone surrogate in what was asked is the caller's mistake."""
+    if isinstance(error, UnicodeEncodeError):
+        return InvalidInput("the text holds a lone surrogate, which is not valid Unicode; remove it")
+    if isinstance(error, OverflowError):
+        return InvalidInput("a number is too large to be stored")
+    return error

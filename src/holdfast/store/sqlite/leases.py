@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.errors import LeaseLost, NotFound, Refused
+from holdfast.errors import Conflict, LeaseLost, NotFound, Refused
 from holdfast.store.batch import Fence, Held
 from holdfast.store.host import Host
 from holdfast.store.owner import LEASE_MS, Lease, Owner, expired
@@ -40,6 +40,8 @@ class Leases:
 
     def register(self, owner: Owner) -> None:
         """Enter the owner with a fresh deadline."""
+        if self.lease(owner.id) is not None:
+            raise Conflict(f"owner {owner.id} is registered already; each process takes an id of its own")
         self._db.execute(
             "INSERT INTO owner(id, data, deadline_boot, deadline_wall) VALUES (?,?,?,?)",
             (owner.id, msgspec.json.encode(owner).decode(), *self._deadlines()),

@@ -10,6 +10,7 @@ from typing import Any
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema.stored import KINDS, Kind, Mark
+from holdfast.store.check import check_int, check_kind
 from holdfast.store.compaction import tail_of
 from holdfast.store.cursor import list_text, page_text, parse_list, parse_page
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
@@ -84,6 +85,7 @@ class Reader:
         if kind == "session":
             found = self.session(id) if session == id else None
             return None if found is None else session_record(found)
+        check_kind(kind)
         n = self._number(session)
         row = (
             n
@@ -96,6 +98,7 @@ class Reader:
 
     def select(self, kind: Kind, session: str | None, mark: Mark | None) -> list[StoredRecord]:
         """Every record of a kind."""
+        check_kind(kind)
         where, bindings = "r.kind=? AND r.data IS NOT NULL", [KIND_NUMBER[kind]]
         if mark is not None:
             where += " AND r.mark=?"
@@ -180,7 +183,7 @@ class Reader:
             return at, at, 0, None, None
         low, high, place = first, last, 0
         if query.before is not None:
-            high = (first | parse_page(query.before)) - 1
+            high = min(last, (first | parse_page(query.before)) - 1)
         if query.after is not None:
             low = (first | parse_page(query.after)) + 1
         if query.since_compaction:
@@ -289,13 +292,13 @@ def _session_filter(query: SessionQuery) -> tuple[str, list[object]]:
     if query.archived is not None:
         add("archived IS NOT NULL" if query.archived else "archived IS NULL")
     if query.updated_from is not None:
-        add("updated>=?", query.updated_from)
+        add("updated>=?", check_int(query.updated_from))
     if query.updated_to is not None:
-        add("updated<=?", query.updated_to)
+        add("updated<=?", check_int(query.updated_to))
     if query.title is not None:
         add("title_has(title, ?)", query.title.casefold())
     if query.id_prefix is not None:
-        add("substr(id, 1, ?)=?", len(query.id_prefix), query.id_prefix)
+        add("id>=? AND id<?", query.id_prefix, query.id_prefix + "~")  # Ids have no letter after "~".
     if query.slug is not None:
         add("slug=?", query.slug)
     if query.cursor is not None:

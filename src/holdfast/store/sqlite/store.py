@@ -1,8 +1,10 @@
 """The SQLite store: the async shell over one writing thread and two reading ones."""
 
+import asyncio
 import queue
 from asyncio import Future
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -13,7 +15,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS, Failpoint, no_failpoint
-from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
+from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
 from holdfast.store.check import check_batch, check_session
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner, Renewals
@@ -32,13 +34,15 @@ from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.erasing import erase
-from holdfast.store.sqlite.hands import ReadingHand, WritingHand
-from holdfast.store.sqlite.threads import Job, Worker, submit
+from holdfast.store.sqlite.hands import ReadingHand, RenewingHand, WritingHand, told
+from holdfast.store.sqlite.threads import GROUP_MAX, Job, Worker, submit
 from holdfast.store.sqlite.watch import StoreWatch, Wakes
 
 T = TypeVar("T")
+C = TypeVar("C")
 
 READERS = 2
+JOIN_S = 30.0
 INDEX_AT = 1000
 """After so many changes the search index follows, if there is one: a search should not have to wait."""
 
@@ -48,23 +52,44 @@ class SqliteStore:
 
     def __init__(self, database: Database, clock: Clock, host: Host, failpoint: Failpoint) -> None:
         self.database = database
-        self._clock = clock
-        self._host = host
+        self._clock, self._host = clock, host
+        self._loop = asyncio.get_running_loop()
         self._renewals = Renewals()
-        self._wakes = Wakes(database.wake_path)
         self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
-        hand = WritingHand(database, clock, host, failpoint, self._wakes.written)
-        self._hands: list[WritingHand | ReadingHand] = [hand]
-        self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = [
-            Worker("holdfast-writer", self._writes, hand.run, group=64)
-        ]
-        for number in range(READERS):
-            reader = ReadingHand(database, clock, host)
-            self._hands.append(reader)
-            self._workers.append(Worker(f"holdfast-reader-{number}", self._reads, reader.run, group=1))
-        self._closed = False
+        self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
+        self._renewer: RenewingHand | None = None
         self._unindexed = 0
+        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
+        self._stops: list[Callable[[], None]] = []
+        self._joins: list[Callable[[], None]] = []
+        with ExitStack() as opened:
+            self._wakes = Wakes(database.wake_path)
+            opened.callback(self._wakes.close)
+            writer = WritingHand(database, clock, host, failpoint, self._wakes.written)
+            opened.callback(writer.close)
+            readers = []
+            for _ in range(READERS):
+                readers.append(ReadingHand(database, clock, host))
+                opened.callback(readers[-1].close)
+            self._start("writer", self._writes, writer.run, group=GROUP_MAX)
+            for reader in readers:
+                self._start("reader", self._reads, reader.run)
+            # Let go in reverse: the writer's connection closes last and tidies the log away.
+            self._hands = opened.pop_all()
+
+    def _start(
+        self,
+        name: str,
+        jobs: "queue.SimpleQueue[Job[C] | None]",
+        run: "Callable[[list[Job[C]]], None]",
+        *,
+        group: int = 1,
+    ) -> None:
+        worker = Worker(f"holdfast-{name}", jobs, run, group=group)
+        self._stops.append(lambda: jobs.put(None))
+        self._joins.append(lambda: worker.join(JOIN_S))
 
     @classmethod
     async def open(
@@ -82,8 +107,8 @@ class SqliteStore:
         try:
             await anyio.to_thread.run_sync(lambda: database.prepare(create=create))
             return cls(database, clock or SystemClock(), host or ThisHost(), failpoint)
-        except apsw.Error as error:
-            raise translated(error, path) from error
+        except (apsw.Error, OSError) as error:
+            raise told(error, path) from error
 
     async def _write(self, work: Callable[[WritingHand], T]) -> T:
         self._check_open()
@@ -96,16 +121,26 @@ class SqliteStore:
     def _check_open(self) -> None:
         if self._closed:
             raise InvalidInput(f"the store {self.database.path} was closed")
+        if asyncio.get_running_loop() is not self._loop:
+            raise InvalidInput(
+                f"the store {self.database.path} was opened in another event loop; open it here"
+            )
 
     async def commit(self, batch: Batch) -> Receipt:
         check_batch(batch)
         receipt = await self._write(lambda hand: hand.writer.apply(batch))
         self._unindexed += len(receipt.numbers)
-        if self._unindexed >= INDEX_AT:
+        if any(isinstance(change, Remove) for change in batch.changes):
+            await self._forget_words()
+        elif self._unindexed >= INDEX_AT:
             self._unindexed = 0
             # Nobody waits for it, and the next search would do what it left undone.
-            submit(self._reads, lambda hand: hand.keep_indexed()).add_done_callback(_unheard)
+            submit(self._reads, lambda hand: hand.keep_indexed(chunks=4)).add_done_callback(_unheard)
         return receipt
+
+    async def _forget_words(self) -> None:
+        """What was removed leaves the search index too, before the removal is answered."""
+        await self._read(lambda hand: hand.keep_indexed())
 
     async def session(self, id: str) -> SessionRecord | None:
         return await self._read(lambda hand: hand.reader.session(id))
@@ -144,7 +179,9 @@ class SqliteStore:
 
     async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
         check_session(session)
-        return await self._write(lambda hand: erase(hand, session, fence))
+        erased = await self._write(lambda hand: erase(hand, session, fence))
+        await self._forget_words()
+        return erased
 
     async def register(self, owner: Owner) -> None:
         await self._write(lambda hand: hand.leases.register(owner))
@@ -152,7 +189,11 @@ class SqliteStore:
 
     async def renew(self, owner: str) -> None:
         self._check_open()
-        await submit(self._reads, lambda hand: hand.renew(owner))
+        if self._renewer is None:
+            self._renewer = RenewingHand(self.database, self._clock, self._host)
+            self._hands.callback(self._renewer.close)
+            self._start("renewals", self._renewing, self._renewer.run)
+        await submit(self._renewing, lambda hand: hand.leases.renew(owner))
         self._renewals.note(owner, self._clock.boot_ms())
 
     async def retire(self, owner: str) -> None:
@@ -178,31 +219,28 @@ class SqliteStore:
         from holdfast.store.sqlite.examine import examine
 
         if repair:
-            return await self._write(lambda hand: examine(hand.db, self.database, repair=True))
-        return await self._read(lambda hand: examine(hand.db, self.database, repair=False))
+            return await self._write(lambda hand: examine(hand.db, self.database, self._clock, repair=True))
+        return await self._read(lambda hand: examine(hand.db, self.database, self._clock, repair=False))
 
     async def backup(self, path: str) -> None:
         await self._read(lambda hand: copy_database(hand.db, Path(path)))
 
     async def close(self) -> None:
-        """End the threads; what was submitted before is written first."""
-        if self._closed:
-            return
-        self._closed = True
-        self._writes.put(None)
-        for _ in range(READERS):
-            self._reads.put(None)
-        for worker in self._workers:
-            await anyio.to_thread.run_sync(worker.join, 30.0)
-        self._wakes.close()
-        failure: apsw.Error | None = None
-        for hand in self._hands:
-            try:
-                hand.close()
-            except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
-                failure = failure or error
-        if failure is not None:
-            raise translated(failure, self.database.path) from failure
+        """End the threads; what was submitted before is written first. A cancelled close still closes."""
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        for stop in self._stops:
+            stop()
+        for join in self._joins:
+            await anyio.to_thread.run_sync(join)
+        try:
+            self._hands.close()
+        except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
+            raise translated(error, self.database.path) from error
 
 
 def _unheard(future: "Future[None]") -> None:

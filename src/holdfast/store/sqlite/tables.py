@@ -60,7 +60,8 @@ CREATE TABLE owner(
   dead INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
-CREATE TABLE quarantine(at INTEGER NOT NULL, reason TEXT NOT NULL, session TEXT, kind TEXT, id TEXT, data);
+CREATE TABLE quarantine(
+  at INTEGER NOT NULL, reason TEXT NOT NULL, session TEXT, kind INTEGER, id TEXT, data TEXT);
 """
 
 VIEWS = """

@@ -326,6 +326,7 @@ class Writer:
             "UNION ALL SELECT max(seq) FROM session WHERE data IS NULL AND at<?1)",
             (before_ms,),
         ).get
+        self._db.execute("DELETE FROM owner WHERE dead=1 AND deadline_wall<?", (before_ms,))
         if horizon is None:
             return
         self._db.execute("DELETE FROM record WHERE data IS NULL AND at<?", (before_ms,))
