@@ -1,10 +1,12 @@
 """Forks a session: its history up to a point, under new ids, in a session of its own.
 
-Stored JSON is copied without a decode. Only two references inside it are named anew, an answer's question
-and a compaction's kept tail; both stand where our own encoder puts them.
+Stored JSON is copied byte for byte. Only two references inside it are named anew, an answer's question and
+a compaction's kept tail; records that cannot hold one are not even looked into.
 """
 
 from collections.abc import Iterable
+
+import msgspec
 
 from holdfast.errors import NotFound
 from holdfast.schema import ids, title
@@ -20,9 +22,9 @@ from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
 from holdfast.version import __version__
 
-_ASSISTANT = b'{"role":"assistant"'
-_COMPACTION = b'{"type":"compaction"'
-_STEP_FINISH = b'{"type":"step-finish"'
+_STEP_FINISH = b'"step-finish"'
+
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 async def fork(room: Room, session: str, message: str | None = None) -> Session:
@@ -65,40 +67,35 @@ def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> 
 
 def copies(messages: Iterable[StoredMessage], session: str, mint: Mint) -> Iterable[Put]:
     """The puts that write messages and parts into another session, under new ids that rise."""
-    names: dict[bytes, bytes] = {}
+    names: dict[bytes, msgspec.Raw] = {}
     top = ""
     for message in messages:
         id = mint.above("msg", top)
         top = ids.body(id)
-        names[message.info.id.encode()] = id.encode()
-        data = message.info.data
-        if data.startswith(_ASSISTANT):
-            data = _renamed(data, b'"parentID":"', names)
+        names[b'"%b"' % message.info.id.encode()] = msgspec.Raw(b'"%b"' % id.encode())
+        data = _renamed(message.info.data, "parentID", names)
         yield Put(session, "message", id, data, mark=message.info.mark)
         for part in message.parts:
-            data = part.data
-            if data.startswith(_COMPACTION):
-                data = _renamed(data, b'"tail_start_id":"', names)
+            data = _renamed(part.data, "tail_start_id", names)
             part_id = mint.above("prt", top)
             top = ids.body(part_id)
             yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
 
 
-def _renamed(data: bytes, key: bytes, names: dict[bytes, bytes]) -> bytes:
-    """The JSON with the id behind its first such key named anew; ids have no character that JSON escapes."""
-    start = data.find(key)
-    if start < 0:
+def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:
+    """The JSON with the id in a field of its own named anew; everything else stays as it is."""
+    if b'"%b"' % field.encode() not in data:
         return data
-    start += len(key)
-    end = data.index(b'"', start)
-    name = names.get(data[start:end])
-    return data if name is None else data[:start] + name + data[end:]
+    fields = _fields.decode(data)
+    name = names.get(bytes(fields.get(field, b"")))
+    if name is None:
+        return data
+    fields[field] = name
+    return msgspec.json.encode(fields)
 
 
 def _steps(messages: Iterable[StoredMessage]) -> Iterable[StepFinishPart]:
     for message in messages:
         for part in message.parts:
-            if part.data.startswith(_STEP_FINISH):
-                value = part.value()
-                assert isinstance(value, StepFinishPart)
+            if _STEP_FINISH in part.data and isinstance(value := part.value(), StepFinishPart):
                 yield value

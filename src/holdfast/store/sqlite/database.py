@@ -133,16 +133,6 @@ class Database:
         )
 
 
-def identity_of(db: apsw.Connection) -> str:
-    """The store's incarnation."""
-    return str(db.execute("SELECT value FROM store WHERE key='incarnation'").get)
-
-
-def renew_identity(db: apsw.Connection) -> None:
-    """Give the store a new incarnation, so that cursors of the old one end in a resync."""
-    db.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
-
-
 def translated(error: apsw.Error, path: Path) -> StoreError:
     """SQLite's complaint in our own terms."""
     match error:
