@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -25,8 +26,24 @@ def format_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def print_json(value: object) -> None:
-    """Any value as readable JSON."""
-    print_raw(msgspec.json.encode(value))
+    """Any value as readable JSON. Names that the system gave us need not be UTF-8: those are escaped."""
+    try:
+        data = msgspec.json.encode(value)
+    except UnicodeEncodeError:
+        data = msgspec.json.encode(_escaped(msgspec.to_builtins(value)))
+    print_raw(data)
+
+
+def _escaped(value: Any) -> Any:
+    match value:
+        case str():
+            return value.encode("utf-8", "backslashreplace").decode()
+        case dict():
+            return {_escaped(key): _escaped(item) for key, item in value.items()}
+        case list() | tuple():
+            return [_escaped(item) for item in value]
+        case _:
+            return value
 
 
 def print_raw(data: bytes) -> None:
@@ -79,5 +96,6 @@ def ago(then_ms: float) -> str:
 
 
 def note(text: str) -> None:
-    """Something a person may want to know, beside the answer."""
-    click.echo(clean(text), err=True)
+    """Something a person may want to know, beside the answer; the command goes on if nobody can hear it."""
+    with suppress(OSError):
+        click.echo(clean(text), err=True)

@@ -14,12 +14,12 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.flags import FAKE_VCS, flag
+from holdfast.location.root_commit import root_commit
+from holdfast.location.small_text import small_text
 
 GLOBAL = "global"
-GIT_TIMEOUT_S = 5
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
 class Checkout(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ def locate(directory: str | os.PathLike[str], known: Known = lambda _: None) -> 
         return Location(real, os.path.sep, GLOBAL)
     worktree, common = found
     checkout = _checkout(common)
-    project = known(checkout) or _left_by_opencode(common) or _root_commit(worktree) or GLOBAL
+    project = known(checkout) or _left_by_opencode(common) or root_commit(common) or GLOBAL
     return Location(real, str(worktree), project, "git", checkout)
 
 
@@ -72,20 +72,33 @@ def _real(directory: str | os.PathLike[str]) -> str:
     if "\0" in text or not text:
         raise InvalidInput("the directory is not a path; give the absolute path of a folder")
     real = os.path.realpath(text)
-    if not Path(real).is_dir():
+    if not os.path.isdir(real):  # noqa: PTH112 - see _folder
         raise InvalidInput(f"{text} is not a directory; create it or name another")
+    if not is_utf8(real):
+        raise InvalidInput(f"the name of {real!a} is not UTF-8, so no record can hold it; rename it")
     return real
+
+
+def is_utf8(text: str) -> bool:
+    """Whether a name can be written as JSON: one that the system gave us need not be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _repository(directory: Path) -> tuple[Path, Path] | None:
     """The top of the checkout and the git directory shared by all its worktrees."""
     for folder in (directory, *directory.parents):
         entry = folder / ".git"
-        if entry.is_dir():
-            return folder, Path(os.path.realpath(entry))
-        if entry.is_file():
+        common = _folder(entry)
+        if common is None and os.path.isfile(entry):  # noqa: PTH113 - see _folder
             common = _linked(entry)
-            return None if common is None else (folder, common)
+            if common is None:
+                return None
+        if common is not None:
+            return folder, common
     return None
 
 
@@ -100,48 +113,25 @@ def _checkout(common: Path) -> Checkout:
 
 def _linked(entry: Path) -> Path | None:
     """The shared git directory behind the `.git` file of a linked worktree or a submodule."""
-    text = _small_text(entry)
+    text = small_text(entry)
     if not text.startswith("gitdir:"):
         return None
-    git = Path(os.path.realpath(entry.parent / text.removeprefix("gitdir:").strip()))
-    common = _small_text(git / "commondir")
-    return Path(os.path.realpath(git / common)) if common else git if git.is_dir() else None
+    git = _folder(entry.parent / text.removeprefix("gitdir:").strip())
+    if git is None:
+        return None
+    common = small_text(git / "commondir")
+    return _folder(git / common) if common else git
 
 
-def _small_text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(4096).decode("utf-8", "replace").strip()
-    except OSError:
-        return ""
+def _folder(path: Path) -> Path | None:
+    """The real path of a folder that a file of the repository named; None where there is none."""
+    if "\0" in str(path):
+        return None
+    real = os.path.realpath(path)
+    # Unlike the method of Path, this is false, and no error, for what is too long or not ours to see.
+    return Path(real) if is_utf8(real) and os.path.isdir(real) else None  # noqa: PTH112
 
 
 def _left_by_opencode(common: Path) -> str | None:
-    text = _small_text(common / "opencode")
+    text = small_text(common / "opencode", follow=False)
     return text if _ID.fullmatch(text) else None
-
-
-def _root_commit(worktree: Path) -> str | None:
-    """The least of the root commits of all branches; None in an empty repository or without git."""
-    import subprocess
-
-    command = [
-        *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null"),
-        *("-C", str(worktree), "rev-list", "--max-parents=0", "--all"),
-    ]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    try:
-        found = subprocess.run(
-            command,
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=False,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    commits = sorted(
-        line for line in found.stdout.decode("ascii", "replace").split() if _COMMIT.fullmatch(line)
-    )
-    return commits[0] if commits and found.returncode == 0 else None

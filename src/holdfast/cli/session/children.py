@@ -5,6 +5,7 @@ import click
 from holdfast.cli.naming import named, session_argument
 from holdfast.cli.opening import Reading, reading
 from holdfast.cli.output import format_option, note, print_array
+from holdfast.cli.readable import readable
 from holdfast.cli.session.list import print_lines
 from holdfast.store.query import LIMIT_MAX, SessionQuery
 from holdfast.store.record import SessionRecord
@@ -20,18 +21,18 @@ def children(ctx: click.Context, *, name: str, deep: bool, form: str) -> None:
     with reading(ctx) as store:
         record = named(store, name)
         assert store is not None, "named found it there"
-        found = tuple(_below(store, record.id, deep=deep))
+        lines = readable(_below(store, record.id, deep=deep))
         if form == "json":
-            print_array(child.json() for child in found)
-        elif found:
-            print_lines(found, everywhere=False)
+            print_array(child.json() for child, _ in lines)
+        elif lines:
+            print_lines(lines, everywhere=False)
         else:
             note(f"{record.id} has no children.")
 
 
 def _below(store: Reading, parent: str, *, deep: bool) -> list[SessionRecord]:
     found: list[SessionRecord] = []
-    parents = [parent]
+    parents, seen = [parent], {parent}
     while parents:
         nearest: list[SessionRecord] = []
         for each in parents:
@@ -40,10 +41,11 @@ def _below(store: Reading, parent: str, *, deep: bool) -> list[SessionRecord]:
                 page = store.sessions(
                     SessionQuery(parent=each, archived=None, limit=LIMIT_MAX, cursor=cursor)
                 )
-                nearest.extend(page.sessions)
+                nearest.extend(child for child in page.sessions if child.id not in seen)
                 cursor = page.next
                 if cursor is None:
                     break
+        seen.update(child.id for child in nearest)
         found.extend(nearest)
         parents = [child.id for child in nearest] if deep else []
     return found

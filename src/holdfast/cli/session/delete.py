@@ -9,6 +9,7 @@ import click
 from holdfast.cli.naming import named, session_argument
 from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, print_json
+from holdfast.cli.readable import readable
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -21,15 +22,14 @@ if TYPE_CHECKING:
 @click.pass_context
 def delete(ctx: click.Context, *, name: str, yes: bool, form: str) -> None:
     """Erase a session, its children and all they hold. This cannot be undone."""
-    import msgspec
-
     with reading(ctx) as store:
         record = named(store, name)
     if not yes:
-        title = msgspec.json.decode(record.data)["title"]
         if not sys.stdin.isatty():
             raise click.UsageError(f"deleting {record.id} asks first, and nobody can answer here; give --yes")
-        click.confirm(f"Erase {record.id} ({clean(title)}) and its children for ever?", abort=True)
+        # A session that cannot be read is named, and can be erased.
+        titles = "".join(f" ({clean(line.title)})" for _, line in readable([record]))
+        click.confirm(f"Erase {record.id}{titles} and its children for ever?", abort=True)
 
     async def work(hf: "Holdfast") -> Sequence[str]:
         return await hf.sessions.remove(record.id)

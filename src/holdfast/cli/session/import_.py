@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.cli.reporting import print_report
@@ -31,7 +32,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
         from holdfast.sessions.creating import locate_
         from holdfast.store.portable.importing import Into, import_portable
 
-        place = await locate_(hf.sessions.room, Path.cwd())
+        place = await locate_(hf.sessions.room, current_directory())
         placed = Into(place.project, place.directory, place.path, hf.host.id)
         return await import_portable(
             hf.store,

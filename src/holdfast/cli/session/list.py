@@ -1,26 +1,16 @@
 """`holdfast session list`."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
 import click
-import msgspec
 from msgspec.structs import replace
 
+from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import Reading, reading
 from holdfast.cli.output import ago, format_option, note, print_array, print_table
+from holdfast.cli.readable import Line, readable
 from holdfast.store.query import LIMIT_MAX, SessionQuery
 from holdfast.store.record import SessionRecord
-
-
-class Line(msgspec.Struct):
-    """What a line of the list shows."""
-
-    title: str
-    directory: str
-    time: dict[str, int | float]
-
-
-_line = msgspec.json.Decoder(Line)
 
 
 @click.command("list")
@@ -46,11 +36,11 @@ def list_(
     with reading(ctx) as store:
         if store is not None and not everywhere:
             query = replace(query, project=project_here(store))
-        records = () if store is None else store.sessions(query).sessions
+        lines = [] if store is None else readable(store.sessions(query).sessions)
         if form == "json":
-            print_array(record.json() for record in records)
-        elif records:
-            print_lines(records, everywhere=everywhere)
+            print_array(record.json() for record, _ in lines)
+        elif lines:
+            print_lines(lines, everywhere=everywhere)
         else:
             note(
                 "No sessions yet."
@@ -67,16 +57,15 @@ def project_here(store: Reading) -> str:
     from holdfast.store.host import ThisHost
 
     entries = store.select("cache", host_scope(ThisHost().id), None)
-    return locate(Path.cwd(), remembered(entries)).project
+    return locate(current_directory(), remembered(entries)).project
 
 
-def print_lines(records: tuple[SessionRecord, ...], *, everywhere: bool) -> None:
+def print_lines(lines: Sequence[tuple[SessionRecord, Line]], *, everywhere: bool) -> None:
     """The table of sessions."""
     rows = []
-    for record in records:
-        line = _line.decode(record.data)
-        state = "busy" if record.busy else "archived" if "archived" in line.time else ""
-        row = [record.id, ago(line.time["updated"]), state, line.title]
+    for record, line in lines:
+        state = "busy" if record.busy else "archived" if line.time.archived is not None else ""
+        row = [record.id, ago(line.time.updated), state, line.title]
         rows.append([*row, line.directory] if everywhere else row)
     heads = ["SESSION", "UPDATED", "STATE", "TITLE"]
     print_table([*heads, "DIRECTORY"] if everywhere else heads, rows, stretch=3)

@@ -1,13 +1,16 @@
 """`holdfast session show`."""
 
+from typing import Any
+
 import click
 import msgspec
 
 from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import reading
+from holdfast.cli.opening import Reading, reading
 from holdfast.cli.output import ago, clean, cut, format_option, print_raw, width
+from holdfast.cli.readable import BROKEN, content, session_fields
 from holdfast.store.query import LIMIT_MAX, MessageQuery
-from holdfast.store.record import SessionRecord, StoredMessage
+from holdfast.store.record import SessionRecord
 
 
 @click.command()
@@ -22,21 +25,36 @@ def show(ctx: click.Context, *, name: str, limit: int, form: str) -> None:
     with reading(ctx) as store:
         record = named(store, name)
         assert store is not None, "named found it there"
+        info = session_fields(record)
         query = MessageQuery(record.id, limit=limit)
         if form == "json":
-            print_raw(b'{"info":%b,"messages":%b}' % (record.json(), store.messages_json(query).body))
+            print_raw(b'{"info":%b,"messages":%b}' % (record.json(), messages_json(store, query)))
             return
-        print_head(record)
+        # All of it is read before any of it is shown.
         page = store.messages(query)
+        messages = [(content(each.info), [content(part) for part in each.parts]) for each in page.messages]
+        print_head(record, info)
         if page.older is not None:
             click.echo(click.style("\n… earlier messages: --limit", dim=True))
-        for message in page.messages:
-            print_message(message)
+        for message, (fields, parts) in zip(page.messages, messages, strict=True):
+            print_message(message.info.id, fields, parts)
 
 
-def print_head(record: SessionRecord) -> None:
+def messages_json(store: Reading, query: MessageQuery) -> bytes:
+    """The messages as stored; whichever of them is damaged is named."""
+    body = store.messages_json(query).body
+    try:
+        msgspec.json.decode(body)
+    except BROKEN:
+        for message in store.messages(query).messages:
+            for record in (message.info, *message.parts):
+                content(record)
+        raise
+    return body
+
+
+def print_head(record: SessionRecord, info: dict[str, Any]) -> None:
     """What the session is."""
-    info = msgspec.json.decode(record.data)
     click.echo(click.style(clean(info["title"]), bold=True))
     facts = {
         "id": record.id,
@@ -53,16 +71,15 @@ def print_head(record: SessionRecord) -> None:
             click.echo(f"  {key:<10} {clean(str(fact))}")
 
 
-def print_message(message: StoredMessage) -> None:
+def print_message(id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
     """A message, its text whole and its tools one line each."""
-    info = msgspec.json.decode(message.info.data)
-    click.echo(click.style(f"\n{info['role']}  {message.info.id}", fg="cyan"))
-    for part in message.parts:
-        for line in lines_of(msgspec.json.decode(part.data)):
+    click.echo(click.style(f"\n{clean(str(info.get('role')))}  {id}", fg="cyan"))
+    for part in parts:
+        for line in lines_of(part):
             click.echo(cut(clean(line), width()) if line.startswith("  ·") else clean(line))
 
 
-def lines_of(part: dict[str, object]) -> list[str]:
+def lines_of(part: dict[str, Any]) -> list[str]:
     """What a person wants to see of a part."""
     match part:
         case {"type": "text", "text": str(text)} if not part.get("synthetic"):
