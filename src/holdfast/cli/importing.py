@@ -9,7 +9,7 @@ import click
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.cli.reporting import print_report
-from holdfast.errors import InvalidInput
+from holdfast.errors import ContextError, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -55,7 +55,7 @@ def _project_of(directory: str) -> str | None:
 
     try:
         return locate(directory).project
-    except InvalidInput:
+    except (InvalidInput, ContextError):
         return None
 
 
