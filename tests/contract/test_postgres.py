@@ -38,7 +38,8 @@ class TestDamagedPostgres(DamageContract):
 
         address = parse_url(schema_url(world.place))
         connection = await asyncpg.connect(address.dsn)
-        await connection.execute(f"UPDATE {address.schema}.record SET data = '{{' WHERE id = $1", put.id)
+        table = "session" if put.kind == "session" else "record"
+        await connection.execute(f"UPDATE {address.schema}.{table} SET data = '{{' WHERE id = $1", put.id)
         await connection.close()
 
     def ahead(self, cursor: str) -> str:

@@ -1,8 +1,9 @@
 """Connections that break, servers that come and go, settings that are too weak."""
 
+import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import anyio
@@ -10,10 +11,10 @@ import asyncpg
 import pytest
 
 from holdfast.errors import InvalidInput, StoreBusy
-from holdfast.store.batch import Batch, Put, Unchanged
+from holdfast.store.batch import Batch, Fence, Put, Unchanged
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.url import parse_url
-from holdfast.store.query import MessageQuery
+from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.postgres.server import schema_url
 
@@ -131,6 +132,60 @@ async def test_bytes_that_are_no_text_are_invalid(store: PostgresStore, data: by
     """A zero byte and broken UTF-8 never reach the server."""
     with pytest.raises(InvalidInput):
         await store.commit(Batch((Put(S1, "message", "msg_1", data),)))
+
+
+HUGE = 2**70
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        pytest.param(lambda store: store.sessions(SessionQuery(updated_from=HUGE)), id="sessions"),
+        pytest.param(lambda store: store.changes(None, limit=HUGE), id="changes"),
+        pytest.param(lambda store: store._reads.call("SELECT $1::bigint", HUGE), id="any read"),
+        pytest.param(lambda store: store._reads.call("SELECT $1::text", "\ud800"), id="a surrogate"),
+        pytest.param(lambda store: store._reads.call("SELECT 1/$1::int", 0), id="the server's own no"),
+        pytest.param(lambda store: store._writes.call("SELECT $1::bigint", HUGE), id="any write"),
+        pytest.param(lambda store: store._wakes.call("SELECT $1::bigint", HUGE), id="the direct one"),
+        pytest.param(
+            lambda store: store.commit(Batch((), (Unchanged(S1, "session", S1, HUGE),))), id="commit"
+        ),
+        pytest.param(lambda store: store.commit(Batch((), (), Fence(S1, "o\ud800", 1))), id="fence"),
+    ],
+)
+async def test_a_value_that_cannot_be_sent_harms_nobody_else(
+    store: PostgresStore, other: asyncpg.Connection, ask: Callable[[PostgresStore], Awaitable[object]]
+) -> None:
+    """It is the caller's mistake, and the connection that it was tried on is not left inside something."""
+    watch = store.watch()
+    with pytest.raises(InvalidInput):
+        await ask(store)
+
+    for n in range(1, 5):
+        await store.commit(Batch((user(n),)))
+        assert len((await store.messages(MessageQuery(S1))).messages) == n
+        seen = await other.fetchval(f"SELECT count(*) FROM {store.address.schema}.record")
+        assert seen == n, "a commit that was acknowledged but not made"
+        await store._wakes.call("SELECT 1")
+    watch.close()
+    states = (
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'holdfast' AND state LIKE 'idle in%'"
+    )
+    assert await other.fetchval(states) == 0
+
+
+@pytest.mark.parametrize("steps", range(12))
+async def test_a_read_that_was_given_up_harms_nobody_else(store: PostgresStore, steps: int) -> None:
+    """At whichever step its caller goes away, the connection is good for the next, or is not used again."""
+    asked = asyncio.create_task(store.sessions(SessionQuery(title=f"x{steps}")))
+    for _ in range(steps):
+        await asyncio.sleep(0.0002)
+    asked.cancel()
+    await asyncio.wait([asked])
+
+    for n in range(1, 4):
+        await store.commit(Batch((user(n),)))
+        assert len((await store.messages(MessageQuery(S1))).messages) == n
 
 
 async def test_waiting_batches_share_transactions(store: PostgresStore) -> None:

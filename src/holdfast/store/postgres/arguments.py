@@ -10,9 +10,9 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.ids import body as id_body
-from holdfast.schema.stored import KINDS
+from holdfast.schema.stored import KINDS, Kind
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Settled, Unchanged, Unclaimed
-from holdfast.store.check import check_batch
+from holdfast.store.check import check_batch, check_kind
 from holdfast.store.columns import columns_of
 from holdfast.store.search_text import searchable, words_of
 
@@ -34,7 +34,7 @@ class Draft(msgspec.Struct, frozen=True):
     names: list[str]
     """Every session it touches or asks about, and the parents of those that it makes."""
     makes: list[str]
-    """The sessions that it may create."""
+    """The sessions that it may create, or expects to be absent."""
     changes: list[Change]
     asks: list[Ask]
     fence: tuple[Text, Text]
@@ -68,6 +68,7 @@ def draft(batch: Batch) -> Draft:
             words = _words(searchable(change.kind, change.data))
         bits = 1 | change.placed << 1 | change.mark << 2 | kind << 4 | (fresh[0][at] << 8 if fresh else 0)
         changes.append((bits, change.session, change.id, change.parent, columns, words, _data(change)))
+    makes += [each.session for each in batch.expect if isinstance(each, Unchanged) and not each.seq]
     fence = batch.fence
     return Draft(
         names=names,
@@ -150,12 +151,18 @@ def _holdable(value: object) -> object:
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 
+def kind_number(kind: Kind) -> int:
+    """The number that stands for a kind in the tables."""
+    check_kind(kind)
+    return KIND_NUMBER[kind]
+
+
 def _ask(expectation: Expectation) -> Ask:
     match expectation:
         case Unchanged(session=session, kind=kind, id=id, seq=seq):
-            return KIND_NUMBER[kind] << 2, (session, kind, id), seq
+            return kind_number(kind) << 2, (session, kind, id), seq
         case Settled(session=session, kind=kind):
-            return 1 | KIND_NUMBER[kind] << 2, (session, kind, None), 0
+            return 1 | kind_number(kind) << 2, (session, kind, None), 0
         case Unclaimed(session=session):
             return 2, (session, None, None), 0
         case Rising(session=session):

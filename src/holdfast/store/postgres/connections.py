@@ -12,7 +12,7 @@ from typing import Any
 import asyncpg
 
 from holdfast.errors import InvalidInput, StoreBusy
-from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, FAILURES, harmless, translated
 from holdfast.store.postgres.url import Address
 
 CONNECT_S = 10.0
@@ -71,7 +71,7 @@ class Connections:
     async def use(self, *, patient: bool = False) -> AsyncIterator[Connection]:
         """One connection for one use, which ends within a minute unless `patient` (a walk over everything).
 
-        Errors of the driver leave as errors of ours.
+        Errors of the driver leave as errors of ours. A connection that one may have harmed is not used again.
         """
         if self._closed:
             raise InvalidInput(f"the store {self._address.shown} was closed")
@@ -80,6 +80,7 @@ class Connections:
         else:
             await self._room.acquire()
         connection = limit = None
+        sound = False
         try:
             connection = await self._take()
             # This ends a wait on a dead network (the driver's own time-outs cost a twentieth of a commit);
@@ -87,14 +88,29 @@ class Connections:
             bound_s = PATIENT_S if patient else USE_S
             limit = asyncio.get_running_loop().call_later(bound_s, connection.terminate)
             yield connection
-        except FAILURES as error:
-            raise translated(error, self._address.shown) from error
+            sound = True
+        except BaseException as error:
+            sound = harmless(error)
+            if isinstance(error, FAILURES):
+                raise translated(error, self._address.shown) from error
+            raise
         finally:
             if limit is not None:
                 limit.cancel()
             self._room.release()
             if connection is not None:
-                self._give(connection)
+                self._give(connection, sound=sound)
+
+    async def call(self, statement: str, *values: object) -> object:
+        """One value; asked a few times when the server undid the transaction for another one's sake."""
+        for attempt in range(1, ATTEMPTS + 1):
+            async with self.use() as connection:
+                try:
+                    return await connection.fetchval(statement, *values)
+                except AGAIN:
+                    if attempt == ATTEMPTS:
+                        raise
+        raise StoreBusy(f"{self._address.shown} undid it {ATTEMPTS} times for others; try again")
 
     async def _wait(self) -> None:
         try:
@@ -112,9 +128,8 @@ class Connections:
                 return connection
         return await connect(self._address, reading=self._reading)
 
-    def _give(self, connection: Connection) -> None:
-        # A use that was cancelled may have left the connection in the middle of something.
-        if self._closed or connection.is_closed() or connection.is_in_transaction():
+    def _give(self, connection: Connection, *, sound: bool) -> None:
+        if not sound or self._closed or connection.is_closed() or connection.is_in_transaction():
             connection.terminate()
         else:
             self._idle.append(connection)

@@ -3,6 +3,8 @@
 Numbers have gaps by nature, so continuity is no test. The store is read page by page, and works meanwhile.
 """
 
+import msgspec
+
 from holdfast.schema.stored import KINDS
 from holdfast.store.judge import complaint
 from holdfast.store.postgres.connections import Connection, Connections, Row
@@ -66,6 +68,9 @@ class _Examination:
                 top = max(top, row["seq"])
                 await self._record(id, row)
             key = rows[-1]["position"]
+        if head < top:
+            # The head was read before the records, some of which may have come since.
+            head = await self._connection.fetchval(self._sql["head_of"], n) or top
         if head < top or session["position"] > session["seq"]:
             if self._repair:
                 await self._connection.execute(self._sql["mend_head"], n, top)
@@ -77,7 +82,16 @@ class _Examination:
             self._find(f"its parent {session['parent']} is missing", f"session {id}")
         wrong = complaint("session", session["data"].encode(), id=id, session=id, parent=None)
         if wrong is not None:
-            self._find(f"its JSON cannot be read: {wrong}", f"session {id}")
+            mended = self._repair and await self._mend_session(session, wrong)
+            self._find(f"its JSON cannot be read: {wrong}", f"session {id}", mended=mended)
+
+    async def _mend_session(self, session: Row, reason: str) -> bool:
+        """Replace its record by what the columns still know of it; the damaged one is set aside."""
+        body = rebuilt(session)
+        if complaint("session", body, id=session["id"], session=session["id"], parent=None) is not None:
+            return False
+        values = (session["n"], session["seq"], body.decode(), reason, self._now_ms)
+        return bool(await self._connection.fetchval(self._sql["mend_session"], *values))
 
     async def _record(self, session: str, row: Row) -> None:
         kind = KINDS[row["kind"]]
@@ -100,6 +114,23 @@ class _Examination:
         """Set a record aside, with its content, and leave a tombstone; everything else works on."""
         if not self._repair:
             return False
-        values = (row["session"], row["position"], session, KINDS[row["kind"]], reason, self._now_ms)
-        await self._connection.execute(self._sql["quarantine"], *values)
-        return True
+        values = (row["session"], row["position"], row["seq"], session, list(KINDS), reason, self._now_ms)
+        return bool(await self._connection.fetchval(self._sql["quarantine"], *values))
+
+
+def rebuilt(session: Row) -> bytes:
+    """The least that makes a session's record, from the columns of its row."""
+    updated_ms = max(0, session["updated"] or 0)
+    time: dict[str, object] = {"created": updated_ms, "updated": updated_ms}
+    if session["archived"] is not None:
+        time["archived"] = session["archived"]
+    info: dict[str, object] = {
+        "slug": session["slug"] or "",
+        "projectID": session["project"] or "global",
+        "directory": session["directory"] or "",
+        "title": session["title"] or "",
+        "version": "",
+        "time": time,
+    }
+    named = {"path": session["path"], "parentID": session["parent"], "placement": session["placement"]}
+    return msgspec.json.encode(info | {name: value for name, value in named.items() if value is not None})

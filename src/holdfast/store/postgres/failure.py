@@ -26,6 +26,9 @@ BY_CODE: dict[str, type[HoldfastError]] = {
 AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The transaction was undone for another one's sake, and may simply be made again."""
 
+ATTEMPTS = 5
+"""How often it is made before the caller hears of it."""
+
 LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
@@ -42,6 +45,25 @@ _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.Insufficient
 
 FAILURES = (asyncpg.PostgresError, *LOST)
 """Everything that `translated` has a word for."""
+
+
+def unsendable(error: BaseException) -> bool:
+    """Whether the driver could not put a value into a message (a number or a text that no column holds)."""
+    # It says so with the server's class, or with one of its own.
+    ours = isinstance(error, asyncpg.DataError) and error.severity is None
+    return ours or (isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError))
+
+
+def harmless(error: BaseException) -> bool:
+    """Whether the connection is as it was: only after a refusal that came from the server.
+
+    After a wait that was cancelled, or a value that could not be sent, the driver may have left a statement
+    begun; after a refused BEGIN it takes every later one for a nested one.
+    """
+    if isinstance(error, HoldfastError):
+        return True
+    is_told = isinstance(error, asyncpg.PostgresError) and error.severity is not None
+    return is_told and not isinstance(error, asyncpg.InvalidTransactionStateError)
 
 
 def translated(error: BaseException, shown: str) -> HoldfastError:
@@ -61,6 +83,8 @@ def translated(error: BaseException, shown: str) -> HoldfastError:
         return StoreError(f"{shown}: there is no such database; create it first")
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
         return StoreBusy(f"{shown} is a standby and takes no commits; connect to the primary")
+    if unsendable(error):
+        return InvalidInput(f"{shown} cannot be asked this: it holds a number or a text that no column takes")
     if isinstance(error, (*LOST, *AGAIN)):
         return StoreBusy(f"{shown} could not be reached ({type(error).__name__}); try again")
     if code[:2] in ("22", "54"):

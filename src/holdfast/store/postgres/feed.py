@@ -15,6 +15,7 @@ from holdfast.store.postgres.connections import Connection, Connections, Row
 from holdfast.store.postgres.cursor import NOTHING, FeedCursor, Snapshot, from_sql, parse_feed
 from holdfast.store.postgres.reader import plain, stored_record
 from holdfast.store.postgres.sql import statements
+from holdfast.store.postgres.walk import START, WINDOW, Key, Walks
 from holdfast.store.record import Changed, Changes, Resync, StoredRecord
 
 
@@ -24,6 +25,7 @@ class Feed:
     def __init__(self, connections: Connections, schema: str) -> None:
         self._connections = connections
         self._sql = statements(schema)
+        self._walks = Walks()
 
     async def head(self) -> str:
         """The cursor of this moment."""
@@ -66,54 +68,80 @@ class Feed:
         assert start.until is not None
         found: list[Changed] = []
         stage, key = start.stage, (start.session, start.position)
-        if stage == 0 and start.after != NOTHING:
-            rows = await self._rows(connection, "gone", start, key=key, session=session, limit=limit + 1)
-            found = [Changed(_tombstone(row), created=False, removed=True) for row in rows[:limit]]
-            if len(rows) > limit:
-                return _unfinished(start, 0, rows[limit - 1], found)
-        if stage == 0:
-            key = (0, -1)
-        name = "everything" if start.after == NOTHING else "changed"
-        room = limit - len(found)
-        rows = await self._rows(connection, name, start, key=key, session=session, limit=room + 1)
-        found += [Changed(stored_record(row), created=row["created"], removed=False) for row in rows[:room]]
-        if len(rows) > room:
-            if room == 0:
-                return Changes(
-                    tuple(found),
-                    FeedCursor(start.incarnation, start.after, start.until, 1, 0, 0).text(),
-                    complete=False,
-                )
-            return _unfinished(start, 1, rows[room - 1], found)
-        return Changes(tuple(found), FeedCursor(start.incarnation, start.until).text(), complete=True)
+        if stage == 0 and start.after == NOTHING:
+            stage = 1
+        while True:
+            look = _Look(self._sql, start.after, start.until, stage, session)
+            rows, last = await self._rows(connection, look, key, limit - len(found))
+            found += [_changed(row, stage) for row in rows]
+            if last is None and stage == 1:
+                return Changes(tuple(found), FeedCursor(start.incarnation, start.until).text(), complete=True)
+            if last is None:
+                stage, key = 1, START
+            elif found:
+                cursor = FeedCursor(start.incarnation, start.after, start.until, stage, *last)
+                return Changes(tuple(found), cursor.text(), complete=False)
+            else:  # All of them were changed again since they were found: the next batch has them.
+                key = last
 
     async def _rows(
-        self,
-        connection: Connection,
-        name: str,
-        start: FeedCursor,
-        *,
-        key: tuple[int, int],
-        session: str | None,
-        limit: int,
-    ) -> list[Row]:
-        assert start.until is not None
-        values: list[object] = [start.after.sql(), *key, limit]
-        if name != "gone":
-            values.append(start.until.sql())
-        statement = self._sql[name].replace("{rows}", self._sql["rows"])
-        if session is None:
-            statement = statement.replace("{session}", "").replace("{of_session}", "")
-        else:
-            values.append(session)
-            statement = statement.replace("{session}", f"AND s.id = ${len(values)}")
-            statement = statement.replace("{of_session}", self._sql["of_session"])
-        return list(await connection.fetch(statement, *values))
+        self, connection: Connection, look: "_Look", key: Key, room: int
+    ) -> tuple[list[Row], Key | None]:
+        """The next rows of a stage, and the key of the last when there are more.
+
+        The changes after a cursor are found by their transactions, which is no order that a page could go on
+        in. So the first page takes what it needs, and if that is not all, the second finds the keys of
+        everything that is left and later pages go along these. They are remembered here only: a cursor that
+        comes back elsewhere, or late, costs another look.
+        """
+        if look.after == NOTHING or key == START:
+            values = (*look.values(key, room + 1), *look.of)
+            rows = list(await connection.fetch(look.statement(look.where, look.rows), *values))
+            if len(rows) <= room:
+                return rows, None
+            return rows[:room], (rows[room - 1]["n"], rows[room - 1]["at_position"]) if room else key
+        keys = self._walks.get(look.name, key, room)
+        if keys is None:
+            values = (*look.values(key, max(WINDOW, room + 1)), *look.of)
+            found = await connection.fetchrow(look.statement(look.where, "keys"), *values)
+            keys = self._walks.remember(look.name, key, *found)
+        sessions, positions, more = keys.after(key, room)
+        statement = look.statement("known", look.rows)
+        rows = list(await connection.fetch(statement, look.after.sql(), sessions, positions))
+        if not more:
+            self._walks.forget(look.name)
+            return rows, None
+        return rows, (sessions[-1], positions[-1])
 
 
-def _unfinished(start: FeedCursor, stage: int, last: Row, found: list[Changed]) -> Changes:
-    cursor = FeedCursor(start.incarnation, start.after, start.until, stage, last["n"], last["at_position"])
-    return Changes(tuple(found), cursor.text(), complete=False)
+class _Look:
+    """What is looked for in one stage of a batch, and in which words."""
+
+    def __init__(
+        self, sql: dict[str, str], after: Snapshot, until: Snapshot, stage: int, session: str | None
+    ) -> None:
+        self.after = after
+        self.name = (after, until, stage, session)
+        self.of = () if session is None else (session,)
+        self.where = ("gone", "everything" if after == NOTHING else "changed")[stage]
+        self.rows = ("gone_rows", "rows")[stage]
+        self._sql = sql
+        self._until = until
+
+    def values(self, key: Key, limit: int) -> tuple[object, ...]:
+        return (self.after.sql(), *key, limit, self._until.sql())
+
+    def statement(self, where: str, what: str) -> str:
+        pieces = [where, "page", what] if where in ("gone", "changed") else [where, what]
+        text = "\n".join(self._sql[piece] for piece in pieces)
+        of_session, session = (self._sql["of_session"], "AND s.id = $6") if self.of else ("", "")
+        return text.replace("{of_session}", of_session).replace("{session}", session)
+
+
+def _changed(row: Row, stage: int) -> Changed:
+    if stage == 0:
+        return Changed(_tombstone(row), created=False, removed=True)
+    return Changed(stored_record(row), created=row["created"], removed=False)
 
 
 def _tombstone(row: Row) -> StoredRecord:

@@ -12,13 +12,12 @@ from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreB
 from holdfast.store.batch import Receipt
 from holdfast.store.postgres.arguments import Draft, arguments
 from holdfast.store.postgres.connections import Connections
-from holdfast.store.postgres.failure import AGAIN, BY_CODE, FAILURES, LOST, translated
+from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, BY_CODE, FAILURES, LOST, translated, unsendable
 from holdfast.store.postgres.sql import statements
 from holdfast.store.postgres.url import Address
 
 GROUP_MAX = 50
 """Also the bound of subtransactions that the server keeps in fast memory (64)."""
-ATTEMPTS = 5
 
 Waiting = tuple[Draft, "asyncio.Future[Receipt]"]
 
@@ -105,6 +104,9 @@ class GroupCommit:
                             raise
                         continue
                     except LOST as error:
+                        if unsendable(error):
+                            raise
+                        connection.terminate()
                         raise StoreBusy(
                             f"the connection to {self._shown} broke during a commit, which may or may not "
                             "have been written; read before you repeat it"

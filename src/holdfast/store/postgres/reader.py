@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.stored import KINDS, Kind, Mark
+from holdfast.store.check import check_int
 from holdfast.store.cursor import list_text, parse_list
-from holdfast.store.postgres.arguments import KIND_NUMBER
+from holdfast.store.postgres.arguments import SHARE, kind_number
 from holdfast.store.postgres.connections import Connections, Row
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.sql import statements
@@ -56,6 +57,7 @@ class Reader:
 
     async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
         """One record."""
+        number = kind_number(kind)
         if kind == "session":
             found = await self.session(id) if session == id else None
             return None if found is None else session_record(found)
@@ -64,15 +66,16 @@ class Reader:
                 self._sql["record"] + " WHERE s.id = $1 AND r.id = $2 AND r.kind = $3 AND r.data IS NOT NULL",
                 plain(session),
                 plain(id),
-                KIND_NUMBER[kind],
+                number,
             )
         return None if row is None else stored_record(row)
 
     async def select(self, kind: Kind, session: str | None, mark: Mark | None) -> Sequence[StoredRecord]:
         """Every record of a kind."""
-        if session is None and mark is not Mark.OPEN and KIND_NUMBER[kind] <= KIND_NUMBER["share"]:
+        number = kind_number(kind)
+        if session is None and mark is not Mark.OPEN and number <= SHARE:
             raise InvalidInput(f"name the session whose {kind} records you want")
-        statement = self._sql["record"] + f" WHERE r.kind = {KIND_NUMBER[kind]} AND r.data IS NOT NULL"
+        statement = self._sql["record"] + f" WHERE r.kind = {number} AND r.data IS NOT NULL"
         if mark is not None:
             statement += f" AND r.mark = {int(mark)}"
         values = [] if session is None else [plain(session)]
@@ -141,9 +144,9 @@ def _filter(query: SessionQuery) -> tuple[list[str], list[object]]:
     if query.archived is not None:
         add("(s.archived IS NOT NULL) = {}::boolean", query.archived)
     if query.updated_from is not None:
-        add("s.updated >= {}", query.updated_from)
+        add("s.updated >= {}", check_int(query.updated_from))
     if query.updated_to is not None:
-        add("s.updated <= {}", query.updated_to)
+        add("s.updated <= {}", check_int(query.updated_to))
     if query.title is not None:
         add("strpos(s.folded, {}) > 0", query.title.casefold())
     if query.id_prefix is not None:

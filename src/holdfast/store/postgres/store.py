@@ -125,8 +125,7 @@ class PostgresStore:
         return erased
 
     async def _write(self, name: str, *values: object) -> object:
-        async with self._writes.use() as connection:
-            return await connection.fetchval(statements(self.address.schema)[name], *values)
+        return await self._writes.call(statements(self.address.schema)[name], *values)
 
     async def register(self, owner: Owner) -> None:
         await self._leases.register(owner)

@@ -11,7 +11,7 @@ import secrets
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.store.postgres.connections import Connection, connect, hang_up
-from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.failure import FAILURES, harmless, translated
 from holdfast.store.postgres.url import Address
 
 POLL_S = 1.0
@@ -79,11 +79,16 @@ class Wakes:
         if self._closed:
             raise InvalidInput(f"the store {self._address.shown} was closed")
         async with self._turn:
+            connection = None
             try:
                 connection = await self._direct()
                 return await connection.fetchval(statement, *values, timeout=CALL_S)
-            except FAILURES as error:
-                raise translated(error, self._address.shown) from error
+            except BaseException as error:
+                if connection is not None and not harmless(error):
+                    connection.terminate()
+                if isinstance(error, FAILURES):
+                    raise translated(error, self._address.shown) from error
+                raise
 
     async def close(self) -> None:
         """Hear and tell no more."""

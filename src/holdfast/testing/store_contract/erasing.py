@@ -123,6 +123,31 @@ class Erasing(Contract):
             await world.store.erase(S1, fence=Fence(S1, "o1", fence.number + 1))
         assert sorted(await world.store.erase(S1, fence=fence)) == [S1, S2, S3, S4]
 
+    async def test_the_fence_is_checked_whichever_session_it_names(self, world: World) -> None:
+        """A stale fence of another session is refused as well, and a good one is taken."""
+        await world.put(*TREE)
+        await world.owner("o1")
+        fence = granted(await world.store.claim(S5, "o1"))
+
+        for stale in (Fence(S5, "o1", fence.number + 1), Fence(S5, "nobody", fence.number)):
+            with pytest.raises(LeaseLost):
+                await world.store.erase(S1, fence=stale)
+        assert sorted(await world.store.erase(S1, fence=fence)) == [S1, S2, S3, S4]
+
+    async def test_a_runner_may_erase_what_it_runs_below(self, world: World) -> None:
+        """Children run by the fence's own owner do not protect the tree; those of another owner do."""
+        await world.put(*TREE)
+        await world.owner("o1")
+        await world.owner("o2")
+        fence = granted(await world.store.claim(S1, "o1"))
+        granted(await world.store.claim(S3, "o1"))
+        other = granted(await world.store.claim(S4, "o2"))
+
+        with pytest.raises(Refused):
+            await world.store.erase(S1, fence=fence)
+        await world.store.release(other)
+        assert sorted(await world.store.erase(S1, fence=fence)) == [S1, S2, S3, S4]
+
     async def test_a_dead_runner_does_not_protect_a_session(self, world: World) -> None:
         """Only a living owner does."""
         await world.put(session())

@@ -216,6 +216,20 @@ class Fencing(Contract):
         await stale(world, old)
         assert (await world.put(user(1), fence=new)).seq > 0
 
+    @pytest.mark.parametrize("killed", [False, True], ids=["late", "dead"])
+    async def test_a_fence_is_stale_after_an_edit_of_the_unclaimed(self, world: World, killed: bool) -> None:  # noqa: FBT001
+        """Who edits a session that nobody living runs ends the claim: its late runner writes nothing more."""
+        await world.put(session())
+        owner = await world.owner("o1")
+        fence = granted(await world.store.claim(S1, "o1"))
+        if killed:
+            world.host.kill(owner)
+        else:
+            world.clock.advance(LEASE_MS + 1)
+        await world.put(user(1), expect=(Unclaimed(S1),))
+
+        await stale(world, fence)
+
     async def test_the_fence_names_its_session_and_the_batch_may_touch_others(self, world: World) -> None:
         """A runner writes to other sessions (its budget's root) under the fence of its own."""
         await world.put(session(), session(S2))

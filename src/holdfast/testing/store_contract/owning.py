@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.errors import LeaseLost, NotFound, Refused
+from holdfast.errors import Conflict, LeaseLost, NotFound, Refused
 from holdfast.store.base import Store
 from holdfast.store.batch import Held
 from holdfast.store.owner import LEASE_MS, RENEW_MS
@@ -33,6 +33,15 @@ class Claiming(Contract):
             with pytest.raises(LeaseLost):
                 await world.store.renew(id)
         assert await owner_of(world.store) is None
+
+    async def test_an_owner_is_registered_once(self, world: World) -> None:
+        """Two processes under one id would each renew for the other; who is there already stays."""
+        await world.put(session())
+        await world.owner("o1")
+        with pytest.raises(Conflict):
+            await world.owner("o1", placements=("there",))
+
+        granted(await world.store.claim(S1, "o1"))
 
     async def test_a_missing_session_cannot_be_claimed(self, world: World) -> None:
         """It is not found, and neither is an erased one."""

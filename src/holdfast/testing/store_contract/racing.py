@@ -1,15 +1,18 @@
 """Many at once: committers that wait together, handles that write together, and the wakes between them."""
 
+import contextlib
 import time
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.errors import Conflict, NotFound
+from holdfast.schema.stored import Kind
 from holdfast.store.base import Store, Watch
-from holdfast.store.batch import Batch, Receipt, Remove, Unchanged
+from holdfast.store.batch import Batch, Put, Receipt, Remove, Unchanged
 from holdfast.store.query import MessageQuery
-from holdfast.testing.store_contract.build import S1, S2, msg, prt, ses, session, text, user
+from holdfast.testing.store_contract.build import S1, S2, msg, part, prt, record, ses, session, text, user
 from holdfast.testing.store_contract.replica import Replica, contents
 from holdfast.testing.store_contract.world import Contract, World
 
@@ -96,6 +99,32 @@ class Racing(Contract):
         assert found is not None
         assert (wins, _title(found.json())) == (60, "60")
         assert found.seq > receipt.seq
+
+    @pytest.mark.parametrize("kind", ["todo", "part"])
+    async def test_no_update_of_a_record_is_lost(self, world: World, kind: Kind) -> None:
+        """A counter in a record that four processes raise: what was acknowledged was counted."""
+        await world.put(session(), user(1), _counter(kind, 0))
+        stores = [world.store, *[await world.another() for _ in range(3)]]
+        id = _counter(kind, 0).id
+
+        async def count(store: Store) -> None:
+            counted = 0
+            while counted < 15:
+                found = await store.get(S1, kind, id)
+                assert found is not None
+                number = msgspec.json.decode(found.data)["metadata"]["count"]
+                expect = (Unchanged(S1, kind, id, found.seq),)
+                with contextlib.suppress(Conflict):
+                    await store.commit(Batch((_counter(kind, number + 1),), expect))
+                    counted += 1
+
+        async with anyio.create_task_group() as group:
+            for store in stores:
+                group.start_soon(count, store)
+
+        found = await world.store.get(S1, kind, id)
+        assert found is not None
+        assert msgspec.json.decode(found.data)["metadata"]["count"] == 60
 
     async def test_batches_over_crossing_sessions_do_not_block_each_other(self, world: World) -> None:
         """Sessions named in opposite orders by two processes: both finish."""
@@ -234,7 +263,10 @@ class Watching(Contract):
         watch.close()
 
 
-def _title(json: bytes) -> str:
-    import msgspec
+def _counter(kind: Kind, count: int) -> Put:
+    value: dict[str, object] = {"type": "text", "text": "", "metadata": {"count": count}}
+    return part(2, 1, value) if kind == "part" else record(S1, kind, kind, value)
 
+
+def _title(json: bytes) -> str:
     return str(msgspec.json.decode(json)["title"])

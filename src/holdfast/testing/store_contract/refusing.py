@@ -1,9 +1,11 @@
 """What a commit refuses, and that a refusal leaves nothing behind."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.errors import Conflict, InvalidInput, NotFound
-from holdfast.store.batch import Change, Remove, project_scope
+from holdfast.store.batch import Batch, Change, Put, Remove, Settled, Unchanged, project_scope
 from holdfast.store.query import SessionQuery
 from holdfast.testing.store_contract.build import (
     NONE,
@@ -117,6 +119,8 @@ class Refusing(Contract):
             pytest.param(record(S1, "part", prt(1), {}), id="a part without a message"),
             pytest.param(record(S1, "session", S2, {}), id="a session under another name"),
             pytest.param(record(S1, "session", S1, {"title": 7}), id="a session that is none"),
+            pytest.param(Put(S1, "message", msg(7), b"garbage"), id="what is no JSON"),
+            pytest.param(Put(S1, "message", msg(7), b'{"a":"\xff"}'), id="what is no UTF-8"),
         ],
     )
     async def test_what_cannot_be_a_record_is_invalid(self, world: World, bad: Change) -> None:
@@ -128,3 +132,18 @@ class Refusing(Contract):
             await world.put(user(5), bad)
 
         assert await world.store.session(S1) == before
+
+    async def test_a_kind_that_no_record_has_is_invalid(self, world: World) -> None:
+        """To get it, to select it or to expect something of it is the caller's mistake."""
+        await world.put(session())
+        kind: Any = "bogus"
+
+        for ask in (
+            lambda: world.store.get(S1, kind, "x"),
+            lambda: world.store.select(kind, session=S1),
+            lambda: world.store.select(kind),
+            lambda: world.store.commit(Batch((), (Settled(S1, kind),))),
+            lambda: world.store.commit(Batch((), (Unchanged(S1, kind, "x", 0),))),
+        ):
+            with pytest.raises(InvalidInput):
+                await ask()

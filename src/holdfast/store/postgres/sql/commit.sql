@@ -16,7 +16,9 @@ DECLARE
   first int := 1;
 BEGIN
   PERFORM {s}.durable();
-  IF makes IS NOT NULL OR cardinality(names) > 1 THEN
+  -- What is expected must be judged under the lock, or two that expect the same would both be right. The fence of a
+  -- batch with one session is the lock of that session.
+  IF makes IS NOT NULL OR cardinality(names) > 1 OR e_to IS NOT NULL AND f_number IS NULL THEN
     PERFORM {s}.lock_sessions(names, makes);
   END IF;
   IF f_number IS NOT NULL OR e_to IS NOT NULL THEN

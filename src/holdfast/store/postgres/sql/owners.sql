@@ -4,7 +4,11 @@ CREATE OR REPLACE FUNCTION {s}.register(who text, body text, places text[], leas
 RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM {s}.durable();
-  INSERT INTO {s}.owner(id, data, placements, deadline) VALUES (who, body, places, {s}.now_ms(given_ms) + lease_ms);
+  INSERT INTO {s}.owner(id, data, placements, deadline)
+    VALUES (who, body, places, {s}.now_ms(given_ms) + lease_ms) ON CONFLICT DO NOTHING;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'owner % is registered already; register under an id of your own', who USING ERRCODE = 'HF002';
+  END IF;
 END $$;
 
 -- A renewal need not survive a power cut: after one, nobody of before is alive.
@@ -84,23 +88,25 @@ CREATE OR REPLACE FUNCTION {s}.erase(
 DECLARE
   moment bigint := {s}.now_ms(given_ms);
   me xid8 := pg_current_xact_id();
-  tree text[] := ARRAY[name];
-  grown text[];
+  locked text[] := '{{}}';
+  tree text[];
   busy text;
 BEGIN
   PERFORM {s}.durable();
-  -- A child is put under its parent's row lock, so once a level is locked no child can slip in below it.
+  -- The whole tree is locked at once, in the order of all. A child is put under its parent's row lock, so none can slip
+  -- in below what is locked; one that came before the lock is locked in another round (out of order: a deadlock of the
+  -- two is undone by the server, and the caller repeats).
   LOOP
-    PERFORM 1 FROM {s}.session WHERE id = ANY(tree || f_session) ORDER BY id FOR NO KEY UPDATE;
     WITH RECURSIVE below(id, depth) AS (
       SELECT s.id, 0 FROM {s}.session s WHERE s.id = name AND s.scope = 0 AND s.data IS NOT NULL
       UNION ALL SELECT c.id, b.depth + 1 FROM {s}.session c JOIN below b ON c.parent = b.id WHERE c.data IS NOT NULL)
-    SELECT array_agg(id ORDER BY depth DESC, id) INTO grown FROM below;
-    IF grown IS NULL THEN
+    SELECT array_agg(id ORDER BY depth DESC, id) INTO tree FROM below;
+    IF tree IS NULL THEN
       RAISE EXCEPTION 'session % does not exist', name USING ERRCODE = 'HF001';
     END IF;
-    EXIT WHEN grown <@ tree;
-    tree := grown;
+    EXIT WHEN tree <@ locked;
+    PERFORM 1 FROM {s}.session WHERE id = ANY(tree || f_session) ORDER BY id FOR NO KEY UPDATE;
+    locked := tree;
   END LOOP;
   IF f_session IS NOT NULL THEN
     PERFORM {s}.check_fence(f_session, f_owner, f_number);
@@ -114,7 +120,7 @@ BEGIN
   UPDATE {s}.session SET data = NULL, words = NULL, seq = head + 1, head = head + 1, top = '', owner = NULL,
     xid = me, at = moment, path = NULL, slug = NULL, title = NULL, folded = NULL, placement = NULL, parent = NULL,
     updated = NULL, archived = NULL WHERE id = ANY(tree);
-  RETURN grown;
+  RETURN tree;
 END $$;
 
 -- Forget tombstones of before a moment; cursors that have not seen all of them end in a resync.
@@ -157,23 +163,48 @@ BEGIN
   RETURN system || '/' || timeline;
 END $$;
 
--- Set a damaged record aside and leave a tombstone.
+-- Set a damaged record aside, a message with its parts, and leave a tombstone. Answers whether it was still as it was
+-- seen: a commit may have replaced it meanwhile.
 CREATE OR REPLACE FUNCTION {s}.quarantine_record(
-  s_n bigint, at_position bigint, name text, kind_name text, why text, given_ms bigint
-) RETURNS void LANGUAGE plpgsql AS $$
+  s_n bigint, at_position bigint, seen bigint, name text, kinds text[], why text, given_ms bigint
+) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   moment bigint := {s}.now_ms(given_ms);
-  number bigint;
+  live boolean;
 BEGIN
   PERFORM {s}.durable();
-  INSERT INTO {s}.quarantine SELECT moment, why, name, kind_name, id, data FROM {s}.record
-    WHERE session = s_n AND position = at_position;
-  UPDATE {s}.session SET head = head + 1 WHERE n = s_n RETURNING head INTO number;
+  SELECT data IS NOT NULL INTO live FROM {s}.session WHERE n = s_n FOR NO KEY UPDATE;
+  PERFORM 1 FROM {s}.record WHERE session = s_n AND position = at_position AND seq = seen FOR UPDATE;
   IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO {s}.quarantine SELECT moment, why, name, kinds[kind + 1], id, data FROM {s}.record
+    WHERE session = s_n AND (position = at_position OR parent = at_position AND live) AND data IS NOT NULL
+    ORDER BY position;
+  IF live IS NOT TRUE THEN
     DELETE FROM {s}.record WHERE session = s_n AND position = at_position;
-    RETURN;
+    RETURN true;
   END IF;
   DELETE FROM {s}.record WHERE session = s_n AND parent = at_position;
-  UPDATE {s}.record SET data = NULL, words = NULL, mark = 0, seq = number, at = moment, xid = pg_current_xact_id()
-    WHERE session = s_n AND position = at_position;
+  UPDATE {s}.session SET head = greatest(head, seen) + 1 WHERE n = s_n;
+  UPDATE {s}.record SET data = NULL, words = NULL, mark = 0, seq = (SELECT head FROM {s}.session WHERE n = s_n),
+    at = moment, xid = pg_current_xact_id() WHERE session = s_n AND position = at_position;
+  RETURN true;
+END $$;
+
+-- Give a session whose own record is damaged another one; the damaged one is set aside.
+CREATE OR REPLACE FUNCTION {s}.mend_session(s_n bigint, seen bigint, body text, why text, given_ms bigint)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  moment bigint := {s}.now_ms(given_ms);
+BEGIN
+  PERFORM {s}.durable();
+  PERFORM 1 FROM {s}.session WHERE n = s_n AND seq = seen AND data IS NOT NULL FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    RETURN false;
+  END IF;
+  INSERT INTO {s}.quarantine SELECT moment, why, id, 'session', id, data FROM {s}.session WHERE n = s_n;
+  UPDATE {s}.session SET data = body, seq = greatest(head, seq) + 1, head = greatest(head, seq) + 1,
+    updated = coalesce(updated, moment), xid = pg_current_xact_id() WHERE n = s_n;
+  RETURN true;
 END $$;

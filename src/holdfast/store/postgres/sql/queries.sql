@@ -41,21 +41,20 @@ SELECT pg_current_snapshot()::text, {s}.history(), (SELECT value FROM {s}.store 
 -- name: of_session
 JOIN {s}.session s ON s.n = r.session
 
+-- A page of the feed is a statement of three: where to look (gone, changed, everything, or the keys that an earlier
+-- look found), which keys come next (page), and their rows (gone_rows, rows).
+-- $1 after, $2 key session, $3 key position, $4 limit, $5 until, $6 perhaps the session.
+
 -- name: gone
--- Tombstones that a cursor has not seen. $1 after, $2 key session, $3 key position, $4 limit.
+-- Tombstones that a cursor has not seen.
 WITH changed AS MATERIALIZED (
-  SELECT s.n, 0::bigint AS at_position, s.id AS session, 0::smallint AS kind, s.id, NULL::text AS parent,
-    s.position, s.seq, s.project, s.directory, s.at
-  FROM {s}.session s
+  SELECT s.n, 0::bigint AS position, NULL::xid8 AS born FROM {s}.session s
   WHERE s.data IS NULL AND s.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
     AND NOT pg_visible_in_snapshot(s.xid, $1::text::pg_snapshot) {session}
   UNION ALL
-  SELECT s.n, r.position, s.id, r.kind, r.id, p.id, r.position, r.seq, NULL, NULL, NULL
-  FROM {s}.record r JOIN {s}.session s ON s.n = r.session
-  LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+  SELECT r.session, r.position, NULL::xid8 FROM {s}.record r {of_session}
   WHERE r.data IS NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
-    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session})
-SELECT * FROM changed WHERE (n, at_position) > ($2::bigint, $3::bigint) ORDER BY n, at_position LIMIT $4
+    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session}),
 
 -- name: changed
 -- What lives, changed after $1 and was there at $5 (else it comes whole in the next batch, parents and all).
@@ -67,16 +66,18 @@ WITH changed AS MATERIALIZED (
   SELECT r.session, r.position, r.born FROM {s}.record r {of_session}
   WHERE r.data IS NOT NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
     AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session}),
+
+-- name: page
 page AS (
-  SELECT n, position, NOT pg_visible_in_snapshot(born, $1::text::pg_snapshot) AS created FROM changed
-  WHERE (n, position) > ($2::bigint, $3::bigint) AND pg_visible_in_snapshot(born, $5::text::pg_snapshot)
+  SELECT n, position FROM changed
+  WHERE (n, position) > ($2::bigint, $3::bigint)
+    AND (born IS NULL OR pg_visible_in_snapshot(born, $5::text::pg_snapshot))
   ORDER BY n, position LIMIT $4)
-{rows}
 
 -- name: everything
 -- The same from nothing: a walk along the keys.
 WITH page AS (
-  SELECT n, position, true AS created FROM (
+  SELECT n, position FROM (
     (SELECT s.n, 0::bigint AS position FROM {s}.session s
      WHERE s.scope = 0 AND s.data IS NOT NULL AND (s.n, 0::bigint) > ($2::bigint, $3::bigint)
        AND s.n >= $2 AND pg_visible_in_snapshot(s.born, $5::text::pg_snapshot) {session}
@@ -84,19 +85,38 @@ WITH page AS (
     UNION ALL
     (SELECT r.session, r.position FROM {s}.record r {of_session}
      WHERE r.data IS NOT NULL AND (r.session, r.position) > ($2::bigint, $3::bigint)
-       AND pg_visible_in_snapshot(r.born, $5::text::pg_snapshot) AND $1::text IS NOT NULL {session}
+       AND pg_visible_in_snapshot(r.born, $5::text::pg_snapshot) {session}
      ORDER BY r.session, r.position LIMIT $4)) AS keys
   ORDER BY n, position LIMIT $4)
-{rows}
+
+-- name: known
+-- Keys that were found before: $2 sessions, $3 positions.
+WITH page AS (SELECT n, position FROM unnest($2::bigint[], $3::bigint[]) AS k(n, position))
+
+-- name: keys
+SELECT array_agg(n ORDER BY n, position), array_agg(position ORDER BY n, position) FROM page
+
+-- name: gone_rows
+SELECT page.n, page.position AS at_position, s.id AS session, coalesce(r.kind, 0::smallint) AS kind,
+  coalesce(r.id, s.id) AS id, p.id AS parent, coalesce(r.position, s.position) AS position,
+  coalesce(r.seq, s.seq) AS seq, s.project, s.directory, s.at
+FROM page JOIN {s}.session s ON s.n = page.n
+LEFT JOIN {s}.record r ON r.session = page.n AND r.position = page.position
+LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+WHERE CASE WHEN page.position = 0 THEN s.data IS NULL ELSE r.id IS NOT NULL AND r.data IS NULL END
+  AND $1::text IS NOT NULL
+ORDER BY page.n, page.position
 
 -- name: rows
-SELECT page.n, page.position AS at_position, page.created, s.id AS session,
+SELECT page.n, page.position AS at_position, s.id AS session,
+  NOT pg_visible_in_snapshot(coalesce(r.born, s.born), $1::text::pg_snapshot) AS created,
   coalesce(r.kind, 0::smallint) AS kind, coalesce(r.id, s.id) AS id, p.id AS parent,
   coalesce(r.position, s.position) AS position, coalesce(r.seq, s.seq) AS seq, r.place,
   coalesce(r.mark, 0::smallint) AS mark, CASE WHEN page.position = 0 THEN s.data ELSE r.data END AS data
 FROM page JOIN {s}.session s ON s.n = page.n
 LEFT JOIN {s}.record r ON r.session = page.n AND r.position = page.position
 LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
+WHERE CASE WHEN page.position = 0 THEN s.data ELSE r.data END IS NOT NULL
 ORDER BY page.n, page.position
 
 -- name: search
@@ -154,11 +174,12 @@ WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_s
 UNION ALL SELECT 'history', {s}.history()
 
 -- name: orphans
-SELECT r.session, r.position, r.kind, r.id FROM {s}.record r
+SELECT r.session, r.position, r.kind, r.seq, r.id FROM {s}.record r
 WHERE NOT EXISTS (SELECT 1 FROM {s}.session s WHERE s.n = r.session AND s.data IS NOT NULL)
 
 -- name: examined_sessions
-SELECT n, id, scope, position, seq, head, parent, data, parent IS NULL OR EXISTS (
+SELECT n, id, scope, position, seq, head, data, project, directory, path, parent, slug, title, placement, updated,
+  archived, parent IS NULL OR EXISTS (
   SELECT 1 FROM {s}.session p WHERE p.id = s.parent AND p.data IS NOT NULL) AS rooted
 FROM {s}.session s WHERE n > $1 ORDER BY n LIMIT 2000
 
@@ -169,7 +190,13 @@ FROM {s}.record r LEFT JOIN {s}.record p ON p.session = r.session AND p.position
 WHERE r.session = $1 AND r.position > $2 ORDER BY r.position LIMIT 2000
 
 -- name: mend_head
-UPDATE {s}.session SET head = $2 WHERE n = $1
+UPDATE {s}.session SET head = greatest(head, $2) WHERE n = $1
+
+-- name: head_of
+SELECT head FROM {s}.session WHERE n = $1
 
 -- name: quarantine
-SELECT {s}.quarantine_record($1, $2, $3, $4, $5, $6)
+SELECT {s}.quarantine_record($1, $2, $3, $4, $5, $6, $7)
+
+-- name: mend_session
+SELECT {s}.mend_session($1, $2, $3, $4, $5)

@@ -16,7 +16,7 @@ BEGIN
 END $$;
 
 -- Take every lock of a group at once, in one order for all processes: first the names of sessions that are
--- yet to be made, then the rows of those that exist.
+-- yet to be made (or expected to be absent), then the rows of those that exist.
 CREATE OR REPLACE FUNCTION {s}.lock_sessions(names text[], makes text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF makes IS NOT NULL THEN
@@ -65,6 +65,8 @@ BEGIN
       RAISE EXCEPTION 'session % is busy: it runs in another process; wait or interrupt it', name
         USING ERRCODE = 'HF002';
     END IF;
+    -- Whoever ran it and no longer lives has lost it with this commit, or its late writes would mix with ours.
+    UPDATE {s}.session SET owner = NULL WHERE id = name AND owner IS NOT NULL;
   END IF;
 END $$;
 
