@@ -1,6 +1,7 @@
 """The floor: SQLite with the same durability and nothing that makes a store a store.
 
-Integer keys, no id index, no feed, no checks, bytes already encoded: three inserts and one update a commit.
+Integer keys, no id index, no feed, no checks; the wire JSON of each record, encoded beforehand: three inserts
+and one update a commit.
 """
 
 import asyncio
@@ -11,7 +12,13 @@ from typing import Any
 
 import apsw
 
+from holdfast.schema import stored
 from holdfast.store.batch import Put
+
+
+def wire(put: Put) -> str:
+    """A record as clients see it, ids included."""
+    return stored.whole(put.kind, put.data, id=put.id, session=put.session, parent=put.parent).decode()
 
 
 class Raw:
@@ -30,16 +37,16 @@ class Raw:
         )
         self._k = self.db.execute("SELECT max(k) FROM part").get or 0
 
-    def append(self, message: Put, *parts: Put) -> None:
+    def append(self, message: str, *parts: str) -> None:
         """One message with its parts, durably."""
         self._k += 1
         k = self._k
         execute = self.db.execute
         execute("BEGIN IMMEDIATE")
-        execute("INSERT INTO message VALUES (?,?)", (k, message.data.decode()))
+        execute("INSERT INTO message VALUES (?,?)", (k, message))
         for part in parts:
             self._k += 1
-            execute("INSERT INTO part VALUES (?,?,?)", (self._k, k, part.data.decode()))
+            execute("INSERT INTO part VALUES (?,?,?)", (self._k, k, part))
         execute("UPDATE session SET seq=? WHERE n=1", (self._k,))
         execute("COMMIT")
 
@@ -49,18 +56,18 @@ class Raw:
             for message, *parts in rows:
                 self._k += 1
                 k = self._k
-                self.db.execute("INSERT INTO message VALUES (?,?)", (k, message.data.decode()))
+                self.db.execute("INSERT INTO message VALUES (?,?)", (k, wire(message)))
                 for part in parts:
                     self._k += 1
-                    self.db.execute("INSERT INTO part VALUES (?,?,?)", (self._k, k, part.data.decode()))
+                    self.db.execute("INSERT INTO part VALUES (?,?,?)", (self._k, k, wire(part)))
 
     def load(self, limit: int) -> bytes:
         """Messages with their parts grouped under them, as JSON bytes."""
-        pieces: list[bytes] = []
+        pieces: list[bytes] = [b"["]
         last = 0
         for k, message, part in self.db.execute(
             "SELECT m.k, CAST(m.data AS BLOB), CAST(p.data AS BLOB) FROM message m "
-            "LEFT JOIN part p ON p.k > m.k AND p.k <= m.k + 2 AND p.message = m.k "
+            "JOIN part p ON p.k BETWEEN m.k + 1 AND m.k + 2 "
             "WHERE m.k <= ? ORDER BY m.k, p.k",
             (limit * 3,),
         ):
@@ -69,7 +76,8 @@ class Raw:
                 last = k
             else:
                 pieces += [b",", part]
-        return b"[" + b"".join(pieces) + b"]}]"
+        pieces.append(b"]}]")
+        return b"".join(pieces)
 
     def load_decoded(self, limit: int, message_decoder: Any, part_decoder: Any) -> list[Any]:
         """The same, decoded to structs."""
@@ -77,7 +85,7 @@ class Raw:
         last = 0
         for k, message, part in self.db.execute(
             "SELECT m.k, CAST(m.data AS BLOB), CAST(p.data AS BLOB) FROM message m "
-            "LEFT JOIN part p ON p.k > m.k AND p.k <= m.k + 2 AND p.message = m.k "
+            "JOIN part p ON p.k BETWEEN m.k + 1 AND m.k + 2 "
             "WHERE m.k <= ? ORDER BY m.k, p.k",
             (limit * 3,),
         ):
@@ -106,15 +114,15 @@ class RawThread:
     def _main(self) -> None:
         raw = Raw(self._path)
         while (job := self._queue.get()) is not None:
-            puts, future = job
-            raw.append(*puts)
+            records, future = job
+            raw.append(*records)
             self._loop.call_soon_threadsafe(future.set_result, None)
         raw.close()
 
-    async def append(self, *puts: Put) -> None:
+    async def append(self, *records: str) -> None:
         """One commit, awaited."""
         future = self._loop.create_future()
-        self._queue.put((puts, future))
+        self._queue.put((records, future))
         await future
 
     def close(self) -> None:

@@ -48,6 +48,12 @@ _JSON = (
     "AND ifnull(m.place, m.k & 1099511627775) >= ?5 ORDER BY m.k, p.k"
 )
 
+_WALK = (
+    "SELECT k, kind, parent, CAST(id AS BLOB), substr(CAST(data AS BLOB), 2) FROM record "
+    "WHERE k BETWEEN ? AND ? AND kind IN (1, 2) AND data IS NOT NULL ORDER BY k"
+)
+_FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
+
 
 class Reader:
     """One read connection."""
@@ -150,11 +156,47 @@ class Reader:
         return MessagePage(tuple(messages), older, newer)
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
-        """The same page as JSON: one flat list of pieces, one join."""
+        """The same page as JSON: one flat list of pieces, one join, nothing decoded."""
         low, high, place, older, newer = self._range(query)
-        head = f'","sessionID":"{query.session}",'
-        part_head = f'","sessionID":"{query.session}","messageID":"'
-        pieces: list[bytes] = []
+        pieces = None
+        if newer is None and query.before is None and query.only is None and place == 0:
+            pieces = self._walk(query.session, low, low | POSITION_MASK)
+        if pieces is None:
+            pieces = self._joined(query.session, low, high, place)
+        return JsonPage(b"".join(pieces), older, newer)
+
+    def _walk(self, session: str, low: int, high: int) -> list[bytes] | None:
+        """The pieces of a page that goes to the end, in one walk: parts follow their message.
+
+        None when one does not, because it was added to an earlier message later on.
+        """
+        head = b'","sessionID":"%b",' % session.encode()
+        part_head = b'","sessionID":"%b","messageID":"' % session.encode()
+        pieces = [b"["]
+        current, before, behind = -1, b"", b""
+        for k, kind, parent, id, data in self._db.execute(_WALK, (low, high)):
+            if parent == current:
+                pieces += (before, id, behind, data)
+                before = _NEXT_PART
+            elif kind == MESSAGE:
+                if current < 0:
+                    opening = b'{"info":{"id":"'
+                else:
+                    opening = (
+                        b',"parts":[]},{"info":{"id":"' if before is _FIRST_PART else b']},{"info":{"id":"'
+                    )
+                pieces += (opening, id, head, data)
+                current, before, behind = k, _FIRST_PART, part_head + id + b'",'
+            else:
+                return None
+        pieces.append(b"]" if current < 0 else b',"parts":[]}]' if before is _FIRST_PART else b"]}]")
+        return pieces
+
+    def _joined(self, session: str, low: int, high: int, place: int) -> list[bytes]:
+        """The pieces of any page: each message with its parts, wherever they lie."""
+        head = f'","sessionID":"{session}",'
+        part_head = f'","sessionID":"{session}","messageID":"'
+        pieces: list[bytes] = [b"["]
         add = pieces.append
         last = -1
         for k, info, part in self._db.execute(_JSON, (head, part_head, low, high, place)):
@@ -168,8 +210,8 @@ class Reader:
             else:
                 add(b",")
                 add(part)
-        body = b"[" + b"".join(pieces) + (b"]}]" if last >= 0 else b"]")
-        return JsonPage(body, older, newer)
+        add(b"]}]" if last >= 0 else b"]")
+        return pieces
 
     def _range(self, query: MessageQuery) -> tuple[int, int, int, str | None, str | None]:
         """The keys between which the page lies, its least place, and the cursors of the pages beside it."""
