@@ -92,14 +92,10 @@ class Bench:
         await store.commit(Batch((session_put(empty), session_put(long))))
         raw = Raw(self.place / "raw.db")
         long_raw = Raw(self.place / "raw-long.db")
-        rows = self.rows(long, self.history)
-        long_raw.fill(rows)
         twin = Raw(self.place / "raw-long-thread.db")
-        twin.fill(rows)
+        await self.fill(store, long, long_raw, self.history)
+        await self.fill(store, MINT.descending("ses"), twin, self.history)
         twin.close()
-        for start in range(0, len(rows), 500):
-            await store.commit(Batch(tuple(put for row in rows[start : start + 500] for put in row)))
-        del rows
         gc.collect()
         gc.freeze()  # The bench's own data is not the store's burden.
         await self.append(store, empty, raw, self.place / "raw-thread.db", "append at history 0")
@@ -107,7 +103,7 @@ class Bench:
             store, long, long_raw, self.place / "raw-long-thread.db", f"append at history {self.history}"
         )
         await self.committers(store)
-        await self.load(store, long, long_raw)
+        await self.load(store)
         await self.lists(store)
         await self.fork(store, long)
         raw.close()
@@ -173,20 +169,24 @@ class Bench:
                 "ratio of rates": round(rate / raw_rate, 2),
             }
 
-    async def load(self, store: Store, session: str, raw: Raw) -> None:
-        """A whole history as JSON bytes, and decoded to values."""
+    async def load(self, store: Store) -> None:
+        """A whole history as JSON bytes, and decoded to values; each size in a session of its own."""
         for count in dict.fromkeys((1_000, self.history)):
-            query = MessageQuery(session, limit=count)
+            session = MINT.descending("ses")
+            raw = Raw(self.place / f"raw-load-{count}.db")
+            await self.fill(store, session, raw, count)
+            query = MessageQuery(session)
             tries = 10 if count <= 1_000 else 5
             ours, floor = [], []
             for _ in range(tries):
                 ours += await timed(lambda q=query: store.messages_json(q), 1)
-                floor += timed_now(lambda c=count: raw.load(c), 1)
+                floor += timed_now(lambda c=count, r=raw: r.load(c), 1)
             decoded: list[float] = []
             floor_decoded: list[float] = []
-            for _ in range(max(2, tries // 2)):
+            for _ in range(tries):
                 decoded += await timed(lambda q=query: load_decoded(store, q), 1)
-                floor_decoded += timed_now(lambda c=count: raw_decoded(raw, c), 1)
+                floor_decoded += timed_now(lambda c=count, r=raw: raw_decoded(r, c), 1)
+            raw.close()
             self.figures[f"load {count}"] = {
                 "bytes": spread(ours),
                 "raw bytes": spread(floor),
@@ -195,6 +195,14 @@ class Bench:
                 "raw decoded": spread(floor_decoded),
                 "ratio decoded": round(statistics.median(decoded) / statistics.median(floor_decoded), 2),
             }
+
+    async def fill(self, store: Store, session: str, raw: Raw, count: int) -> None:
+        """The same messages into a session and into the floor."""
+        await store.commit(Batch((session_put(session),)))
+        for _ in range(0, count, 500):
+            rows = self.rows(session, min(500, count))
+            raw.fill(rows)
+            await store.commit(Batch(tuple(put for row in rows for put in row)))
 
     async def lists(self, store: Store) -> None:
         """A page of sessions among many, and a search."""

@@ -5,7 +5,6 @@ statements (`snapshot`). Stored JSON is handed on as it is.
 """
 
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 
 from holdfast.errors import InvalidInput, NotFound
@@ -52,6 +51,11 @@ _WALK = (
     "SELECT k, kind, parent, CAST(id AS BLOB), substr(CAST(data AS BLOB), 2) FROM record "
     "WHERE k BETWEEN ? AND ? AND kind IN (1, 2) AND data IS NOT NULL ORDER BY k"
 )
+_WALK_RECORDS = (
+    "SELECT k, kind, parent, mark, seq, place, id, CAST(data AS BLOB) FROM record "
+    "WHERE k BETWEEN ? AND ? AND kind IN (1, 2) AND data IS NOT NULL ORDER BY k"
+)
+_MARKS = tuple(Mark)
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
 
@@ -130,36 +134,64 @@ class Reader:
     def messages(self, query: MessageQuery) -> MessagePage:
         """A page of messages with their parts, in one statement."""
         low, high, place, older, newer = self._range(query)
-        session = query.session
-        messages: list[StoredMessage] = []
-        info: StoredRecord | None = None
+        found = None
+        if _goes_to_the_end(query, place, newer):
+            found = self._walk_records(query.session, low, low | POSITION_MASK)
+        if found is None:
+            found = self._joined_records(query.session, low, high, place)
+        return MessagePage(tuple(found), older, newer)
+
+    def _walk_records(self, session: str, low: int, high: int) -> list[StoredMessage] | None:
+        """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
+        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
+        parts: list[StoredRecord] = []
+        current, message = -1, ""
+        for k, kind, parent, mark, seq, place, id, data in self._db.execute(_WALK_RECORDS, (low, high)):
+            position = k & POSITION_MASK
+            if parent == current:
+                parts.append(
+                    StoredRecord(
+                        session, "part", id, message, position, seq, place or position, _MARKS[mark], data
+                    )
+                )
+            elif kind == MESSAGE:
+                current, message, parts = k, id, []
+                info = StoredRecord(
+                    session, "message", id, None, position, seq, place or position, _MARKS[mark], data
+                )
+                messages.append((info, parts))
+            else:
+                return None
+        return [StoredMessage(info, tuple(below)) for info, below in messages]
+
+    def _joined_records(self, session: str, low: int, high: int, place: int) -> list[StoredMessage]:
+        """The messages of any page, each with its parts, wherever they lie."""
+        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         last = -1
-        part = partial(StoredRecord, session, "part")
         for k, mark, seq, placed, id, data, pk, pmark, pseq, pplace, pid, pdata in self._db.execute(
             _MESSAGES, (low, high, place)
         ):
             if k != last:
-                if info is not None:
-                    messages.append(StoredMessage(info, tuple(parts)))
-                    parts = []
-                last = k
-                position = k & POSITION_MASK
+                last, parts, position = k, [], k & POSITION_MASK
                 info = StoredRecord(
-                    session, "message", id, None, position, seq, placed or position, Mark(mark), data
+                    session, "message", id, None, position, seq, placed or position, _MARKS[mark], data
                 )
+                messages.append((info, parts))
             if pk is not None:
                 position = pk & POSITION_MASK
-                parts.append(part(pid, id, position, pseq, pplace or position, Mark(pmark), pdata))
-        if info is not None:
-            messages.append(StoredMessage(info, tuple(parts)))
-        return MessagePage(tuple(messages), older, newer)
+                parts.append(
+                    StoredRecord(
+                        session, "part", pid, id, position, pseq, pplace or position, _MARKS[pmark], pdata
+                    )
+                )
+        return [StoredMessage(info, tuple(below)) for info, below in messages]
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: one flat list of pieces, one join, nothing decoded."""
         low, high, place, older, newer = self._range(query)
         pieces = None
-        if newer is None and query.before is None and query.only is None and place == 0:
+        if _goes_to_the_end(query, place, newer):
             pieces = self._walk(query.session, low, low | POSITION_MASK)
         if pieces is None:
             pieces = self._joined(query.session, low, high, place)
@@ -295,6 +327,11 @@ class Reader:
     def _number(self, session: str) -> int | None:
         found = self._db.execute("SELECT n FROM session WHERE id=?", (session,)).get
         return None if found is None else int(found)
+
+
+def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool:
+    """Whether a page is all that follows its first message, so that one walk can read it."""
+    return newer is None and query.before is None and query.only is None and place == 0
 
 
 def stored_record(session: str, row: tuple[Any, ...]) -> StoredRecord:
