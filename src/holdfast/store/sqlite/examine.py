@@ -92,7 +92,17 @@ class _Examination:
             self.find(f"the head {head} is behind its records", f"session {id}", mended=self._repair)
             if self._repair:
                 self._db.execute("UPDATE session SET head=max(head, ?) WHERE n=?", (top, n))
+        self._top(n, id)
         return scope == 0 and data is not None
+
+    def _top(self, n: int, id: str) -> None:
+        """Ids are taken for new when they are above the session's top, so it must be above all it has."""
+        bodies = "SELECT max(substr(id, instr(id, '_') + 1)) FROM record WHERE session=? AND kind IN (1, 2)"
+        top = self._db.execute(bodies, (n,)).get or ""
+        if self._db.execute("SELECT top FROM session WHERE n=?", (n,)).get < top:
+            self.find("its greatest id is not noted", f"session {id}", mended=self._repair)
+            if self._repair:
+                self._db.execute("UPDATE session SET top=? WHERE n=?", (top, n))
 
     def _contents(self, n: int, session: str) -> Iterator[int]:
         """The records of a session, a few hundred at a time; the number of each."""

@@ -120,10 +120,9 @@ class ReadingHand:
         """Bring the index up to date, then ask it."""
         return self._index().search(query)
 
-    def keep_indexed(self, *, chunks: int | None = None) -> None:
-        """Let the index follow, to the end or for a while, if anybody has ever searched."""
-        if self._database.search_path.exists():
-            self._index().catch_up(chunks=chunks)
+    def keep_indexed(self, *, records: int | None = None) -> bool:
+        """Let the index follow, if anybody has ever searched; whether nothing is left."""
+        return not self._database.search_path.exists() or self._index().catch_up(records=records)
 
     def _index(self) -> Search:
         """The index, which has connections of its own."""

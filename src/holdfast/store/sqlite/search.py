@@ -60,15 +60,13 @@ class Search:
         index.execute(_TABLES)
         return index
 
-    def catch_up(self, *, chunks: int | None = None) -> bool:
-        """Index what changed since the last time; whether nothing is left."""
-        done = 0
-        while chunks is None or done < chunks:
-            done += 1
+    def catch_up(self, *, records: int | None = None) -> bool:
+        """Index what changed since the last time, or that many of it; whether nothing is left."""
+        while True:
             with self._index:
                 self._index.execute("UPDATE upto SET one=1")  # Take the write lock before the cursor is read.
                 cursor = self._index.execute("SELECT cursor FROM upto").get
-                changes = self._feed.changes(cursor, None, CHUNK)
+                changes = self._feed.changes(cursor, None, records or CHUNK)
                 if isinstance(changes, Resync):
                     self._index.execute(
                         "DELETE FROM upto; DELETE FROM doc; INSERT INTO words(words) VALUES ('delete-all')"
@@ -78,9 +76,8 @@ class Search:
                     self._take(change)
                 if changes.cursor != cursor:
                     self._index.execute("INSERT OR REPLACE INTO upto VALUES (1, ?)", (changes.cursor,))
-                if changes.complete:
-                    return True
-        return False
+                if changes.complete or records is not None:
+                    return changes.complete
 
     def _take(self, change: Changed) -> None:
         record = change.record

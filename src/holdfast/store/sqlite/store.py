@@ -2,9 +2,8 @@
 
 import asyncio
 import queue
-from asyncio import Future
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -12,7 +11,7 @@ import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS, Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
@@ -45,6 +44,7 @@ READERS = 2
 JOIN_S = 30.0
 INDEX_AT = 1000
 """After so many changes the search index follows, if there is one: a search should not have to wait."""
+INDEX_SLICE, INDEX_PAUSE_S = 50, 0.05
 
 
 class SqliteStore:
@@ -60,6 +60,7 @@ class SqliteStore:
         self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
         self._renewer: RenewingHand | None = None
         self._unindexed = 0
+        self._indexing: asyncio.Task[None] | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
         self._stops: list[Callable[[], None]] = []
@@ -132,11 +133,16 @@ class SqliteStore:
         self._unindexed += len(receipt.numbers)
         if any(isinstance(change, Remove) for change in batch.changes):
             await self._forget_words()
-        elif self._unindexed >= INDEX_AT:
+        elif self._unindexed >= INDEX_AT and (self._indexing is None or self._indexing.done()):
             self._unindexed = 0
-            # Nobody waits for it, and the next search would do what it left undone.
-            submit(self._reads, lambda hand: hand.keep_indexed(chunks=4)).add_done_callback(_unheard)
+            self._indexing = asyncio.create_task(self._index())
         return receipt
+
+    async def _index(self) -> None:
+        """Let the search index follow, a little at a time: those who wait for commits come first."""
+        with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
+            while not await self._read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
+                await asyncio.sleep(INDEX_PAUSE_S)  # noqa: ASYNC110 - a pause for others, not a poll
 
     async def _forget_words(self) -> None:
         """What was removed leaves the search index too, before the removal is answered."""
@@ -233,6 +239,8 @@ class SqliteStore:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        if self._indexing is not None:
+            self._indexing.cancel()
         for stop in self._stops:
             stop()
         for join in self._joins:
@@ -241,9 +249,3 @@ class SqliteStore:
             self._hands.close()
         except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
             raise translated(error, self.database.path) from error
-
-
-def _unheard(future: "Future[None]") -> None:
-    """Take note of an outcome that nobody waits for."""
-    if not future.cancelled():
-        future.exception()

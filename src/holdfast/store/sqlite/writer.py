@@ -46,8 +46,6 @@ class SessionRow(msgspec.Struct):
     fence: int
     live: bool
     touched: bool = False
-    fresh: set[tuple[int, str]] | None = None
-    """Of a session made in this batch: what was put into it so far, so that nothing is looked up in vain."""
 
 
 class Writer:
@@ -207,9 +205,8 @@ class Writer:
 
     def _known(self, row: SessionRow, kind: int, id: str) -> tuple[int, int | None, int | None, bool] | None:
         """The record of that name, a tombstone included: key, parent, place, whether it lives."""
-        if row.fresh is not None and (kind, id) not in row.fresh:
-            row.fresh.add((kind, id))
-            return None
+        if kind <= PART and ids.body(id) > row.top:
+            return None  # Greater than every message and part id that the session has had.
         found: tuple[int, int | None, int | None, bool] | None = self._db.execute(
             "SELECT k, parent, place, data IS NOT NULL FROM record WHERE session=? AND id=? AND kind=?",
             (row.n, id, kind),
@@ -279,7 +276,7 @@ class Writer:
                 (put.id, seq, seq, seq, fence, *values, data),
             )
             n = self._db.last_insert_rowid()
-            row = SessionRow(n, put.id, seq, "", None, fence, live=True, fresh=set())
+            row = SessionRow(n, put.id, seq, "", None, fence, live=True)
         if not self._inline:
             self._note(put, position, seq, None)
         return seq, row
