@@ -42,7 +42,7 @@ class Joining:
         return self._is_gone(origin)
 
     def is_over(self, record: StoredRecord) -> bool:
-        """Whether an open part was read as finished or removed, so that showing it open would be a step back."""
+        """Whether an open part was read as finished or removed: to show it open would be a step back."""
         key = record.session, record.kind, record.id
         if self._read.get(key, -1) > record.seq and key not in self._open:
             return True

@@ -141,8 +141,10 @@ class SqliteStore:
     async def _index(self) -> None:
         """Let the search index follow, a little at a time: those who wait for commits come first."""
         with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
-            while not await self._read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
-                await asyncio.sleep(INDEX_PAUSE_S)  # noqa: ASYNC110 - a pause for others, not a poll
+            while True:
+                if await self._read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
+                    return
+                await asyncio.sleep(INDEX_PAUSE_S)
 
     async def _forget_words(self) -> None:
         """What was removed leaves the search index too, before the removal is answered."""
