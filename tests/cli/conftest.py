@@ -91,7 +91,8 @@ class Shell:
         return str(self.make(work))
 
 
-@pytest.fixture(params=["sqlite", "file"])
+# Each test starts several processes; over the files store they are a long run.
+@pytest.fixture(params=["sqlite", pytest.param("file", marks=pytest.mark.long)])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     """A shell over each store that needs no server."""
     folder = tmp_path / "project"

@@ -77,8 +77,8 @@ async def test_the_events_of_the_bus(tmp_path: Path) -> None:
             (Remove(S1, "part", prt(2)),),
             (Remove(S1, "message", msg(1)),),
         ):
-            await store.commit(Batch(changes))
             count = len(listener.frames) + 1
+            await store.commit(Batch(changes))
             await listener.until(lambda it, count=count: len(it.frames) >= count)
         await store.erase(S1)
         feed.publish(

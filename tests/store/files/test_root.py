@@ -108,13 +108,18 @@ def hollow(path: Path) -> None:
     path.write_bytes(raw[:4096] + b"\xff" * (len(raw) - 4096))
 
 
+def dent(path: Path) -> None:
+    raw = path.read_bytes()
+    path.write_bytes(raw[:-4096] + b"\xff" * 4096)
+
+
 def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("harm", [delete, garble, empty])
+@pytest.mark.parametrize("harm", [delete, garble, empty, hollow])
 async def test_the_index_comes_back_from_the_tree(tmp_path: Path, harm: Callable[[Path], None]) -> None:
-    """Gone, overwritten or emptied: opening makes it anew, with every number and every claim as before."""
+    """Gone, overwritten, emptied or hollow: opening makes it anew, every number and claim as before."""
     life = Life(tmp_path / "store")
     before = await lived(life)
     files = tree(life.root)
@@ -127,10 +132,10 @@ async def test_the_index_comes_back_from_the_tree(tmp_path: Path, harm: Callable
 
 
 async def test_a_damaged_index_is_mended(tmp_path: Path) -> None:
-    """Pages that SQLite cannot read are found by an examination, and a repair makes the index anew."""
+    """A page that SQLite cannot read is found by an examination, and a repair makes the index anew."""
     life = Life(tmp_path / "store")
     before = await lived(life)
-    hollow(life.root / "index.db")
+    dent(life.root / "index.db")
 
     async with opened(life) as store:
         found = (await store.examine()).findings
