@@ -264,10 +264,9 @@ class ReadingHand(Hand):
         """Bring the search index up to date, then ask it. It has a connection of its own."""
         return self._index_of_words().search(query, self._searched)
 
-    def keep_indexed(self) -> None:
-        """Let the search index follow, if anybody has ever searched."""
-        if self.index.search_path.exists():
-            self._index_of_words().catch_up()
+    def keep_indexed(self) -> bool:
+        """Let the search index follow, if anybody has ever searched; whether nothing is left."""
+        return not self.index.search_path.exists() or self._index_of_words().catch_up()
 
     def _index_of_words(self) -> TreeSearch:
         if self._search is None:

@@ -12,28 +12,16 @@ import apsw
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput, StoreError
-from holdfast.schema.stored import Kind, Mark
-from holdfast.store.base import TOMBSTONE_MS, Failpoint, no_failpoint
-from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
-from holdfast.store.check import check_batch, check_session
+from holdfast.store.base import Failpoint, no_failpoint
+from holdfast.store.batch import Batch, Fence, Receipt
+from holdfast.store.check import check_session
 from holdfast.store.host import Host, ThisHost
-from holdfast.store.owner import Owner, Renewals
-from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
-from holdfast.store.record import (
-    Changes,
-    Hit,
-    JsonPage,
-    MessagePage,
-    Resync,
-    SessionPage,
-    SessionRecord,
-    StoredRecord,
-)
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.erasing import erase
 from holdfast.store.sqlite.hands import ReadingHand, RenewingHand, WritingHand, told
+from holdfast.store.sqlite.shell import Shell
 from holdfast.store.sqlite.threads import GROUP_MAX, Job, Worker, submit
 from holdfast.store.sqlite.watch import StoreWatch, Wakes
 
@@ -47,14 +35,14 @@ INDEX_AT = 1000
 INDEX_SLICE, INDEX_PAUSE_S = 50, 0.05
 
 
-class SqliteStore:
+class SqliteStore(Shell[WritingHand, ReadingHand]):
     """See `store.base.Store` for what each method promises."""
 
     def __init__(self, database: Database, clock: Clock, host: Host, failpoint: Failpoint) -> None:
         self.database = database
-        self._clock, self._host = clock, host
+        super().__init__(clock)
+        self._host = host
         self._loop = asyncio.get_running_loop()
-        self._renewals = Renewals()
         self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
         self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
@@ -111,11 +99,11 @@ class SqliteStore:
         except (apsw.Error, OSError) as error:
             raise told(error, path) from error
 
-    async def _write(self, work: Callable[[WritingHand], T]) -> T:
+    async def write(self, work: Callable[[WritingHand], T]) -> T:
         self._check_open()
         return await submit(self._writes, work)
 
-    async def _read(self, work: Callable[[ReadingHand], T]) -> T:
+    async def read(self, work: Callable[[ReadingHand], T]) -> T:
         self._check_open()
         return await submit(self._reads, work)
 
@@ -128,12 +116,9 @@ class SqliteStore:
             )
 
     async def commit(self, batch: Batch) -> Receipt:
-        check_batch(batch)
-        receipt = await self._write(lambda hand: hand.writer.apply(batch))
+        receipt = await super().commit(batch)
         self._unindexed += len(receipt.numbers)
-        if any(isinstance(change, Remove) for change in batch.changes):
-            await self._forget_words()
-        elif self._unindexed >= INDEX_AT and (self._indexing is None or self._indexing.done()):
+        if self._unindexed >= INDEX_AT and (self._indexing is None or self._indexing.done()):
             self._unindexed = 0
             self._indexing = asyncio.create_task(self._index())
         return receipt
@@ -142,96 +127,38 @@ class SqliteStore:
         """Let the search index follow, a little at a time: those who wait for commits come first."""
         with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
             while True:
-                if await self._read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
+                if await self.read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
                     return
                 await asyncio.sleep(INDEX_PAUSE_S)
-
-    async def _forget_words(self) -> None:
-        """What was removed leaves the search index too, before the removal is answered."""
-        await self._read(lambda hand: hand.keep_indexed())
-
-    async def session(self, id: str) -> SessionRecord | None:
-        return await self._read(lambda hand: hand.reader.session(id))
-
-    async def sessions(self, query: SessionQuery) -> SessionPage:
-        return await self._read(lambda hand: hand.reader.sessions(query))
-
-    async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
-        return await self._read(lambda hand: hand.reader.get(session, kind, id))
-
-    async def select(
-        self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
-    ) -> Sequence[StoredRecord]:
-        return await self._read(lambda hand: hand.reader.select(kind, session, mark))
-
-    async def messages(self, query: MessageQuery) -> MessagePage:
-        return await self._read(lambda hand: hand.reader.messages(query))
-
-    async def messages_json(self, query: MessageQuery) -> JsonPage:
-        return await self._read(lambda hand: hand.reader.messages_json(query))
-
-    async def head(self) -> str:
-        return await self._read(lambda hand: hand.feed.head())
-
-    async def changes(
-        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
-    ) -> Changes | Resync:
-        return await self._read(lambda hand: hand.feed.changes(cursor, session, limit))
 
     def watch(self) -> StoreWatch:
         self._check_open()
         return self._wakes.join()
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
-        return await self._read(lambda hand: hand.search(query))
-
     async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
         check_session(session)
-        erased = await self._write(lambda hand: erase(hand, session, fence))
-        await self._forget_words()
+        erased = await self.write(lambda hand: erase(hand, session, fence))
+        await self.forget_words()
         return erased
-
-    async def register(self, owner: Owner) -> None:
-        await self._write(lambda hand: hand.leases.register(owner))
-        self._renewals.note(owner.id, self._clock.boot_ms())
 
     async def renew(self, owner: str) -> None:
         self._check_open()
         if self._renewer is None:
-            self._renewer = RenewingHand(self.database, self._clock, self._host)
+            self._renewer = RenewingHand(self.database, self.clock, self._host)
             self._hands.callback(self._renewer.close)
             self._start("renewals", self._renewing, self._renewer.run)
         await submit(self._renewing, lambda hand: hand.leases.renew(owner))
-        self._renewals.note(owner, self._clock.boot_ms())
-
-    async def retire(self, owner: str) -> None:
-        await self._write(lambda hand: hand.leases.retire(owner))
-        self._renewals.forget(owner)
-
-    async def bury(self, owner: str) -> Sequence[str]:
-        patient = self._renewals.may_bury(owner, self._clock.boot_ms())
-        return await self._write(lambda hand: hand.leases.bury(owner, patient=patient))
-
-    async def claim(self, session: str, owner: str) -> Fence | Held:
-        return await self._write(lambda hand: hand.leases.claim(session, owner))
-
-    async def release(self, fence: Fence, *, settled: bool = False) -> None:
-        expect = (Settled(fence.session, "prompt"),) if settled else ()
-        await self.commit(Batch(fence=fence, expect=expect, release=True))
-
-    async def sweep(self) -> None:
-        before_ms = self._clock.now_ms() - TOMBSTONE_MS
-        await self._write(lambda hand: hand.writer.sweep(before_ms))
+        self.renewals.note(owner, self.clock.boot_ms())
 
     async def examine(self, *, repair: bool = False) -> Report:
         from holdfast.store.sqlite.examine import examine
 
         if repair:
-            return await self._write(lambda hand: examine(hand.db, self.database, self._clock, repair=True))
-        return await self._read(lambda hand: examine(hand.db, self.database, self._clock, repair=False))
+            return await self.write(lambda hand: examine(hand.db, self.database, self.clock, repair=True))
+        return await self.read(lambda hand: examine(hand.db, self.database, self.clock, repair=False))
 
     async def backup(self, path: str) -> None:
-        await self._read(lambda hand: copy_database(hand.db, Path(path)))
+        await self.read(lambda hand: copy_database(hand.db, Path(path)))
 
     async def close(self) -> None:
         """End the threads; what was submitted before is written first. A cancelled close still closes."""
