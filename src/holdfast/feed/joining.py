@@ -5,6 +5,8 @@ durable frame names the record state behind it; what was read at the same or a l
 so is a child whose parent was read as removed later.
 """
 
+import msgspec
+
 from holdfast.feed.frame import Frame, Origin, origin_of
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.record import Changed, StoredRecord
@@ -40,6 +42,12 @@ class Joining:
         if read > origin.seq or (read == origin.seq and not origin.ahead):
             return True
         return self._is_gone(origin)
+
+    def retold(self, frame: Frame) -> Frame:
+        """A frame as this listener must hear it: what it has read of already is not created once more."""
+        if frame.type != "session.created" or (frame.session, "session", frame.session) not in self._read:
+            return frame
+        return msgspec.structs.replace(frame, type="session.updated", _json=None)
 
     def is_over(self, record: StoredRecord) -> bool:
         """Whether an open part was read as finished or removed: to show it open would be a step back."""

@@ -74,7 +74,7 @@ class Pump:
         watch = self._store.watch()
         try:
             while True:
-                await watch.wait()
+                # First look, then wait: what was committed before the watch began wakes nobody.
                 try:
                     async with self._lock:
                         await self._round()
@@ -82,6 +82,8 @@ class Pump:
                 except StoreError:
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, PAUSE_MAX_S)
+                    continue
+                await watch.wait()
         except Exception as error:  # noqa: BLE001 - those who listen must hear of it, or they wait for ever
             self._broadcast.fail(error)
         finally:

@@ -85,7 +85,7 @@ class Feed:
             while not subscription.cut and not subscription.ended:
                 frames = await subscription.take()
                 if joining is not None:
-                    frames = [frame for frame in frames if not joining.is_known(frame)]
+                    frames = [joining.retold(frame) for frame in frames if not joining.is_known(frame)]
                     if self._pump.rounds >= joined + 2:  # A round that began after the catch-up has ended.
                         joining = None
                 for frame in frames:
