@@ -21,6 +21,25 @@ once, at the edge of a room, with `raise … from`. What speaks to the model (To
 tree.
 """
 
+from typing import Literal
+
+ProviderFailure = Literal[
+    "auth",
+    "rate-limit",
+    "overloaded",
+    "context-overflow",
+    "content-filter",
+    "quota",
+    "malformed-stream",
+    "no-finish",
+    "connection",
+    "stall",
+    "timeout",
+    "unsupported",
+    "other",
+]
+"""How a provider failed. `no-finish`: the stream ended without saying why. `stall`: it fell silent."""
+
 
 class HoldfastError(Exception):
     """The root: catch it to catch everything that Holdfast raises on purpose."""
@@ -51,12 +70,30 @@ class ContextError(HoldfastError):
 
 
 class ProviderError(HoldfastError):
-    """A model provider failed. `retryable` says whether the same request may succeed later."""
+    """A model provider failed. `kind` says how, `retryable` whether the same request may succeed later.
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after_ms: int | None = None) -> None:
+    `status`, `headers` and `body` are the provider's answer, where there was one, with every secret taken
+    out before they come here.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kind: ProviderFailure = "other",
+        retryable: bool = False,
+        retry_after_ms: int | None = None,
+        status: int | None = None,
+        headers: dict[str, str] | None = None,
+        body: str | None = None,
+    ) -> None:
         super().__init__(message)
+        self.kind = kind
         self.retryable = retryable
         self.retry_after_ms = retry_after_ms
+        self.status = status
+        self.headers = headers
+        self.body = body
 
 
 class StoreError(HoldfastError):
