@@ -15,7 +15,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
-    {"schema", "errors", "clock", "flags", "version"},
+    {"schema", "errors", "clock", "flags", "person", "version"},
     {"context", "permission", "tool", "net"},
     {"store", "provider", "location", "config", "plugins"},
     {"tools", "context.sources", "feed"},
@@ -29,7 +29,7 @@ LEVELS = [
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 
 # The only rooms that know somebody on their own line.
-NEIGHBOURS = {("schema", "errors"), ("schema", "clock")}
+NEIGHBOURS = {("schema", "errors"), ("schema", "clock"), ("person", "errors")}
 
 
 def room_of(module: str) -> str | None:

@@ -4,14 +4,14 @@ What must stay true: the URL of a place names that place again, whatever signs i
 """
 
 import os
-import sys
 from pathlib import Path
 from typing import Literal
 from urllib.parse import SplitResult, quote, unquote_to_bytes, urlsplit
 
 import msgspec
 
-from holdfast.errors import ContextError, InvalidInput
+from holdfast.errors import InvalidInput
+from holdfast.person import directories
 
 Engine = Literal["sqlite", "files", "postgres"]
 
@@ -35,7 +35,7 @@ def find_place(url: str | None = None) -> Place:
     """The place that a URL names. Nothing is opened or made."""
     url = url or os.environ.get("HOLDFAST_STORE")
     if not url:
-        path = data_directory() / "holdfast.db"
+        path = directories.data() / "holdfast.db"
         return Place("sqlite", path, f"sqlite://{quote(os.fsencode(path))}")
     parts = _split(url)
     engine = _ENGINES.get(parts.scheme)
@@ -72,27 +72,6 @@ def _path(quoted: str) -> str:
         return os.fsdecode(unquote_to_bytes(os.fsencode(quoted)))
     except UnicodeEncodeError:
         return ""  # This system has no such name.
-
-
-def data_directory() -> Path:
-    """The folder for what Holdfast keeps of a person."""
-    if sys.platform != "linux":
-        import platformdirs
-
-        return platformdirs.user_data_path("holdfast", appauthor=False)
-    # Spelled out: the library that knows every system costs 20 ms.
-    base = os.environ.get("XDG_DATA_HOME", "")
-    return (Path(base) if base.startswith("/") else _home() / ".local" / "share") / "holdfast"
-
-
-def _home() -> Path:
-    try:
-        home = Path.home()
-    except RuntimeError:
-        home = Path()
-    if not home.is_absolute():
-        raise ContextError("this person has no home directory; set HOME, or name a store with --store")
-    return home
 
 
 def shown(url: str) -> str:
