@@ -29,7 +29,7 @@ from holdfast.clock import SystemClock
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.wire import decode
-from holdfast.sessions import forking
+from holdfast.sessions import forking, reading
 from holdfast.sessions.room import Room
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch
@@ -299,10 +299,9 @@ class Bench:
         self.figures["commands"] = {name: spread(each) for name, each in times.items()}
 
 
-async def load_decoded(store: Store, query: MessageQuery) -> list[Any]:
+async def load_decoded(store: Store, query: MessageQuery) -> object:
     """The page as typed values."""
-    page = await store.messages(query)
-    return [(message.info.value(), [part.value() for part in message.parts]) for message in page.messages]
+    return await reading.messages(Room(store, SystemClock(), MINT, ThisHost()), query)
 
 
 def raw_decoded(raw: Raw, count: int) -> list[Any]:

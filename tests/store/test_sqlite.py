@@ -202,7 +202,7 @@ async def test_a_broken_page_is_named_and_nothing_pretends_to_mend_it(tmp_path: 
     await store.commit(Batch((session(), *(user(n) for n in range(1, 400)))))
     await store.close()
     content = bytearray(path.read_bytes())
-    for offset in range(len(content) // 4096 // 2 * 4096, len(content), 4096):
+    for offset in range(len(content) // 4096 * 3 // 4 * 4096, len(content), 4096):
         content[offset : offset + 64] = b"\xff" * 64
     path.write_bytes(content)
     store = await SqliteStore.open(path)

@@ -10,7 +10,7 @@ the path of the fault.
 """
 
 from math import isfinite
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast, overload
 
 import msgspec
 
@@ -82,6 +82,16 @@ def decode(type_: Any, data: bytes | str) -> Any:
         return _decode_foreign(type_, data, error)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise _malformed(error) from error
+
+
+def decode_known(type_: type[T], data: bytes) -> T | None:
+    """The value, if `data` says just what we know; None if it needs a closer look (`decode`)."""
+    held = _DECODERS.get(id(type_))
+    decoder = held[1] if held is not None else _decoder(type_)
+    try:
+        return cast("T", decoder.decode(data))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
 
 
 def convert(type_: Any, value: Any) -> Any:

@@ -11,6 +11,7 @@ from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
+from holdfast.schema.wire import decode_known
 from holdfast.sessions.naming import name_queries, the_one
 from holdfast.sessions.room import Room, found, session_of
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
@@ -30,6 +31,9 @@ class Messages(msgspec.Struct, frozen=True):
     messages: tuple[MessageWithParts, ...]
     older: str | None = None
     newer: str | None = None
+
+
+_MESSAGES = tuple[MessageWithParts, ...]
 
 
 class Sessions(msgspec.Struct, frozen=True):
@@ -76,8 +80,14 @@ async def _children(room: Room, parent: str) -> list[Session]:
 
 async def messages(room: Room, query: MessageQuery) -> Messages:
     """A page of messages with their parts."""
-    page = await room.store.messages(query)
-    return Messages(tuple(map(typed, page.messages)), page.older, page.newer)
+    page = await room.store.messages_json(query)
+    # One call for all of them: a third of the time of one call a record. A record that says more than we
+    # know, or that cannot be read, makes us go one by one: the others keep their speed, and it gets a name.
+    known = decode_known(_MESSAGES, page.body)
+    if known is not None:
+        return Messages(known, page.older, page.newer)
+    one_by_one = await room.store.messages(query)
+    return Messages(tuple(map(typed, one_by_one.messages)), one_by_one.older, one_by_one.newer)
 
 
 async def messages_json(room: Room, query: MessageQuery) -> JsonPage:

@@ -8,7 +8,7 @@ comes again in the next batch, which begins at `until`.
 """
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 from holdfast.schema.stored import Mark
 from holdfast.store.columns import stub
@@ -160,28 +160,39 @@ class _Batch:
 
     def _records(self, n: int, id: str, key: int) -> int | None:
         """The changed records of a session after a key; a key at which the page ends."""
-        last = n << POSITION_BITS | POSITION_MASK
-        wanted = self._room + 1
-        # Few changes among many records: by number, then sorted. Many: one walk along the keys.
-        few = (
-            self._db.execute(
-                "SELECT count(*) FROM (SELECT 1 FROM record WHERE session=? AND seq>? LIMIT ?)",
-                (n, self._after, wanted),
-            ).get
-            < wanted
-        )
-        source = "INDEXED BY record_seq" if few else "NOT INDEXED"
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM record r {source} LEFT JOIN record p ON p.k = r.parent "
-            "WHERE r.session=? AND r.seq>? AND r.k>? AND r.k<=? AND r.data IS NOT NULL ORDER BY r.k LIMIT ?",
-            (n, self._after, key, last, wanted),
-        ).fetchall()
+        born = n << POSITION_BITS | self._after  # What lies behind it was created after the cursor.
+        rows = self._changed(n, key, born) if key < born else []
+        wanted = self._room + 1 - len(rows)
+        if wanted > 0:
+            rows += self._db.execute(
+                f"SELECT {_COLUMNS} {_FROM} WHERE r.k>? AND r.k<=? AND r.data IS NOT NULL "
+                "ORDER BY r.k LIMIT ?",
+                (max(key, born), n << POSITION_BITS | POSITION_MASK, wanted),
+            ).fetchall()
         for row in rows:
             if self._room == 0:
                 return key
             key = row[0]
             self._add(stored_record(id, row))
         return None
+
+    def _changed(self, n: int, key: int, born: int) -> list[tuple[Any, ...]]:
+        """Records from before the cursor that were written again after it."""
+        wanted = self._room + 1
+        where = f"session=? AND seq>? AND seq<>(k & {POSITION_MASK})"
+        # Few changes among many records: by number, then sorted. Many: one walk along the keys.
+        count = self._db.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM record INDEXED BY record_moved WHERE {where} LIMIT ?)",
+            (n, self._after, wanted),
+        ).get
+        source = "INDEXED BY record_moved" if count < wanted else "NOT INDEXED"
+        rows: list[tuple[Any, ...]] = self._db.execute(
+            f"SELECT {_COLUMNS} FROM record r {source} LEFT JOIN record p ON p.k = r.parent "
+            f"WHERE r.session=? AND r.seq>? AND r.seq<>(r.k & {POSITION_MASK}) "
+            "AND r.k>? AND r.k<=? AND r.data IS NOT NULL ORDER BY r.k LIMIT ?",
+            (n, self._after, key, born, wanted),
+        ).fetchall()
+        return rows
 
     def _add(self, record: StoredRecord, *, removed: bool = False) -> None:
         self._room -= 1

@@ -19,6 +19,8 @@ from holdfast.store.sqlite.connection import set_pragmas
 from holdfast.store.sqlite.reader import title_has
 
 BUSY_MS = 10_000
+CACHE_KIB = 8192
+"""Pages that a connection keeps: a long session that is opened again needs no reading. Taken as used."""
 
 
 class Database:
@@ -129,7 +131,12 @@ class Database:
         db.set_busy_timeout(BUSY_MS)
         db.create_scalar_function("title_has", title_has, 2, deterministic=True)
         set_pragmas(
-            db, "synchronous=FULL", "journal_size_limit=16777216", "temp_store=MEMORY", "trusted_schema=OFF"
+            db,
+            "synchronous=FULL",
+            "journal_size_limit=16777216",
+            "temp_store=MEMORY",
+            "trusted_schema=OFF",
+            f"cache_size=-{CACHE_KIB}",
         )
 
 

@@ -48,12 +48,12 @@ _JSON = (
 )
 
 _WALK = (
-    "SELECT k, kind, parent, CAST(id AS BLOB), substr(CAST(data AS BLOB), 2) FROM record "
-    "WHERE k BETWEEN ? AND ? AND kind IN (1, 2) AND data IS NOT NULL ORDER BY k"
+    "SELECT k, parent, CAST(id AS BLOB), substr(CAST(data AS BLOB), 2) FROM record "
+    "WHERE k BETWEEN ? AND ? AND kind BETWEEN 1 AND 2 AND data IS NOT NULL ORDER BY k"
 )
 _WALK_RECORDS = (
-    "SELECT k, kind, parent, mark, seq, place, id, CAST(data AS BLOB) FROM record "
-    "WHERE k BETWEEN ? AND ? AND kind IN (1, 2) AND data IS NOT NULL ORDER BY k"
+    "SELECT k, parent, mark, seq, place, id, CAST(data AS BLOB) FROM record "
+    "WHERE k BETWEEN ? AND ? AND kind BETWEEN 1 AND 2 AND data IS NOT NULL ORDER BY k"
 )
 _MARKS = tuple(Mark)
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
@@ -146,7 +146,7 @@ class Reader:
         messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         current, message = -1, ""
-        for k, kind, parent, mark, seq, place, id, data in self._db.execute(_WALK_RECORDS, (low, high)):
+        for k, parent, mark, seq, place, id, data in self._db.execute(_WALK_RECORDS, (low, high)):
             position = k & POSITION_MASK
             if parent == current:
                 parts.append(
@@ -154,7 +154,7 @@ class Reader:
                         session, "part", id, message, position, seq, place or position, _MARKS[mark], data
                     )
                 )
-            elif kind == MESSAGE:
+            elif parent is None:
                 current, message, parts = k, id, []
                 info = StoredRecord(
                     session, "message", id, None, position, seq, place or position, _MARKS[mark], data
@@ -206,11 +206,11 @@ class Reader:
         part_head = b'","sessionID":"%b","messageID":"' % session.encode()
         pieces = [b"["]
         current, before, behind = -1, b"", b""
-        for k, kind, parent, id, data in self._db.execute(_WALK, (low, high)):
+        for k, parent, id, data in self._db.execute(_WALK, (low, high)):
             if parent == current:
                 pieces += (before, id, behind, data)
                 before = _NEXT_PART
-            elif kind == MESSAGE:
+            elif parent is None:
                 if current < 0:
                     opening = b'{"info":{"id":"'
                 else:

@@ -45,7 +45,8 @@ CREATE TABLE record(
   data TEXT                              -- NULL: a tombstone
 );
 CREATE UNIQUE INDEX record_id ON record(session, id, kind);
-CREATE INDEX record_seq ON record(session, seq);
+-- Only what changed after its creation: an append touches no page of it, and is found by its key.
+CREATE INDEX record_moved ON record(session, seq) WHERE seq <> (k & 1099511627775);
 CREATE INDEX record_place ON record(session, place) WHERE place IS NOT NULL;
 CREATE INDEX record_parent ON record(parent) WHERE parent IS NOT NULL;
 CREATE INDEX record_mark ON record(mark, kind, session) WHERE mark > 0;
