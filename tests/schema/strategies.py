@@ -28,7 +28,7 @@ TYPES: dict[str, Any] = {
     "tokens": Tokens,
 }
 
-WHOLE = st.integers(0, 2**53)
+WHOLE = st.integers(0, 2**53 - 1)
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.integers() | st.text(max_size=8),

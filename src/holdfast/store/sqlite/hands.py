@@ -1,5 +1,6 @@
 """What a thread holds: its connection and the rooms' functions bound to it."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from holdfast.store.sqlite.search import Search
 from holdfast.store.sqlite.threads import Job
 from holdfast.store.sqlite.writer import Writer
 
+LOG_PAGES = 1_000
+
 
 class WritingHand:
     """The one connection that commits: many jobs, one transaction, one sync."""
@@ -41,6 +44,21 @@ class WritingHand:
         self._queue = FileLock(database.lock_path)
         self._failpoint = failpoint
         self._written = written
+        # A hook of our own takes the place of SQLite's automatic checkpoint (see `tidy`).
+        self._log_pages = 0
+        self.db.set_wal_hook(self._logged)
+
+    def _logged(self, db: apsw.Connection, name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
+    def tidy(self) -> None:
+        """Move a long log into the file: in the same thread, as SQLite would, but once the commit that made it
+        long has been acknowledged. A failure leaves the log as it is, and the next commit tries again.
+        """
+        if self._log_pages >= LOG_PAGES:
+            with contextlib.suppress(apsw.Error):
+                self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def rows(self, sql: str, *bindings: object) -> list[Any]:
         """All rows of a query inside the transaction."""

@@ -62,7 +62,7 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
             for _ in range(READERS):
                 readers.append(ReadingHand(database, clock, host))
                 opened.callback(readers[-1].close)
-            self._start("writer", self._writes, writer.run, group=GROUP_MAX)
+            self._start("writer", self._writes, writer.run, group=GROUP_MAX, after=writer.tidy)
             for reader in readers:
                 self._start("reader", self._reads, reader.run)
             # Let go in reverse: the writer's connection closes last and tidies the log away.
@@ -75,8 +75,9 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         run: "Callable[[list[Job[C]]], None]",
         *,
         group: int = 1,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
-        worker = Worker(f"holdfast-{name}", jobs, run, group=group)
+        worker = Worker(f"holdfast-{name}", jobs, run, group=group, after=after)
         self._stops.append(lambda: jobs.put(None))
         self._joins.append(lambda: worker.join(JOIN_S))
 

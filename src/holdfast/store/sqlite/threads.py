@@ -29,7 +29,10 @@ class Job(Generic[C]):
 
 
 class Worker(Generic[C]):
-    """A daemon thread that takes jobs from a queue, several at a time, and delivers each group at once."""
+    """A daemon thread that takes jobs from a queue, several at a time, and delivers each group at once.
+
+    `after` is what the thread does when it has told those who waited; it must not fail.
+    """
 
     def __init__(
         self,
@@ -38,11 +41,13 @@ class Worker(Generic[C]):
         run: Callable[[list[Job[C]]], None],
         *,
         group: int,
+        after: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue_
         self._run = run
         self._group = group
+        self._after = after
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
 
@@ -68,6 +73,7 @@ class Worker(Generic[C]):
                 self._loop.call_soon_threadsafe(deliver, jobs)
             except RuntimeError:  # The loop was closed: nobody waits any more.
                 return
+            self._after()
             if ended:
                 return
 
