@@ -119,3 +119,28 @@ def test_a_store_that_cannot_be_backed_up_is_not_repaired_in_passing(shell: Shel
     shell.conversation()
     told = shell("doctor", "--repair", "--no-backup", "--format", "json").json()
     assert (told["clean"], told["backup"]) == (True, None)
+
+
+def test_on_the_files_store_a_damaged_session_is_named_too(tmp_path: Path) -> None:
+    """Its file is half written: the list says which session is missing from it."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    shell = Shell(tmp_path / "home", tmp_path / "project", f"file://{tmp_path}/tree")
+    sound, damaged = shell.conversation("Sound"), shell.conversation("Damaged")
+    child = child_of(shell, sound)
+    (file,) = (tmp_path / "tree").glob(f"session/*/{damaged}.json")
+    (below,) = (tmp_path / "tree").glob(f"session/*/{child}.json")
+    file.write_bytes(file.read_bytes()[:20])
+    below.write_bytes(b"")
+
+    listed = shell("session", "list", "--format", "json")
+    children = shell("session", "children", sound, "--format", "json")
+
+    assert [each["id"] for each in listed.json()] == [sound]
+    assert sorted(listed.err.splitlines()) == sorted(
+        f"session {each} cannot be read; run holdfast doctor" for each in (damaged, child)
+    )
+    assert (children.json(), children.err) == (
+        [],
+        f"session {child} cannot be read; run holdfast doctor\n",
+    )

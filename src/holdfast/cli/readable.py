@@ -1,6 +1,5 @@
 """Sets damaged records aside, so that one of them does not hide the others."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -8,7 +7,7 @@ import msgspec
 from holdfast.cli.output import note
 from holdfast.errors import RecordCorrupt
 from holdfast.schema import stored
-from holdfast.store.record import SessionRecord, StoredRecord
+from holdfast.store.record import SessionPage, SessionRecord, StoredRecord
 
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
@@ -28,10 +27,12 @@ class Line(msgspec.Struct):
     time: Times
 
 
-def readable(records: Iterable[SessionRecord]) -> list[tuple[SessionRecord, Line]]:
+def readable(page: SessionPage) -> list[tuple[SessionRecord, Line]]:
     """The sessions that can be shown; the others are named on standard error."""
     found = []
-    for record in records:
+    for id in page.damaged:
+        note(f"session {id} cannot be read; run holdfast doctor")
+    for record in page.sessions:
         try:
             # All of it is decoded: what is only skipped may hold broken text.
             found.append((record, msgspec.convert(msgspec.json.decode(record.json()), Line)))

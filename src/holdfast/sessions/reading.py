@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.schema import stored
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
@@ -37,10 +37,14 @@ _MESSAGES = tuple[MessageWithParts, ...]
 
 
 class Sessions(msgspec.Struct, frozen=True):
-    """A page of sessions, the last updated first, and the cursor of the next."""
+    """A page of sessions, the last updated first, and the cursor of the next.
+
+    `damaged` are the ids of those that cannot be read: one of them does not hide the others.
+    """
 
     sessions: tuple[Session, ...]
     next: str | None = None
+    damaged: tuple[str, ...] = ()
 
 
 async def get(room: Room, session: str) -> Session:
@@ -51,7 +55,13 @@ async def get(room: Room, session: str) -> Session:
 async def list_(room: Room, query: SessionQuery) -> Sessions:
     """A page of sessions."""
     page = await room.store.sessions(query)
-    return Sessions(tuple(map(session_of, page.sessions)), page.next)
+    sound, damaged = [], list(page.damaged)
+    for record in page.sessions:
+        try:
+            sound.append(session_of(record))
+        except RecordCorrupt:
+            damaged.append(record.id)
+    return Sessions(tuple(sound), page.next, tuple(damaged))
 
 
 async def children(room: Room, session: str, *, deep: bool = False) -> list[Session]:

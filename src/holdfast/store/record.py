@@ -84,10 +84,11 @@ class JsonPage(msgspec.Struct, frozen=True):
 
 
 class SessionPage(msgspec.Struct, frozen=True):
-    """Sessions, the last updated first."""
+    """Sessions, the last updated first. `damaged` are the ids of those whose content could not be had."""
 
     sessions: tuple[SessionRecord, ...]
     next: str | None = None
+    damaged: tuple[str, ...] = ()
 
 
 class Changed(msgspec.Struct, frozen=True, gc=False):

@@ -86,13 +86,16 @@ async def test_damage_in_the_middle_is_noticed_without_a_decode(tmp_path: Path) 
 
 
 async def test_a_damaged_session_leaves_the_list_and_nothing_else(tmp_path: Path) -> None:
-    """The other sessions are listed; the damaged one is named when it is asked for."""
+    """The other sessions are listed; the damaged one is named beside them, and when it is asked for."""
     life = Life(tmp_path / "store")
     async with opened(life) as store:
         await fill(store)
         (life.root / SESSION).write_bytes(b"{")
 
-        assert [each.id for each in (await store.sessions(SessionQuery())).sessions] == [S2]
+        page = await store.sessions(SessionQuery())
+
+        assert [each.id for each in page.sessions] == [S2]
+        assert page.damaged == (S1,)
         with pytest.raises(RecordCorrupt, match=SESSION):
             await store.session(S1)
         await store.commit(Batch((user(6),)))

@@ -8,7 +8,7 @@ from holdfast.cli.output import format_option, note, print_array
 from holdfast.cli.readable import readable
 from holdfast.cli.session.list import print_lines
 from holdfast.store.query import LIMIT_MAX, SessionQuery
-from holdfast.store.record import SessionRecord
+from holdfast.store.record import SessionPage, SessionRecord
 
 
 @click.command()
@@ -30,8 +30,9 @@ def children(ctx: click.Context, *, name: str, deep: bool, form: str) -> None:
             note(f"{record.id} has no children.")
 
 
-def _below(store: Reading, parent: str, *, deep: bool) -> list[SessionRecord]:
+def _below(store: Reading, parent: str, *, deep: bool) -> SessionPage:
     found: list[SessionRecord] = []
+    damaged: list[str] = []
     parents, seen = [parent], {parent}
     while parents:
         nearest: list[SessionRecord] = []
@@ -42,10 +43,11 @@ def _below(store: Reading, parent: str, *, deep: bool) -> list[SessionRecord]:
                     SessionQuery(parent=each, archived=None, limit=LIMIT_MAX, cursor=cursor)
                 )
                 nearest.extend(child for child in page.sessions if child.id not in seen)
+                damaged.extend(page.damaged)
                 cursor = page.next
                 if cursor is None:
                     break
         seen.update(child.id for child in nearest)
         found.extend(nearest)
         parents = [child.id for child in nearest] if deep else []
-    return found
+    return SessionPage(tuple(found), damaged=tuple(damaged))

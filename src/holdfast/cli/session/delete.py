@@ -10,6 +10,7 @@ from holdfast.cli.naming import named, session_argument
 from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, print_json
 from holdfast.cli.readable import readable
+from holdfast.store.record import SessionPage
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -28,7 +29,7 @@ def delete(ctx: click.Context, *, name: str, yes: bool, form: str) -> None:
         if not sys.stdin.isatty():
             raise click.UsageError(f"deleting {record.id} asks first, and nobody can answer here; give --yes")
         # A session that cannot be read is named, and can be erased.
-        titles = "".join(f" ({clean(line.title)})" for _, line in readable([record]))
+        titles = "".join(f" ({clean(line.title)})" for _, line in readable(SessionPage((record,))))
         click.confirm(f"Erase {record.id}{titles} and its children for ever?", abort=True)
 
     async def work(hf: "Holdfast") -> Sequence[str]:

@@ -36,7 +36,7 @@ def list_(
     with reading(ctx) as store:
         if store is not None and not everywhere:
             query = replace(query, project=project_here(store))
-        lines = [] if store is None else readable(store.sessions(query).sessions)
+        lines = [] if store is None else readable(store.sessions(query))
         if form == "json":
             print_array(record.json() for record, _ in lines)
         elif lines:

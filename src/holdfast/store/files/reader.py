@@ -1,7 +1,7 @@
 """Reads records: which ones and in what order from the index, what they say from the tree.
 
 A damaged file fails whoever reads it, by name. What spans sessions (lists, the feed, open records of the
-whole store) leaves it out instead, so that every other session still works.
+whole store) leaves it out instead, so that every other session still works; a list of sessions says which.
 """
 
 from collections.abc import Callable, Iterable
@@ -70,7 +70,12 @@ class TreeReader(Reader):
 
     def sessions(self, query: SessionQuery) -> SessionPage:
         page = super().sessions(query)
-        return SessionPage(tuple(_readable(self._with_content, page.sessions)), page.next)
+        sound = tuple(_readable(self._with_content, page.sessions))
+        if len(sound) == len(page.sessions):
+            return SessionPage(sound, page.next)
+        had = {session.id for session in sound}
+        damaged = tuple(session.id for session in page.sessions if session.id not in had)
+        return SessionPage(sound, page.next, damaged)
 
     def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
         found = super().get(session, kind, id)

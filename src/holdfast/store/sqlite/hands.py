@@ -53,8 +53,9 @@ class WritingHand:
         return apsw.SQLITE_OK
 
     def tidy(self) -> None:
-        """Move a long log into the file: in the same thread, as SQLite would, but once the commit that made it
-        long has been acknowledged. A failure leaves the log as it is, and the next commit tries again.
+        """Move a long log into the file, as SQLite would, but after the commit that made it long is told.
+
+        A failure leaves the log as it is, and the next commit tries again.
         """
         if self._log_pages >= LOG_PAGES:
             with contextlib.suppress(apsw.Error):
