@@ -7,8 +7,7 @@ import msgspec
 from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.schema import stored
 from holdfast.schema.diff import FileDiff
-from holdfast.schema.message import Message
-from holdfast.schema.part import Part
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.schema.wire import decode_known
@@ -16,13 +15,6 @@ from holdfast.sessions.naming import name_queries, the_one
 from holdfast.sessions.room import Room, found, session_of
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
-
-
-class MessageWithParts(msgspec.Struct, frozen=True):
-    """A message and its content."""
-
-    info: Message
-    parts: tuple[Part, ...]
 
 
 class Messages(msgspec.Struct, frozen=True):

@@ -6,13 +6,14 @@ from typing import Literal
 
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import SessionModel
 from holdfast.schema.part import Part
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
-from holdfast.sessions.reading import Messages, MessageWithParts, Sessions
+from holdfast.sessions.reading import Messages, Sessions
 from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord

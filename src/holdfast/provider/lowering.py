@@ -1,0 +1,240 @@
+"""Lowers stored history to provider messages: what the model is shown of what happened. Pure.
+
+What must stay true: the result is valid for every wire. Each call of a tool is answered once, right after the
+message that made it; no two calls share an id; the first message is the person's; no text is empty. The same
+history gives the same messages, and a longer history extends them: nothing here looks ahead.
+
+Which messages belong to the history (compaction, epochs) is decided above; here each is taken in order.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from holdfast.provider.attachment import attached
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import (
+    Assistant,
+    HostedResult,
+    Media,
+    ProviderMessage,
+    Reasoning,
+    Results,
+    SystemUpdate,
+    Text,
+    ToolCall,
+    ToolResult,
+    User,
+)
+from holdfast.schema.fault import AbortedFault
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import (
+    AgentPart,
+    CompactionPart,
+    Part,
+    PatchPart,
+    ReasoningPart,
+    RetryPart,
+    SnapshotPart,
+    StepFinishPart,
+    StepStartPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolPending, ToolRunning
+from holdfast.schema.wire import JsonMap
+
+COMPACTION = "What did we do so far?"
+SUBTASK = "The following tool was executed by the user"
+PRUNED = "[Old tool result content cleared]"
+INTERRUPTED = "[Tool execution was interrupted]"
+QUARANTINED = "[Content left out: the provider refused it]"
+RESUMED = "[The conversation goes on from here]"
+
+# Kept as files by whoever attached them; their text stands in synthetic parts beside them.
+_SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
+
+
+def lower(
+    history: Iterable[MessageWithParts], model: Model, *, quarantined: frozenset[str] = frozenset()
+) -> tuple[ProviderMessage, ...]:
+    """The messages for `model`. Parts whose ids are in `quarantined` are replaced by a marker."""
+    return _Lowering(model, quarantined).run(history)
+
+
+class _Lowering:
+    def __init__(self, model: Model, quarantined: frozenset[str]) -> None:
+        self._model = model
+        self._quarantined = quarantined
+        self._calls: dict[str, int] = {}
+        self._messages: list[ProviderMessage] = []
+
+    def run(self, history: Iterable[MessageWithParts]) -> tuple[ProviderMessage, ...]:
+        for message in history:
+            match message.info:
+                case UserMessage():
+                    self._user(message.info, message.parts)
+                case AssistantMessage():
+                    if _is_sent(message.info, message.parts):
+                        self._assistant(message.info, message.parts)
+                case SystemMessage():
+                    self._update(message.info.text)
+        return tuple(self._messages)
+
+    def _user(self, info: UserMessage, parts: Sequence[Part]) -> None:
+        content = tuple(block for part in parts for block in self._said(part))
+        if content:
+            self._messages.append(User(content=content))
+        if info.system is not None:
+            self._update(info.system)
+
+    def _said(self, part: Part) -> Iterable[Text | Media]:
+        if part.id in self._quarantined:
+            yield Text(text=QUARANTINED)
+            return
+        match part:
+            case TextPart():
+                if part.text and not part.ignored:
+                    yield Text(text=part.text)
+            case FilePart():
+                if part.mime not in _SHOWN_AS_TEXT:
+                    yield attached(part, self._model)
+            case CompactionPart():
+                yield Text(text=COMPACTION)
+            case SubtaskPart():
+                yield Text(text=SUBTASK)
+            case _:
+                # An agent that is mentioned comes with a synthetic text; the others are no words of a person.
+                return
+
+    def _update(self, text: str) -> None:
+        if text.strip():
+            self._messages.append(SystemUpdate(text=text))
+
+    def _assistant(self, info: AssistantMessage, parts: Sequence[Part]) -> None:
+        same = (info.provider_id, info.model_id) == (self._model.provider_id, self._model.id)
+        signed = any(isinstance(part, ReasoningPart) and part.metadata for part in parts) and same
+        content: list[Text | Reasoning | ToolCall | HostedResult] = []
+        results: list[ToolResult] = []
+        for part in parts:
+            match part:
+                case StepStartPart():
+                    self._step(content, results)
+                    content, results = [], []
+                case TextPart():
+                    content.extend(self._spoken(part, same=same, signed=signed))
+                case ReasoningPart():
+                    content.extend(self._thought(part, same=same))
+                case ToolPart():
+                    call, answer = self._called(part, same=same)
+                    content.append(call)
+                    if isinstance(answer, ToolResult):
+                        results.append(answer)
+                    else:
+                        content.append(answer)
+                case FilePart():
+                    content.append(Text(text=f"[File: {part.filename or part.mime}]"))
+                case (
+                    AgentPart()
+                    | CompactionPart()
+                    | PatchPart()
+                    | RetryPart()
+                    | SnapshotPart()
+                    | StepFinishPart()
+                    | SubtaskPart()
+                ):
+                    pass  # Bookkeeping: not said by the model.
+        self._step(content, results)
+
+    def _step(
+        self, content: Sequence[Text | Reasoning | ToolCall | HostedResult], results: Sequence[ToolResult]
+    ) -> None:
+        """One step of the model, then what our tools answered to it."""
+        if not content:
+            return
+        if not any(isinstance(each, (User, Assistant)) for each in self._messages):
+            # A history that was cut may begin with the model, and no provider takes that.
+            self._messages.append(User(content=(Text(text=RESUMED),)))
+        self._messages.append(Assistant(content=tuple(content)))
+        if results:
+            self._messages.append(Results(content=tuple(results)))
+
+    def _spoken(self, part: TextPart, *, same: bool, signed: bool) -> Iterable[Text]:
+        if part.id in self._quarantined:
+            yield Text(text=QUARANTINED)
+        elif part.text and not part.ignored:
+            yield Text(text=part.text, metadata=part.metadata if same else None)
+        elif signed and not part.ignored:
+            # Signed thinking is checked together with what followed it: the block must not vanish.
+            yield Text(text=" ", metadata=part.metadata)
+
+    def _thought(self, part: ReasoningPart, *, same: bool) -> Iterable[Text | Reasoning]:
+        """Thinking goes back to the model that did it; to another it is plain text."""
+        if part.id in self._quarantined:
+            return
+        if same:
+            if part.text or part.metadata:
+                yield Reasoning(text=part.text, metadata=part.metadata)
+        elif part.text.strip():
+            yield Text(text=part.text)
+
+    def _called(self, part: ToolPart, *, same: bool) -> tuple[ToolCall, ToolResult | HostedResult]:
+        hosted = bool((part.metadata or {}).get("providerExecuted"))
+        id = self._unique(part.call_id)
+        call = ToolCall(
+            id=id,
+            name=part.tool,
+            input=part.state.input,
+            hosted=hosted and same,
+            metadata=part.metadata if same else None,
+        )
+        if hosted and same and (exact := _exact(part)) is not None:
+            return call, HostedResult(id=id, name=part.tool, output=exact[0], metadata=part.metadata)
+        if call.hosted:  # Its result never came: to pair it, it becomes an ordinary call.
+            call = ToolCall(id=id, name=part.tool, input=part.state.input)
+        content, failed = self._answered(part)
+        return call, ToolResult(id=id, name=part.tool, content=content, failed=failed)
+
+    def _answered(self, part: ToolPart) -> tuple[tuple[Text | Media, ...], bool]:
+        if part.id in self._quarantined:
+            return (Text(text=QUARANTINED),), False
+        match part.state:
+            case ToolCompleted() as state:
+                if state.time.compacted is not None:
+                    return (Text(text=PRUNED),), False
+                files = (attached(file, self._model) for file in state.attachments or ())
+                words = (Text(text=state.output),) if state.output else ()
+                content: tuple[Text | Media, ...] = (*words, *files)
+                return content or (Text(text="[No output]"),), False
+            case ToolError(metadata=metadata, error=error):
+                shown = (metadata or {}).get("output") if (metadata or {}).get("interrupted") else None
+                if isinstance(shown, str):
+                    return (Text(text=shown or INTERRUPTED),), False
+                return (Text(text=error or "[The tool failed]"),), True
+            case ToolPending() | ToolRunning():
+                return (Text(text=INTERRUPTED),), True
+
+    def _unique(self, id: str) -> str:
+        """The call's id, made different when an earlier call has it: no provider takes two of one name."""
+        count = self._calls[id] = self._calls.get(id, 0) + 1
+        return id if count == 1 else self._unique(f"{id}-{count}")
+
+
+def _is_sent(info: AssistantMessage, parts: Sequence[Part]) -> bool:
+    """A message that failed is left out, unless a person stopped it when it had already said something."""
+    if info.error is None:
+        return True
+    if not isinstance(info.error, AbortedFault):
+        return False
+    return any(not isinstance(part, (StepStartPart, ReasoningPart)) for part in parts)
+
+
+def _exact(part: ToolPart) -> tuple[object] | None:
+    """What a tool at the provider answered, in the provider's own form, where it was kept."""
+    match part.state:
+        case ToolCompleted(metadata=metadata) | ToolError(metadata=metadata):
+            kept: JsonMap = metadata or {}
+            return (kept["hosted"],) if "hosted" in kept else None
+        case _:
+            return None
