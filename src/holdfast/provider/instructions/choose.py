@@ -1,0 +1,51 @@
+"""Chooses the base instructions of a model, by a table.
+
+What must stay true: the same model gets the same bytes in every process of one version; the text names no
+other product as what the model is run by. docs/instructions.md says what each text must make a model do.
+"""
+
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from holdfast.provider.catalog.model import Model
+
+# Words in a model's id or family, the first row that fits wins.
+FAMILIES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("claude", ("claude",)),
+    ("codex", ("gpt-5", "gpt5", "codex", "gpt-6")),
+    ("gpt", ("gpt", "o1", "o3", "o4", "chatgpt")),
+    ("gemini", ("gemini", "gemma")),
+    ("kimi", ("kimi", "moonshot", "qwen", "qwq")),
+)
+DEFAULT: Final = "default"
+
+BRIEF_CONTEXT_MAX: Final = 16_384
+"""Models with a context of at most so many tokens get a text that leaves room for the work."""
+
+
+def family(model: Model) -> str:
+    """The name of the model's row in the table."""
+    named = f"{model.id} {model.api_id} {model.family}".lower()
+    words = set(named.replace("/", " ").replace("-", " ").replace(":", " ").replace("_", " ").split())
+    for name, signs in FAMILIES:
+        if any(sign in words if len(sign) == 2 else sign in named for sign in signs):
+            return name
+    return DEFAULT
+
+
+def is_brief(model: Model) -> bool:
+    """Whether the model is so small that it gets the short profile: a brief text, and few tools."""
+    return 0 < model.limit.context <= BRIEF_CONTEXT_MAX
+
+
+def instructions(model: Model) -> str:
+    """The base instructions for a model."""
+    if is_brief(model):
+        return _text("brief")
+    return f"{_text('core')}\n\n{_text(family(model))}"
+
+
+@cache
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
