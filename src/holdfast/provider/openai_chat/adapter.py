@@ -1,0 +1,22 @@
+"""The Chat Completions adapter: fills the port of `provider/wire.py`."""
+
+from holdfast.provider import http_request
+from holdfast.provider.openai_chat import body
+from holdfast.provider.openai_chat.decode import ChatDecoder
+from holdfast.provider.request import Request
+from holdfast.provider.wire import Endpoint, HttpRequest
+
+
+class OpenAIChatAdapter:
+    """Speaks `POST /chat/completions`."""
+
+    def encode(self, request: Request, endpoint: Endpoint) -> HttpRequest:
+        headers: dict[str, str] = {}
+        if endpoint.key and not http_request.states_key(request, endpoint, "authorization", "api-key"):
+            headers["authorization"] = f"Bearer {endpoint.key}"
+        return http_request.build(
+            request, endpoint, path="/chat/completions", headers=headers, body=body.build(request)
+        )
+
+    def decoder(self, request: Request) -> ChatDecoder:
+        return ChatDecoder(request.model.provider_id, request.model.reasoning_field)

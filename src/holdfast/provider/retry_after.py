@@ -1,0 +1,32 @@
+"""When a provider wants to be asked again: `retry-after-ms`, then `retry-after` in seconds or as a date."""
+
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from math import ceil, isfinite
+
+
+def retry_after_ms(headers: dict[str, str], now_ms: int) -> int | None:
+    """Milliseconds from now, or None when the headers (names in lower case) do not say. Never negative."""
+    if (ms := _number(headers.get("retry-after-ms"))) is not None:
+        return ceil(ms)
+    said = headers.get("retry-after")
+    if (seconds := _number(said)) is not None:
+        return ceil(seconds * 1000)
+    if said is None:
+        return None
+    try:
+        date = parsedate_to_datetime(said)
+    except ValueError:
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0, round(date.timestamp() * 1000) - now_ms)
+
+
+def _number(text: str | None) -> float | None:
+    """A finite number that is not negative; anything else is as if it were not there."""
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if isfinite(number) and number >= 0 else None

@@ -1,0 +1,172 @@
+"""The shell around every adapter: sends the request, watches the clock, feeds the decoder.
+
+`stream` yields provider events and never raises for trouble of a provider's: trouble is the event `Failed`,
+and nothing follows it. Cancellation passes through, and closes the connection on its way. No cancel scope is
+open while the generator is suspended, so it may be left at any event; wrap it in `aclosing`.
+
+Bounds (`Endpoint`): the head of the answer, the silence between two reads, and the whole. The whole is looked
+at whenever something comes, so a silent stream may exceed it by the silence that is allowed. Bytes that say
+nothing (comments, pings) break a silence, not the whole.
+
+What must stay true: every error leaves through the request's `Redactor`.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import anyio
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.errors import ProviderError
+from holdfast.net.event_stream import EventStreamParser, ServerEvent
+from holdfast.net.stream import Http, Response
+from holdfast.provider import classify, redact
+from holdfast.provider.events import Failed, Finish, ProviderEvent, Start
+from holdfast.provider.request import Request
+from holdfast.provider.wire import Adapter, Decoder, Endpoint
+
+ERROR_BYTES_MAX = 64 * 1024
+_FRAME_SHOWN_MAX = 300
+_DRAIN_S = 0.2
+
+
+async def stream(
+    http: Http, adapter: Adapter, request: Request, endpoint: Endpoint, clock: Clock
+) -> AsyncGenerator[ProviderEvent, None]:
+    """One request and what the provider says to it."""
+    sent = adapter.encode(request, endpoint)
+    redactor = redact.of_request(endpoint.key, sent.url, sent.headers)
+    provider = request.model.provider_id
+    began_ms = clock.boot_ms()
+    total_ms = endpoint.total_timeout_ms
+    try:
+        async with http.post(
+            sent.url,
+            headers=sent.headers,
+            body=sent.body,
+            header_timeout_ms=_least(endpoint.header_timeout_ms, total_ms),
+            stall_timeout_ms=_least(endpoint.stall_timeout_ms, total_ms),
+        ) as response:
+            if (error := await _refused(response, provider, clock)) is not None:
+                raise error
+            yield Start()
+            reading = _Reading(adapter.decoder(request), provider)
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    if total_ms is not None and clock.boot_ms() - began_ms >= total_ms:
+                        raise _overdue(provider, total_ms)
+                    for event in reading.feed(chunk):
+                        if isinstance(event, Failed):
+                            raise event.error
+                        yield event
+                    if reading.finished:
+                        await _drain(chunks)
+                        return
+            for event in reading.close():
+                if isinstance(event, Failed):
+                    raise event.error
+                yield event
+    except ProviderError as error:
+        if error.kind == "stall" and total_ms is not None and clock.boot_ms() - began_ms >= total_ms:
+            error = _overdue(provider, total_ms)
+        yield Failed(error=redactor.error(error))
+
+
+async def _drain(chunks: AsyncGenerator[bytes, None]) -> None:
+    """Read the end of the body, which is mostly there already: only then can the connection be used again."""
+    with anyio.move_on_after(_DRAIN_S):
+        async for _ in chunks:
+            pass
+
+
+class _Reading:
+    """One response: bytes in, provider events out."""
+
+    def __init__(self, decoder: Decoder, provider: str) -> None:
+        self._parser = EventStreamParser()
+        self._decoder = decoder
+        self._provider = provider
+        self._silent = True
+        self.finished = False
+
+    def feed(self, chunk: bytes) -> Sequence[ProviderEvent]:
+        return self._decoded(self._parser.feed(chunk))
+
+    def close(self) -> Sequence[ProviderEvent]:
+        """The end of the body: what the parser still had, then what the decoder concludes."""
+        events = self._decoded(self._parser.close())
+        if self.finished or (events and isinstance(events[-1], Failed)):
+            return events
+        if self._silent:
+            raise ProviderError(
+                f"{self._provider} ended its answer without a word; look at the provider's address",
+                kind="no-finish",
+                retryable=True,
+            )
+        return [*events, *self._decoder.close()]
+
+    def _decoded(self, frames: list[ServerEvent]) -> Sequence[ProviderEvent]:
+        said: list[ProviderEvent] = []
+        for frame in frames:
+            self._silent = False
+            try:
+                said += self._decoder.feed(frame)
+            except (msgspec.MsgspecError, UnicodeError) as error:
+                said.append(Failed(error=self._malformed(frame, error)))
+            if said and isinstance(said[-1], Failed | Finish):
+                self.finished = True
+                break
+        return said
+
+    def _malformed(self, frame: ServerEvent, error: Exception) -> ProviderError:
+        return ProviderError(
+            f"{self._provider} sent a frame that its format does not know: {error}",
+            kind="malformed-stream",
+            retryable=True,
+            body=frame.data[:_FRAME_SHOWN_MAX].decode("utf-8", "replace"),
+        )
+
+
+async def _refused(response: Response, provider: str, clock: Clock) -> ProviderError | None:
+    """Why this response is no stream, if it is none. Some gateways say 200 and mean an error."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    good = 200 <= response.status < 300
+    if good and kind not in {"text/html", "application/json", "application/problem+json"}:
+        return None
+    body, _ = await response.body(ERROR_BYTES_MAX)
+    if good and body.strip() and not _says_error(body):
+        return ProviderError(
+            f"{provider} answered with {kind} where a stream was expected; look at the provider's address",
+            kind="malformed-stream",
+            status=response.status,
+            headers=response.headers,
+            body=body.decode("utf-8", "replace"),
+        )
+    if good and not body.strip():
+        return ProviderError(
+            f"{provider} answered with an empty body",
+            kind="no-finish",
+            retryable=True,
+            status=response.status,
+        )
+    return classify.of_response(
+        response.status, response.headers, body, provider=provider, now_ms=clock.now_ms()
+    )
+
+
+def _says_error(body: bytes) -> bool:
+    try:
+        return classify.is_error(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeError):
+        return False
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return min((bound for bound in (one, other) if bound is not None), default=None)
+
+
+def _overdue(provider: str, total_ms: int) -> ProviderError:
+    return ProviderError(
+        f"{provider} did not end its answer within {total_ms} ms", kind="timeout", retryable=True
+    )

@@ -1,0 +1,361 @@
+"""Requests on the Messages wire, field by field."""
+
+import itertools
+
+import msgspec
+import pytest
+
+from holdfast.errors import InvariantBroken
+from holdfast.provider.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.catalog.model import Limit
+from holdfast.provider.request import (
+    Assistant,
+    CacheMarks,
+    GenerationControls,
+    HostedResult,
+    Media,
+    NamedTool,
+    Reasoning,
+    Request,
+    Results,
+    SystemUpdate,
+    Text,
+    ToolCall,
+    ToolDefinition,
+    ToolResult,
+    User,
+)
+from holdfast.provider.wire import Endpoint
+from tests.provider.talking import a_model, a_request
+
+HERE = Endpoint(base_url="https://api.example/v1", key="k-123456")
+PNG = "data:image/png;base64,iVBORw0KGgo="
+
+
+def body(**fields: object) -> dict[str, object]:
+    return msgspec.json.decode(AnthropicAdapter().encode(a_request(**fields), HERE).body)
+
+
+def messages(*history: object, **fields: object) -> list[dict[str, object]]:
+    return body(messages=history, **fields)["messages"]
+
+
+def said(*texts: str) -> User:
+    return User(content=tuple(Text(text=text) for text in texts))
+
+
+def block(text: str) -> dict[str, object]:
+    return {"type": "text", "text": text}
+
+
+def test_address_and_headers() -> None:
+    """The key goes into its header unless one is given by hand; later headers win; the query is kept."""
+    adapter, request = AnthropicAdapter(), a_request(headers={"X-B": "3"}, session="ses_1")
+    plain = adapter.encode(request, HERE)
+    given = adapter.encode(
+        request,
+        Endpoint(
+            base_url="https://api.example",
+            key="k",
+            headers={"Authorization": "Bearer t", "x-a": "1", "x-b": "2"},
+            query={"q": "a b"},
+        ),
+    )
+
+    own = {
+        "content-type": "application/json",
+        "accept": "text/event-stream",
+        "anthropic-version": "2023-06-01",
+    }
+    assert plain.url == "https://api.example/v1/messages"
+    assert plain.headers == {**own, "x-api-key": "k-123456", "x-b": "3"}
+    assert given.url == "https://api.example/v1/messages?q=a+b"
+    assert given.headers == {**own, "authorization": "Bearer t", "x-a": "1", "x-b": "3"}
+    gateway = a_request(model=a_model(provider_id="gate"), session="ses_1")
+    assert adapter.encode(gateway, HERE).headers["x-session-affinity"] == "ses_1"
+
+
+def test_the_plainest_body() -> None:
+    """A bare request has what the wire demands and nothing else."""
+    assert body() == {
+        "model": "m-1",
+        "max_tokens": 32_000,
+        "stream": True,
+        "messages": [{"role": "user", "content": [block("Hello")]}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "wanted", "budget", "expected"),
+    [
+        (64_000, None, None, 32_000),
+        (8_192, None, None, 8_192),
+        (0, None, None, 32_000),
+        (64_000, 100, None, 100),
+        (64_000, None, 16_000, 32_000),
+        (64_000, 8_000, 16_000, 24_000),
+        (20_000, 8_000, 16_000, 20_000),
+        (16_000, 8_000, 16_000, 16_001),
+    ],
+)
+def test_room_for_the_answer(limit: int, wanted: int | None, budget: int | None, expected: int) -> None:
+    """`max_tokens` is said always, is at most the model's, and exceeds the budget for thinking."""
+    options = {"thinking": {"type": "enabled", "budget_tokens": budget}} if budget else {}
+    made = body(
+        model=a_model(limit=Limit(output=limit)),
+        controls=GenerationControls(max_output_tokens=wanted),
+        options=options,
+    )
+
+    assert made["max_tokens"] == expected
+
+
+def test_controls_options_and_fields() -> None:
+    """Each setting by its name on the wire; fields given as they are come last and are merged deeply."""
+    tool = ToolDefinition(name="read", description="Reads.", input={"type": "object"})
+    made = body(
+        tools=(tool,),
+        tool_choice=NamedTool(name="read"),
+        system=("You are.", "", "Here."),
+        controls=GenerationControls(temperature=0.5, top_p=0.9, top_k=3, stop=("END",), seed=1),
+        options={"reasoning_effort": "high", "user": "u", "parallel_tool_calls": False, "verbosity": "low"},
+        body={"output_config": {"format": {"type": "json_schema"}}, "speed": "fast"},
+    )
+    del made["messages"], made["model"], made["max_tokens"], made["stream"]
+
+    assert made == {
+        "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "tool", "name": "read", "disable_parallel_tool_use": True},
+        "system": [block("You are."), block("Here.")],
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 3,
+        "stop_sequences": ["END"],
+        "output_config": {"effort": "high", "format": {"type": "json_schema"}},
+        "metadata": {"user_id": "u"},
+        "speed": "fast",
+    }
+
+
+def test_thinking_excludes_sampling() -> None:
+    """With thinking on, the wire takes no temperature, top_p or top_k."""
+    controls = GenerationControls(temperature=0.5, top_p=0.9, top_k=3)
+    on = body(controls=controls, options={"thinking": {"type": "adaptive", "include_thoughts": True}})
+    off = body(controls=controls, options={"thinking": {"type": "disabled"}})
+
+    assert on["thinking"] == {"type": "adaptive"}
+    assert not {"temperature", "top_p", "top_k"} & set(on)
+    assert {"temperature", "top_p", "top_k"} <= set(off)
+
+
+def test_a_turn_with_everything() -> None:
+    """Signed and hidden thinking, hosted and own calls, results with images: as the wire gave them."""
+    made = messages(
+        said("Look"),
+        Assistant(
+            content=(
+                Reasoning(text="Hm", metadata={"anthropic": {"signature": "s1"}}),
+                Reasoning(text="", metadata={"anthropic": {"redactedData": "xx"}}),
+                Reasoning(text="unsigned"),
+                Text(text=" "),
+                Text(text=""),
+                ToolCall(id="srv_1", name="web_search", input={"query": "q"}, hosted=True),
+                HostedResult(id="srv_1", name="web_search", output=[{"type": "web_search_result"}]),
+                HostedResult(
+                    id="srv_2",
+                    name="bash",
+                    output={},
+                    metadata={"anthropic": {"type": "bash_code_execution_tool_result"}},
+                ),
+                Text(text="So", metadata={"anthropic": {"citations": [{"url": "u"}]}}),
+                ToolCall(id="call.1|x", name="read", input={"path": "a"}),
+            )
+        ),
+        Results(
+            content=(
+                ToolResult(
+                    id="call.1|x",
+                    name="read",
+                    content=(Text(text="seen"), Media(mime="image/png", url=PNG)),
+                    failed=True,
+                ),
+                ToolResult(id="c2", name="read", content=()),
+            )
+        ),
+        said("Next"),
+    )
+
+    image = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+    assert made == [
+        {"role": "user", "content": [block("Look")]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm", "signature": "s1"},
+                {"type": "redacted_thinking", "data": "xx"},
+                block(" "),
+                {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {"query": "q"}},
+                {
+                    "type": "web_search_tool_result",
+                    "tool_use_id": "srv_1",
+                    "content": [{"type": "web_search_result"}],
+                },
+                {"type": "bash_code_execution_tool_result", "tool_use_id": "srv_2", "content": {}},
+                {"type": "text", "text": "So", "citations": [{"url": "u"}]},
+                {"type": "tool_use", "id": "call_1_x", "name": "read", "input": {"path": "a"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "call_1_x",
+                    "content": [block("seen"), {"type": "image", "source": image}],
+                    "is_error": True,
+                },
+                {"type": "tool_result", "tool_use_id": "c2"},
+                block("Next"),
+            ],
+        },
+    ]
+
+
+def test_roles_alternate_and_nothing_is_empty() -> None:
+    """Neighbours of one role are merged; blank text and empty messages are left out."""
+    made = messages(
+        said("a"),
+        said("", " "),
+        said("b"),
+        Assistant(content=()),
+        said("c"),
+        Assistant(content=(Text(text=" "),)),
+    )
+
+    assert made == [{"role": "user", "content": [block("a"), block("b"), block("c")]}]
+
+
+@pytest.mark.parametrize(
+    ("media", "expected"),
+    [
+        (
+            Media(mime="application/pdf", url="data:application/pdf;base64,JVBE", filename="a.pdf"),
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBE"},
+                "title": "a.pdf",
+            },
+        ),
+        (
+            Media(mime="image/png", url="https://x.example/a.png"),
+            {"type": "image", "source": {"type": "url", "url": "https://x.example/a.png"}},
+        ),
+        (
+            Media(mime="text/plain", url="data:text/plain,a%20b", filename="a.txt"),
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "a b"},
+                "title": "a.txt",
+            },
+        ),
+    ],
+)
+def test_attachments(media: Media, expected: dict[str, object]) -> None:
+    """Images, PDFs and texts, from content or by link."""
+    assert messages(User(content=(media,)))[0]["content"] == [expected]
+
+
+@pytest.mark.parametrize(
+    "media",
+    [
+        Media(mime="video/mp4", url="data:video/mp4;base64,AAAA", filename="v.mp4"),
+        Media(mime="image/png", url="data:image/png;base64,%%%"),
+        Media(mime="image/png", url="file:///a.png"),
+    ],
+)
+def test_what_cannot_be_carried_is_told(media: Media) -> None:
+    """The model reads that something is missing, and is asked to say so."""
+    (item,) = messages(User(content=(media,)))[0]["content"]
+
+    assert item["type"] == "text"
+    assert "Tell the user" in item["text"]
+
+
+def test_marks_sit_on_blocks() -> None:
+    """A mark is on the last block of its message that can carry one, and on its system block."""
+    made = body(
+        system=("one", "two"),
+        messages=(
+            said("a", "b"),
+            Assistant(
+                content=(Text(text="c"), Reasoning(text="", metadata={"anthropic": {"redactedData": "x"}}))
+            ),
+        ),
+        marks=CacheMarks(system=(1,), messages=(0, 1)),
+    )
+
+    mark = {"cache_control": {"type": "ephemeral"}}
+    assert made["system"] == [block("one"), {**block("two"), **mark}]
+    assert made["messages"] == [
+        {"role": "user", "content": [block("a"), {**block("b"), **mark}]},
+        {
+            "role": "assistant",
+            "content": [{**block("c"), **mark}, {"type": "redacted_thinking", "data": "x"}],
+        },
+    ]
+
+
+UPDATE = SystemUpdate(text="a < b & c")
+WRAPPED = block("<system-update>\na &lt; b &amp; c\n</system-update>")
+NATIVE = {"role": "system", "content": [block("a < b & c")]}
+ANSWER = Assistant(content=(Text(text="ok"),))
+
+
+def test_an_update_is_wrapped() -> None:
+    """It joins the user's message before it; after the model it is a message of its own."""
+    assert messages(said("a"), UPDATE) == [{"role": "user", "content": [block("a"), WRAPPED]}]
+    assert messages(said("a"), ANSWER, UPDATE, said("b"))[2:] == [
+        {"role": "user", "content": [WRAPPED, block("b")]}
+    ]
+
+
+def test_an_update_is_native_where_the_model_takes_it() -> None:
+    """One model has the role, after the user and before the model; elsewhere it is wrapped there too."""
+    opus = a_model(api_id="claude-opus-4-8")
+
+    assert messages(said("a"), UPDATE, model=opus)[1:] == [NATIVE]
+    assert messages(said("a"), UPDATE, ANSWER, said("b"), model=opus)[1] == NATIVE
+    assert messages(said("a"), UPDATE, said("b"), model=opus)[0]["content"][1] == WRAPPED
+    assert messages(said("a"), ANSWER, UPDATE, model=opus)[2]["content"] == [WRAPPED]
+
+
+def test_an_update_never_parts_a_call_from_its_result() -> None:
+    """That would be a bug of ours, and is said to be one."""
+    call = Assistant(content=(ToolCall(id="c", name="read", input={}),))
+    result = Results(content=(ToolResult(id="c", name="read", content=()),))
+
+    with pytest.raises(InvariantBroken):
+        messages(said("a"), call, UPDATE, result)
+
+
+def test_the_same_request_gives_the_same_bytes() -> None:
+    """Encoding is pure, and a lone surrogate does not break it."""
+    request: Request = a_request(
+        messages=(said("x\ud800y"),), tools=(ToolDefinition(name="t", description="", input={}),)
+    )
+    first, second = (AnthropicAdapter().encode(request, HERE) for _ in range(2))
+
+    assert first == second
+    assert msgspec.json.decode(first.body)["messages"][0]["content"] == [block("x\ufffdy")]
+
+
+def test_a_longer_history_extends_the_shorter_one() -> None:
+    """Without marks, each request begins with the blocks of the one before it."""
+    call = Assistant(content=(Text(text="t"), ToolCall(id="c", name="read", input={})))
+    result = Results(content=(ToolResult(id="c", name="read", content=(Text(text="r"),)),))
+    history = (said("a"), UPDATE, call, result, UPDATE, ANSWER, said("b"), ANSWER)
+    made = [messages(*history[:end]) for end in range(1, len(history) + 1)]
+
+    for shorter, longer in itertools.pairwise(made):
+        flat = [[(m["role"], item) for m in one for item in m["content"]] for one in (shorter, longer)]
+        assert flat[1][: len(flat[0])] == flat[0]

@@ -1,0 +1,188 @@
+"""What failures mean: tables of what providers say, and when they want to be asked again."""
+
+import msgspec
+import pytest
+
+from holdfast.errors import ProviderError
+from holdfast.provider import classify
+from holdfast.provider.redact import MARK, Redactor, of_request
+from holdfast.provider.retry_after import retry_after_ms
+
+NOW_MS = 1_800_000_000_000  # Fri, 15 Jan 2027 08:00:00 GMT
+
+
+def said(message: str = "", type: str = "", code: str = "") -> bytes:
+    return msgspec.json.encode({"error": {"message": message, "type": type, "code": code}})
+
+
+RESPONSES = [
+    (401, said("invalid x-api-key", "authentication_error"), "auth", False),
+    (403, said("Your key may not use this model"), "auth", False),
+    (402, b"", "quota", False),
+    (429, said("slow down"), "rate-limit", True),
+    (429, said("You exceeded your current quota", code="insufficient_quota"), "quota", False),
+    (429, said("Rate limit: too many tokens per minute in context window"), "rate-limit", True),
+    (429, said("The engine is currently overloaded"), "overloaded", True),
+    (400, said("Your credit balance is too low to access the API"), "quota", False),
+    (400, said("prompt is too long: 210000 tokens > 200000 maximum"), "context-overflow", False),
+    (400, said("x", code="context_length_exceeded"), "context-overflow", False),
+    (400, said("This model's maximum context length is 8192 tokens."), "context-overflow", False),
+    (
+        400,
+        said("Input token count (1048577) exceeds the maximum number of tokens"),
+        "context-overflow",
+        False,
+    ),
+    (400, said("Please reduce the length of the messages or completion."), "context-overflow", False),
+    (400, said("the request exceeds the available context size"), "context-overflow", False),
+    (400, said("Input is too long for requested model."), "context-overflow", False),
+    (400, said("prompt has 9,000 tokens, but the limit is 8,192"), "context-overflow", False),
+    (413, b"", "context-overflow", False),
+    (413, said("Request too large", "request_too_large"), "context-overflow", False),
+    (400, b"", "context-overflow", False),
+    (400, said("tools.0.name: String should match pattern"), "other", False),
+    (400, said("The response was filtered", code="content_filter"), "content-filter", False),
+    (400, said("flagged", code="invalid_prompt"), "content-filter", False),
+    (404, said("no such model"), "other", False),
+    (408, b"", "timeout", True),
+    (409, b"", "other", True),
+    (500, b"", "other", True),
+    (500, said("prompt is too long"), "context-overflow", False),
+    (502, b"<html><body>Bad Gateway</body></html>", "other", True),
+    (503, b"", "overloaded", True),
+    (504, b"", "timeout", True),
+    (524, b"", "timeout", True),
+    (529, said("Overloaded", "overloaded_error"), "overloaded", True),
+    (200, said("Internal server error", "api_error"), "other", True),
+    (307, b"", "other", False),
+    (418, b"\xff\xfe", "other", False),
+    (400, b'["odd", {"shape": 1}]', "other", False),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind", "retryable"), RESPONSES)
+def test_responses(status: int, body: bytes, kind: str, retryable: bool) -> None:
+    """Status, codes and wording, each where it says most; in one line that names the provider."""
+    error = classify.of_response(status, {}, body, provider="acme", now_ms=NOW_MS)
+
+    assert (error.kind, error.retryable, error.status) == (kind, retryable, status)
+    assert str(error).startswith("acme: ")
+    assert "\n" not in str(error)
+
+
+def test_a_404_of_openai_may_pass() -> None:
+    """OpenAI answers 404 for models that exist, now and then."""
+    error = classify.of_response(404, {}, b"", provider="openai", now_ms=NOW_MS)
+
+    assert error.retryable
+
+
+STREAMED = [
+    ({"type": "overloaded_error", "message": "Overloaded"}, "overloaded", True),
+    ({"error": {"code": "context_length_exceeded", "message": "x"}}, "context-overflow", False),
+    ({"type": "error", "error": {"code": "insufficient_quota"}}, "quota", False),
+    ({"type": "error", "error": {"code": "usage_not_included"}}, "quota", False),
+    ({"type": "error", "error": {"code": "invalid_prompt"}}, "content-filter", False),
+    ({"type": "error", "error": {"code": "server_error"}}, "other", True),
+    ({"type": "error", "error": {"code": "server_is_overloaded"}}, "overloaded", True),
+    ({"code": 429, "message": "slow"}, "rate-limit", True),
+    ({"code": 502, "message": "upstream"}, "other", True),
+    ({"message": "Connection reset by peer"}, "connection", True),
+    ("Too Many Requests", "rate-limit", True),
+    ("request timed out", "timeout", True),
+    ("please try again", "other", True),
+    ("nonsense", "other", False),
+    (None, "other", False),
+]
+
+
+@pytest.mark.parametrize(("error", "kind", "retryable"), STREAMED)
+def test_errors_inside_a_stream(error: object, kind: str, retryable: bool) -> None:
+    """The same rules, without a status unless the error states one."""
+    found = classify.of_object(error, provider="acme")
+
+    assert (found.kind, found.retryable) == (kind, retryable)
+
+
+@pytest.mark.parametrize(
+    ("headers", "ms"),
+    [
+        ({}, None),
+        ({"retry-after": "2"}, 2_000),
+        ({"retry-after": "0.0015"}, 2),
+        ({"retry-after": "0"}, 0),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({"retry-after-ms": "12.5", "retry-after": "9"}, 13),
+        ({"retry-after-ms": "x", "retry-after": "9"}, 9_000),
+        ({"retry-after": "Fri, 15 Jan 2027 08:00:30 GMT"}, 30_000),
+        ({"retry-after": "Fri, 15 Jan 2027 07:00:00 GMT"}, 0),
+        ({"retry-after": "Fri, 15 Jan 2027 08:00:30"}, 30_000),
+        ({"retry-after": "Fri, 99 Jan 2027 08:00:30 GMT"}, None),
+    ],
+)
+def test_when_to_ask_again(headers: dict[str, str], ms: int | None) -> None:
+    """Seconds, a date and milliseconds; what is none of them says nothing."""
+    assert retry_after_ms(headers, NOW_MS) == ms
+
+
+SECRET = 'sk-a"b/c+d=0123456789'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SECRET,
+        f"key {SECRET}, again {SECRET}",
+        msgspec.json.encode({"x": SECRET}).decode(),
+        "sk-a%22b%2Fc%2Bd%3D0123456789",
+        f"https://h/x?key={SECRET}&y=1",
+        f"Authorization: Bearer {SECRET}",
+    ],
+)
+def test_a_secret_goes_in_every_form(text: str) -> None:
+    """Plain, escaped as JSON, percent-encoded, in a query and in a header."""
+    shown = Redactor([SECRET]).text(text)
+
+    assert "0123456789" not in shown
+    assert MARK in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bearer abcdefghij.klm",
+        "?key=AbCd1234",
+        "x-api-key: abcdef",
+        '{"Authorization": "abcdef"}',
+        "sk-proj-abcdefghijklmnopqrstuvwx",
+        "AIzaSyA1234567890abcdefghijk",
+    ],
+)
+def test_what_looks_like_a_credential_goes_too(text: str) -> None:
+    """Secrets of others, which we do not know, are told by their look."""
+    assert MARK in Redactor([]).text(text)
+
+
+def test_plain_words_stay() -> None:
+    """Ordinary text is left alone, and so is a `key` too short to be one."""
+    text = "The key is missing; set it. Basic tokens: 12 of 200. task-force"
+
+    assert Redactor(["no", ""]).text(text) == text
+
+
+def test_the_secrets_of_a_request_are_found() -> None:
+    """The key, secret headers whatever their case, and secret parameters of the query; limits are kept."""
+    redactor = of_request(
+        "key-one-1", "https://h/x?api_key=key-two-2&z=plain", {"X-Auth": "Bearer key-three-3"}
+    )
+    error = ProviderError(
+        "key-one-1 key-two-2 key-three-3 plain\nmore", headers={"x-token": "a", "ratelimit-tokens": "9"}
+    )
+
+    shown = redactor.error(error)
+
+    assert str(shown) == f"{MARK} {MARK} {MARK} plain more"
+    assert shown.headers == {"x-token": MARK, "ratelimit-tokens": "9"}
