@@ -11,7 +11,15 @@ from holdfast.version import __version__
     cls=LazyGroup,
     table={
         "session": ("holdfast.cli.session.group:session", "List, show, search, fork, export … sessions."),
+        "models": ("holdfast.cli.models.group:models", "Models: limits, prices, what they take."),
+        "providers": (
+            "holdfast.cli.providers.group:providers",
+            "Keep, list and forget the keys of providers.",
+        ),
         "import": ("holdfast.cli.importing:importing", "Bring sessions from another tool."),
+        "config": ("holdfast.cli.config.group:config", "The settings in force, and where each was set."),
+        "agents": ("holdfast.cli.agents:agents", "The agents that can be used here."),
+        "trust": ("holdfast.cli.trust:trust", "Let the files of a folder configure the agent."),
         "doctor": ("holdfast.cli.doctor:doctor", "Verify the store, and repair it when asked."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},

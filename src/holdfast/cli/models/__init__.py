@@ -1,0 +1,1 @@
+"""`holdfast models`: what there is to talk to."""

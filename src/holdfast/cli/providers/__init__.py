@@ -1,0 +1,1 @@
+"""`holdfast providers`: who answers, and with which key."""

@@ -1,0 +1,50 @@
+"""`holdfast providers list`: whom the person can ask, and where each key comes from. Never the key."""
+
+import click
+
+from holdfast.cli.output import format_option, note, print_json, print_table
+from holdfast.cli.providers import settings
+from holdfast.provider import credentials
+from holdfast.provider.resolve import Provider
+from holdfast.provider.secret import Credential
+
+
+@click.command("list")
+@format_option
+def list_(*, form: str) -> None:
+    """Providers with a key or an entry in the settings."""
+    providers = settings.providers()
+    configured = settings.read().entries
+    held = credentials.load()
+    known = [providers.provider(id) for id in providers.ids()]
+    shown = [one for one in known if one.origin or one.id in configured or one.id in held]
+    strangers = sorted(set(held) - set(providers.ids()))
+    if form == "json":
+        print_json([_fields(one) for one in shown])
+        return
+    if not shown and not strangers:
+        note("No provider has a key yet; `holdfast providers login ID` keeps one.")
+        return
+    rows = [[one.id, one.name, _origin(one, held), one.problem or "can be used"] for one in shown]
+    rows += [[id, "", held[id].origin, _stranger(held[id].type)] for id in strangers]
+    print_table(["Provider", "Name", "Key from", "State"], rows, stretch=3)
+
+
+def _origin(provider: Provider, held: dict[str, Credential]) -> str:
+    if provider.origin or provider.id not in held:
+        return provider.origin
+    return f"{held[provider.id].origin} ({held[provider.id].type})"
+
+
+def _stranger(type: str) -> str:
+    return "a host's settings" if type == "wellknown" else "is in no settings and not in the catalogue"
+
+
+def _fields(provider: Provider) -> dict[str, object]:
+    return {
+        "id": provider.id,
+        "name": provider.name,
+        "origin": provider.origin or None,
+        "available": provider.problem is None,
+        "problem": provider.problem,
+    }
