@@ -8,6 +8,7 @@ from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.sessions.room import Room
 from holdfast.sessions.service import SessionService
+from holdfast.sessions.trusting import Trusting
 from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
@@ -22,7 +23,9 @@ class Holdfast:
         self.host = host
         self.mint = Mint(clock)
         self.feed = Feed(store, clock, self.mint)
-        self.sessions = SessionService(Room(store, clock, self.mint, host))
+        room = Room(store, clock, self.mint, host)
+        self.sessions = SessionService(room)
+        self.trust = Trusting(room)
 
     async def close(self) -> None:
         """Close every room, the highest first."""

@@ -29,7 +29,7 @@ LEVELS = [
 LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
 
 # The only rooms that know somebody on their own line.
-NEIGHBOURS = {("schema", "errors"), ("schema", "clock"), ("person", "errors")}
+NEIGHBOURS = {("schema", "errors"), ("schema", "clock"), ("person", "errors"), ("flags", "errors")}
 
 
 def room_of(module: str) -> str | None:

@@ -1,0 +1,81 @@
+"""`holdfast config`: the settings in force."""
+
+from typing import Any
+
+import click
+import msgspec
+
+from holdfast import flags
+from holdfast.cli.lazy import LazyGroup
+from holdfast.cli.output import format_option, note, print_json, print_table
+
+
+@click.group(
+    cls=LazyGroup,
+    table={
+        "schema": ("holdfast.cli.config.schema:schema", "The JSON schema of settings files, for editors.")
+    },
+    invoke_without_command=True,
+)
+@format_option
+@click.pass_context
+def config(ctx: click.Context, *, form: str) -> None:
+    """Show the settings in force here, where each was set, and the flags that are set."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from holdfast.cli.config.loading import settings_here
+    from holdfast.config import redact
+
+    loaded = settings_here(ctx).loaded
+    value = redact.redacted(loaded.value, loaded.origins)
+    rows = [
+        (".".join(map(str, path)), item, origin) for path, item, origin in settings(value, loaded.origins)
+    ]
+    if form == "json":
+        body = {
+            "config": value,
+            "origins": {name: origin for name, _, origin in rows},
+            "restrictions": loaded.restrictions,
+            "flags": flags_set(),
+            "warnings": loaded.warnings,
+            "notices": loaded.notices,
+        }
+        print_json(body)
+        return
+    table = [
+        (name, item if isinstance(item, str) else msgspec.json.encode(item).decode(), origin)
+        for name, item, origin in rows
+    ]
+    table += [
+        (f"restricted: {rule.permission}", f"{rule.pattern}: {rule.action}", "may only tighten")
+        for rules in loaded.restrictions
+        for rule in rules
+    ]
+    table += [(variable, shown, "environment") for variable, shown in flags_set().items()]
+    if table:
+        print_table(["SETTING", "VALUE", "SET IN"], table, stretch=1)
+    else:
+        note("Nothing is set: everything is as it comes.")
+    for line in (*loaded.warnings, *loaded.notices):
+        note(line)
+
+
+def settings(value: Any, origins: Any, path: tuple[str | int, ...] = ()) -> list[tuple[Any, Any, str]]:
+    """Each value with its origin, in the order of the settings."""
+    if path in origins:
+        return [(path, value, str(origins[path]))]
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [row for key, item in inner for row in settings(item, origins, (*path, key))]
+
+
+def flags_set() -> dict[str, str]:
+    """The variables that set a flag, without secrets."""
+    from holdfast.config import redact
+
+    found = {}
+    for name in flags.ALL:
+        variable = flags.variable_of(name)
+        if variable is not None:
+            shown = flags.flag(name) or ""
+            found[variable] = redact.HIDDEN if name in flags.SECRET and shown else redact.text(shown)
+    return found

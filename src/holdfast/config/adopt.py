@@ -1,0 +1,71 @@
+"""Takes in what strangers bring, where it overrides nothing: agents and commands under names that nobody
+uses, and rules that may only tighten.
+"""
+
+from typing import Any
+
+import msgspec
+
+from holdfast.config import builtin_agents, builtin_commands
+from holdfast.config.distrust import Reduced
+from holdfast.config.merge import Merged, Origin
+from holdfast.permission import from_config
+from holdfast.schema.config import PermissionConfig
+from holdfast.schema.rule import Ruleset
+
+
+class Guests(msgspec.Struct):
+    """What all strangers together brought."""
+
+    restrictions: list[Ruleset] = []
+    agent_restrictions: dict[str, Ruleset] = {}
+    agents: set[str] = set()
+    commands: set[str] = set()
+
+
+def names_in_use(merged: Merged) -> dict[str, set[str]]:
+    """Names that the person or Holdfast has given."""
+    return {
+        "agent": {*builtin_agents.NAMES, *merged.value.get("agent", {})},
+        "command": {*builtin_commands.NAMES, *merged.value.get("command", {})},
+    }
+
+
+def adopt(
+    reduced: Reduced,
+    origin: Origin,
+    *,
+    merged: Merged,
+    guests: Guests,
+    known: dict[str, set[str]],
+    home: str,
+) -> tuple[Ruleset, list[str]]:
+    """The rules for everybody, and what could not be taken in."""
+    dropped: list[str] = []
+    for kind, mine in (("agent", guests.agents), ("command", guests.commands)):
+        for name, entry in reduced.value.get(kind, {}).items():
+            if name in known[kind]:
+                dropped.append(f"{kind}.{name} (the name is taken)")
+            else:
+                merged.lay({kind: {name: entry}}, origin)
+                mine.add(name)
+    for name, permissions in reduced.agent_permissions.items():
+        rules = _rules(permissions, home, dropped, f"agent.{name}.permission")
+        guests.agent_restrictions.setdefault(name, []).extend(rules)
+        if name not in known["agent"] and name not in guests.agents:
+            # Nothing but permissions: it is still an agent that somebody meant to have.
+            merged.lay({"agent": {name: {}}}, origin)
+            guests.agents.add(name)
+    return _rules(reduced.permissions, home, dropped, "permission"), dropped
+
+
+def _rules(permissions: list[Any], home: str, dropped: list[str], name: str) -> Ruleset:
+    found: Ruleset = []
+    for each in permissions:
+        try:
+            typed = msgspec.convert(each, PermissionConfig)
+        except msgspec.ValidationError:
+            dropped.append(name)
+        else:
+            found.extend(from_config.rules(typed, home))
+    return found

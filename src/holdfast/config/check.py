@@ -1,0 +1,114 @@
+"""Does a document say what the types expect? The first thing that does not is an error with its position;
+keys that nobody knows are only warned about.
+"""
+
+import typing
+from collections.abc import Iterator
+from functools import cache
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from holdfast.config.document import Document
+from holdfast.config.positions import KeyPath
+from holdfast.errors import InvalidInput
+from holdfast.schema.config import Config
+
+# Keys of OpenCode that have no meaning here, and whose presence is no mistake.
+IGNORED = frozenset(("$schema", "theme", "keybinds", "tui", "autoupdate", "layout", "enterprise"))
+# Read by us, though no field of the type: they become others when the layers have been laid.
+LEGACY: dict[str, Any] = {"tools": dict[str, bool], "autoshare": bool}
+
+_MESSAGE_MAX = 200
+
+
+def check(document: Document, value: dict[str, Any]) -> list[str]:
+    """Warnings, a line each; `InvalidInput` for the first value of the wrong type."""
+    typed = {key: item for key, item in value.items() if key not in IGNORED | LEGACY.keys()}
+    legacy = {key: item for key, item in value.items() if key in LEGACY}
+    for type_, part in ((Config, typed), *((LEGACY[key], item) for key, item in legacy.items())):
+        try:
+            msgspec.convert(part, type_)
+        except msgspec.ValidationError as error:
+            path: KeyPath = () if part is typed else (next(key for key, it in legacy.items() if it is part),)
+            path, said = next(_faults(type_, part, path), (path, str(error)))
+            raise _invalid(document, path, said) from None
+    return [
+        f"{document.where(path)}: {'.'.join(map(str, path))} is no setting that Holdfast knows; it is ignored"
+        for path in _unknown(Config, typed, ())
+    ]
+
+
+def _invalid(document: Document, path: KeyPath, said: str) -> InvalidInput:
+    what = said.partition(" - at `")[0][:_MESSAGE_MAX]
+    return InvalidInput(f"{document.where(path)}: {'.'.join(map(str, path))}: {what[:1].lower()}{what[1:]}")
+
+
+@cache
+def _fields(struct: type[msgspec.Struct]) -> dict[str, Any]:
+    hints = typing.get_type_hints(struct, include_extras=True)
+    names = zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True)
+    return {wire: hints[name] for name, wire in names}
+
+
+def _inner(type_: Any, value: Any) -> Iterator[tuple[str | int, Any, Any]]:
+    """The parts of a container with the types that they should have."""
+    type_ = _member(type_, value)
+    if isinstance(value, dict) and isinstance(type_, type) and issubclass(type_, msgspec.Struct):
+        fields = _fields(type_)
+        yield from ((key, fields[key], item) for key, item in value.items() if key in fields)
+    elif isinstance(value, dict) and get_origin(type_) is dict:
+        yield from ((key, get_args(type_)[1], item) for key, item in value.items())
+    elif isinstance(value, list) and get_origin(type_) in (list, tuple):
+        # Only `tuple[X, ...]` stands in these types, besides a plugin with its options.
+        if get_origin(type_) is tuple and get_args(type_)[1:] != (...,):
+            return
+        yield from ((index, get_args(type_)[0], item) for index, item in enumerate(value))
+
+
+def _member(type_: Any, value: Any) -> Any:
+    """The member of a union that fits the container."""
+    if get_origin(type_) is not UnionType and get_origin(type_) is not typing.Union:
+        return type_
+    for member in get_args(type_):
+        if isinstance(value, dict) and (
+            get_origin(member) is dict or (isinstance(member, type) and issubclass(member, msgspec.Struct))
+        ):
+            return member
+        if isinstance(value, list) and get_origin(member) in (list, tuple):
+            return member
+    return type_
+
+
+def _faults(type_: Any, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
+    """The innermost values that do not convert."""
+    try:
+        msgspec.convert(value, type_)
+    except msgspec.ValidationError as error:
+        found = False
+        for key, inner, item in _inner(type_, value):
+            for fault in _faults(inner, item, (*path, key)):
+                found = True
+                yield fault
+        if not found:
+            choices = _choices(type_)
+            # The message of a wrong choice would show the value, which may have come from the environment.
+            named = str(error).startswith("Invalid enum value")
+            yield path, f"Expected one of {', '.join(choices)}" if named else str(error)
+
+
+def _choices(type_: Any) -> list[str]:
+    if get_origin(type_) is Literal:
+        return [repr(choice) for choice in get_args(type_)]
+    return [choice for member in get_args(type_) for choice in _choices(member)]
+
+
+def _unknown(type_: Any, value: Any, path: KeyPath) -> Iterator[KeyPath]:
+    member = _member(type_, value)
+    if isinstance(value, dict) and isinstance(member, type) and issubclass(member, msgspec.Struct):
+        fields = _fields(member)
+        yield from ((*path, key) for key in value if key not in fields)
+    for key, inner, item in _inner(type_, value):
+        if isinstance(item, (dict, list)):
+            yield from _unknown(inner, item, (*path, key))

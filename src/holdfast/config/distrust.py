@@ -1,0 +1,94 @@
+"""What settings of a folder that nobody trusts may do, and nothing else.
+
+They may tighten permissions, name instruction files inside the worktree, and bring agents and commands of
+their own. They reach no environment and no file, start no program, choose no model or provider, and take
+over no name that the person or Holdfast already uses. Whatever is not listed here is left out, and named.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from holdfast.config import instructions, substitute
+from holdfast.config.check import IGNORED
+from holdfast.permission import from_config
+
+AGENT_KEYS = ("description", "mode", "prompt", "color", "steps", "temperature", "top_p")
+COMMAND_KEYS = ("template", "description", "agent", "subtask")
+
+_SHELL = re.compile(r"!\s*`")
+_OUTSIDE = re.compile(r"@(?:[~/]|\S*\.\.)")
+
+
+class Reduced(msgspec.Struct, frozen=True):
+    """What is left of a layer. Permissions are apart: they may only tighten."""
+
+    value: dict[str, Any]
+    permissions: list[Any]
+    agent_permissions: dict[str, list[Any]]
+    dropped: list[str]
+
+
+def reduce(value: dict[str, Any]) -> Reduced:
+    """The harmless part of a layer."""
+    left = Reduced({}, [], {}, [])
+    for key, item in value.items():
+        match key, item:
+            case _ if key in IGNORED:
+                continue
+            case "permission", _ if not substitute.refers(item):
+                left.permissions.append(item)
+            case "tools", dict() if not substitute.refers(item):
+                left.permissions.append(from_config.from_tools(item))
+            case "instructions", list():
+                _instructions(item, left)
+            case "agent", dict():
+                for name, agent in item.items():
+                    _agent(name, agent, left)
+            case "command", dict():
+                for name, command in item.items():
+                    _command(name, command, left)
+            case _:
+                left.dropped.append(key)
+    return left
+
+
+def _instructions(items: list[Any], left: Reduced) -> None:
+    kept = [item for item in items if instructions.harmless(item) and not substitute.refers(item)]
+    if kept:
+        left.value["instructions"] = kept
+    if len(kept) < len(items):
+        left.dropped.append("instructions outside the worktree")
+
+
+def _agent(name: str, agent: Any, left: Reduced) -> None:
+    if not isinstance(agent, dict) or _unsafe(agent):
+        left.dropped.append(f"agent.{name}")
+        return
+    for key, item in agent.items():
+        match key, item:
+            case "permission", _:
+                left.agent_permissions.setdefault(name, []).append(item)
+            case "tools", dict():
+                left.agent_permissions.setdefault(name, []).append(from_config.from_tools(item))
+            case _ if key not in AGENT_KEYS:
+                left.dropped.append(f"agent.{name}.{key}")
+            case _:
+                left.value.setdefault("agent", {}).setdefault(name, {})[key] = item
+
+
+def _command(name: str, command: Any, left: Reduced) -> None:
+    template = command.get("template") if isinstance(command, dict) else None
+    if not isinstance(template, str) or _unsafe(command) or _OUTSIDE.search(template):
+        left.dropped.append(f"command.{name}")
+        return
+    left.dropped.extend(f"command.{name}.{key}" for key in command if key not in COMMAND_KEYS)
+    kept = {key: item for key, item in command.items() if key in COMMAND_KEYS}
+    left.value.setdefault("command", {})[name] = kept
+
+
+def _unsafe(entry: dict[str, Any]) -> bool:
+    """Whether any text of it would run something, or asks for the environment or a file."""
+    texts = [item for item in entry.values() if isinstance(item, str)]
+    return substitute.refers(entry) or any(_SHELL.search(text) for text in texts)

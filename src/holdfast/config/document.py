@@ -1,0 +1,159 @@
+"""One settings file: its text, what it says, and where it says it.
+
+What must stay true: an error is one line that begins with file, line and column, and shows nothing of the
+file's values, which may be secrets.
+"""
+
+import re
+from functools import cached_property
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal
+
+from holdfast.config import positions
+from holdfast.config.positions import KeyPath
+from holdfast.errors import InvalidInput
+from holdfast.person import small_file
+
+BYTES_MAX = 1024 * 1024
+
+# The same setting under its older or newer name, for finding it in the text.
+_SPELT = {
+    "agent": ("agents", "mode", "modes"),
+    "command": ("commands",),
+    "provider": ("providers",),
+    "permission": ("permissions", "tools"),
+    "snapshot": ("snapshots",),
+    "plugin": ("plugins",),
+    "attachment": ("attachments",),
+    "references": ("reference",),
+    "share": ("autoshare",),
+    "steps": ("maxSteps",),
+    "top_p": ("topP",),
+    "prompt": ("system",),
+}
+
+
+class Document:
+    """A parsed file, or a text from elsewhere that is shown under a name."""
+
+    def __init__(
+        self,
+        source: str,
+        text: str,
+        form: Literal["json", "toml", "markdown", "given"],
+        folder: Path,
+        value: dict[str, Any] | None = None,
+    ) -> None:
+        self.source = source
+        self.text = text
+        self.form = form
+        self.folder = folder
+        """Where its relative paths begin."""
+        self.value = _parsed(self) if value is None else value
+
+    @cached_property
+    def _positions(self) -> dict[KeyPath, int]:
+        match self.form:
+            case "json":
+                return positions.of_json(self.text)
+            case "toml":
+                return positions.of_toml(self.text)
+            case "markdown" | "given":
+                return {}
+
+    def line_of(self, path: KeyPath) -> tuple[int, int]:
+        """Line and column of a key, or of the nearest one above it that can be found."""
+        known = self._positions
+        trails: list[KeyPath] = [()]
+        best = 0
+        for key in path:
+            names = (key, *(_SPELT.get(key, ()) if isinstance(key, str) else ()))
+            trails = [(*trail, name) for trail in trails for name in names if (*trail, name) in known]
+            if not trails:
+                break
+            best = known[trails[0]]
+        return positions.line_and_column(self.text, best)
+
+    def where(self, path: KeyPath = ()) -> str:
+        """`file:line:column` of a key."""
+        line, column = self.line_of(path)
+        return f"{self.source}:{line}:{column}"
+
+
+def read(path: Path) -> Document | None:
+    """The file; None where there is none. Devices, pipes and huge files are refused by name."""
+    text = text_of(path)
+    if text is None:
+        return None
+    return Document(str(path), text, "toml" if path.suffix == ".toml" else "json", path.parent)
+
+
+def text_of(path: Path, bytes_max: int = BYTES_MAX) -> str | None:
+    """The text of a small file; None where there is none."""
+    data = small_file.read(path, bytes_max=bytes_max)
+    if data is None:
+        return None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        raise InvalidInput(f"{path}:{line}:{column}: is not UTF-8; save the file as UTF-8") from error
+
+
+def _parsed(document: Document) -> dict[str, Any]:
+    value = _toml(document) if document.form == "toml" else _json(document)
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{document.where()}: settings are an object: {{ … }}")
+    return value
+
+
+def _json(document: Document) -> Any:
+    import pyjson5
+
+    if not document.text.strip():
+        return {}
+    try:
+        value = pyjson5.decode(document.text)
+    except pyjson5.Json5DecoderException as error:
+        raise _fault(document, error.args) from None
+    if "NaN" in document.text or "Infinity" in document.text:
+        _refuse_infinite(document, value, ())
+    return value
+
+
+def _fault(document: Document, said: tuple[Any, ...]) -> InvalidInput:
+    """The parser knows roughly where it stopped, and exactly at which sign."""
+    near = re.search(r"near (\d+)", said[0])
+    at = max(0, min(int(near[1]) if near else 0, len(document.text)) - 1)
+    sign = {b"comma": ",", b"colon": ":"}.get(said[2], said[2]) if len(said) > 2 else None
+    what = "is not finished"
+    if "nesting" in said[0]:
+        what = "is nested too deeply"
+    elif isinstance(sign, str) and sign:
+        at = max(at, document.text.find(sign, at))
+        what = f"unexpected {sign!r}"
+    line, column = positions.line_and_column(document.text, at)
+    return InvalidInput(f"{document.source}:{line}:{column}: {what}; this is not valid JSON")
+
+
+def _toml(document: Document) -> Any:
+    import tomllib
+
+    try:
+        return tomllib.loads(document.text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line, column = (place[1], place[2]) if place else (document.text.count("\n") + 1, 1)
+        raise InvalidInput(f"{document.source}:{line}:{column}: this is not valid TOML") from None
+    except RecursionError:
+        raise InvalidInput(f"{document.source}:1:1: is nested too deeply") from None
+
+
+def _refuse_infinite(document: Document, value: Any, path: KeyPath) -> None:
+    if isinstance(value, float) and not isfinite(value):
+        raise InvalidInput(f"{document.where(path)}: {'.'.join(map(str, path))} is not a finite number")
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        _refuse_infinite(document, item, (*path, key))

@@ -1,0 +1,79 @@
+"""Agents, modes and commands that lie as Markdown files in a configuration folder.
+
+A file's name below `agent/` is the agent's name, folders kept (`team/review`), unless its front matter names
+it. Walking is bounded, and links to folders below the first are not followed.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from holdfast.config import markdown
+from holdfast.config.document import Document, text_of
+from holdfast.errors import HoldfastError
+
+FILES_MAX = 500
+DEPTH_MAX = 8
+BYTES_MAX = 256 * 1024
+
+Kind = Literal["agent", "command"]
+
+_FOLDERS: tuple[tuple[Kind, str, bool], ...] = (
+    ("agent", "agent", False),
+    ("agent", "agents", False),
+    ("agent", "mode", True),
+    ("agent", "modes", True),
+    ("command", "command", False),
+    ("command", "commands", False),
+)
+PROGRAMS = ("tool", "tools", "plugin", "plugins", "hook", "hooks")
+"""Folders of programs: nothing here reads them, but their presence is told where they are not trusted."""
+
+
+def documents(
+    folder: Path, problems: list[str], allowed: Callable[[Path], bool] = lambda _: True
+) -> Iterator[Document]:
+    """A document for each agent and command; a file that cannot be read becomes a problem, a line."""
+    for kind, name, mode in _FOLDERS:
+        top = folder / name
+        for path in _files(top, 0 if mode else DEPTH_MAX, problems):
+            if not allowed(path):
+                problems.append(f"{path} lies outside the worktree; it is left out")
+                continue
+            try:
+                document = _document(kind, top, path, primary=mode)
+            except (markdown.BadFrontMatter, HoldfastError) as error:
+                said = str(error)
+                problems.append(
+                    said if said.startswith(str(path)) else f"{path}: {said}; the file is left out"
+                )
+            else:
+                if document is not None:
+                    yield document
+
+
+def _document(kind: Kind, top: Path, path: Path, *, primary: bool) -> Document | None:
+    text = text_of(path, BYTES_MAX)
+    if text is None:
+        return None
+    head, body = markdown.split(text)
+    name = head.pop("name", None) or path.relative_to(top).with_suffix("").as_posix()
+    entry: dict[str, Any] = {**head, "prompt" if kind == "agent" else "template": body}
+    if kind == "agent" and not body:
+        del entry["prompt"]
+    if primary:
+        entry["mode"] = "primary"
+    return Document(str(path), text, "markdown", path.parent, {kind: {str(name): entry}})
+
+
+def _files(top: Path, depth: int, problems: list[str]) -> list[Path]:
+    found: list[Path] = []
+    for place, folders, names in os.walk(top):
+        level = len(Path(place).relative_to(top).parts)
+        folders[:] = sorted(folders) if level < depth else []
+        found.extend(Path(place, name) for name in sorted(names) if name.endswith(".md"))
+        if len(found) > FILES_MAX:
+            problems.append(f"{top} has more than {FILES_MAX} files; the others are left out")
+            return found[:FILES_MAX]
+    return found

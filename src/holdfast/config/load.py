@@ -1,0 +1,198 @@
+"""Reads the settings of a directory: every layer in its order, the later over the earlier.
+
+1. the person's own: OpenCode's folder, then ours
+2. provider hosts that the person logged in to (`well_known`)
+3. files of the project, from the top of the checkout down to the directory
+4. `.opencode/` and `.holdfast/` folders on the same way
+5. the folder named by CONFIG_DIR
+6. the file named by CONFIG
+7. the JSON in CONFIG_CONTENT
+
+then the flags that stand for settings. What must stay true: files of a project that nobody trusts are kept
+apart until all other layers are laid (`distrust`), so they can neither override nor be mixed with them.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast import flags
+from holdfast.config import (
+    adopt,
+    check,
+    convert,
+    distrust,
+    document,
+    finish,
+    folder,
+    places,
+    substitute,
+    well_known,
+)
+from holdfast.config.adopt import Guests
+from holdfast.config.distrust import Reduced
+from holdfast.config.document import Document
+from holdfast.config.instructions import InstructionSource
+from holdfast.config.loaded import ConfigFolder, Loaded
+from holdfast.config.merge import Merged, Origin
+from holdfast.config.places import Folder, Places
+from holdfast.config.strangers import Strangers
+from holdfast.config.well_known import Remote
+from holdfast.errors import InvalidInput
+from holdfast.schema.config import Config
+
+Trusted = Callable[[Path], bool]
+
+
+def load(where: Places, *, trusted: Trusted | bool, remote: Sequence[Remote] = ()) -> Loaded:
+    """The settings. `trusted` answers for a folder of the project whether the person trusts it."""
+    return _Loading(where, trusted if callable(trusted) else lambda _: trusted).load(remote)
+
+
+class _Loading:
+    """The layers so far."""
+
+    def __init__(self, where: Places, trusted: Trusted) -> None:
+        self.where = where
+        self.trusted = trusted
+        self.merged = Merged()
+        self.strangers = Strangers(where)
+        self.guests = Guests()
+        self.folders: list[ConfigFolder] = []
+        self.warnings: list[str] = []
+        self.notices: list[str] = []
+
+    def load(self, remote: Sequence[Remote]) -> Loaded:
+        for each in places.of_person(self.where):
+            self.folder(each)
+        hosts = [(each.host, self.host(each)) for each in remote]
+        if not flags.enabled(flags.DISABLE_PROJECT_CONFIG):
+            self.project()
+        self.flagged()
+        finish.finish(self.merged, self.where)
+        home = str(self.where.home)
+        for host, reduced in hosts:
+            self.adopt(host, reduced, home)
+        self.strangers.settle(self.merged, self.guests, home)
+        return self.answer()
+
+    def project(self) -> None:
+        """The files and folders of the project, each as far as it is trusted."""
+        for each in places.of_project(self.where):
+            if self.trusted(each.trust_path):
+                self.folder(each)
+                continue
+            self.strangers.read(each)
+            if each.kind == "folder":
+                self.folders.append(ConfigFolder(each.path, trusted=False))
+
+    def folder(self, each: Folder) -> None:
+        """A folder whose word counts."""
+        for name in each.names:
+            found = document.read(each.path / name)
+            if found is not None:
+                self.lay(found)
+        if each.kind == "folder":
+            self.folders.append(ConfigFolder(each.path, trusted=True))
+            for found in folder.documents(each.path, self.warnings):
+                self.lay(found)
+
+    def lay(self, found: Document) -> None:
+        """A document whose word counts."""
+        value = convert.modern(found.value)
+        if found.form != "markdown":
+            value = substitute.substituted(found, value, self.where.home)
+        self.warnings.extend(check.check(found, value))
+        self.merged.lay(_rooted(_known(value), found.folder), Origin(found.source, found))
+
+    def flagged(self) -> None:
+        """Layers that the environment names."""
+        if named := flags.flag(flags.CONFIG_DIR):
+            path = self.where.directory / Path(named).expanduser()
+            if path.is_dir():
+                self.folder(Folder(path, places.IN_FOLDER, "folder", project=False))
+            else:
+                self.warnings.append(
+                    f"{flags.variable_of(flags.CONFIG_DIR)} names {path}, which is no folder"
+                )
+        if named := flags.flag(flags.CONFIG):
+            path = self.where.directory / Path(named).expanduser()
+            found = document.read(path)
+            if found is None:
+                raise InvalidInput(f"{flags.variable_of(flags.CONFIG)} names {path}, which does not exist")
+            self.lay(found)
+        if text := flags.flag(flags.CONFIG_CONTENT):
+            source = flags.variable_of(flags.CONFIG_CONTENT) or flags.CONFIG_CONTENT
+            self.lay(Document(source, text, "json", self.where.directory))
+
+    def host(self, remote: Remote) -> Reduced:
+        """A provider's host: what it may decide is laid; its agents and permissions wait."""
+        found = well_known.document(remote)
+        reduced = well_known.reduce(convert.modern(found.value), remote.host)
+        try:
+            check.check(found, reduced.value)
+        except InvalidInput as error:
+            self.notices.append(f"settings of {remote.host} are left out: {error}")
+            return distrust.reduce({})
+        laid = {key: item for key, item in reduced.value.items() if key not in ("agent", "command")}
+        self.merged.lay(_known(laid), Origin(found.source))
+        return reduced
+
+    def adopt(self, host: str, reduced: Reduced, home: str) -> None:
+        """The agents, commands and permissions of a host."""
+        origin = Origin(well_known.url_of(host))
+        known = adopt.names_in_use(self.merged)
+        rules, dropped = adopt.adopt(
+            reduced, origin, merged=self.merged, guests=self.guests, known=known, home=home
+        )
+        if rules:
+            self.guests.restrictions.append(rules)
+        if said := ", ".join(dict.fromkeys((*reduced.dropped, *dropped))):
+            self.notices.append(f"{host} may not decide these settings, and they are left out: {said}")
+
+    def answer(self) -> Loaded:
+        value = self.merged.value
+        entries = [
+            InstructionSource(entry, self.folder_of(("instructions", index)), contained=False)
+            for index, entry in enumerate(value.get("instructions", ()))
+        ]
+        return Loaded(
+            config=msgspec.convert(value, Config),
+            value=value,
+            origins=self.merged.origins,
+            restrictions=tuple(self.guests.restrictions),
+            agent_restrictions=self.guests.agent_restrictions,
+            foreign_agents=frozenset(self.guests.agents),
+            foreign_commands=frozenset(self.guests.commands),
+            instructions=(*entries, *self.strangers.contained),
+            folders=tuple(self.folders),
+            warnings=tuple(dict.fromkeys(self.warnings)),
+            notices=tuple(dict.fromkeys((*self.notices, *self.strangers.notices))),
+            untrusted=self.strangers.untrusted,
+        )
+
+    def folder_of(self, path: tuple[str | int, ...]) -> Path:
+        """The folder of the file that set a value."""
+        origin = self.merged.origins.get(path)
+        return self.where.directory if origin is None or origin.document is None else origin.document.folder
+
+
+def _known(value: dict[str, Any]) -> dict[str, Any]:
+    """Without the keys that nobody reads."""
+    fields = {*Config.__struct_encode_fields__, *check.LEGACY}
+    return {key: item for key, item in value.items() if key in fields and item is not None}
+
+
+def _rooted(value: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Plugins that are named by a relative path lie beside the file that names them."""
+    plugins = value.get("plugin")
+    if not plugins:
+        return value
+
+    def rooted(name: str) -> str:
+        return str((base / name).resolve()) if name.startswith(("./", "../")) else name
+
+    named = [rooted(each) if isinstance(each, str) else [rooted(each[0]), *each[1:]] for each in plugins]
+    return {**value, "plugin": named}

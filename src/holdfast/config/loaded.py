@@ -1,0 +1,46 @@
+"""What loading answers: the effective settings, where each value came from, and what was left out."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holdfast.config.instructions import InstructionSource
+from holdfast.config.merge import Origins
+from holdfast.schema.config import Config
+from holdfast.schema.rule import Ruleset
+
+
+class ConfigFolder(msgspec.Struct, frozen=True):
+    """A folder that holds agents, commands and, where it is trusted, skills and plugins."""
+
+    path: Path
+    trusted: bool
+
+
+class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one directory."""
+
+    config: Config
+    value: dict[str, Any]
+    """The same as a document: the keys of the files, in their order."""
+    origins: Origins
+    restrictions: tuple[Ruleset, ...] = ()
+    """Rules that may only tighten, each source by itself (see `permission.evaluate.restricted`)."""
+    agent_restrictions: dict[str, Ruleset] = {}
+    """The same for single agents."""
+    foreign_agents: frozenset[str] = frozenset()
+    """Agents that a folder which nobody trusts, or a host, brought."""
+    foreign_commands: frozenset[str] = frozenset()
+    """The same for commands: their texts are never given to a shell."""
+    instructions: tuple[InstructionSource, ...] = ()
+    folders: tuple[ConfigFolder, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """Mistakes that do no harm, a line each."""
+    notices: tuple[str, ...] = ()
+    """What was left out because nobody trusts the folder, or because a host may not decide it."""
+    untrusted: Path | None = None
+    """The folder that a person would have to trust; None where nothing was left out."""
+
+    def __repr__(self) -> str:
+        return f"Loaded({self.config!r})"

@@ -1,0 +1,80 @@
+"""Where settings lie: which folders are looked at, in which order.
+
+`config.toml` is read in configuration folders only: in the top of a checkout that name belongs to others.
+"""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+IN_PROJECT = ("opencode.json", "opencode.jsonc", "holdfast.json", "holdfast.jsonc")
+IN_FOLDER = ("config.toml", *IN_PROJECT)
+IN_GLOBAL = ("config.toml", "config.json", *IN_PROJECT)
+"""Names in the order in which they are laid over one another: ours win."""
+
+FOLDERS = (".opencode", ".holdfast")
+
+
+class Places(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person and the project have; `worktree` is the top of the checkout around `directory`.
+
+    Without a checkout give the directory itself: folders above it belong to nobody in particular.
+    """
+
+    directory: Path
+    worktree: Path
+    home: Path
+    opencode_config: Path
+    holdfast_config: Path
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """A folder to look at. `project` ones belong to the checkout, and are subject to trust."""
+
+    path: Path
+    names: tuple[str, ...]
+    kind: Literal["files", "folder"]
+    """`folder`: agents and commands may lie in it too."""
+    project: bool
+
+    @property
+    def trust_path(self) -> Path:
+        """The directory that a person trusts when they trust this."""
+        return self.path.parent if self.kind == "folder" else self.path
+
+
+def of_person(places: Places) -> list[Folder]:
+    """OpenCode's settings of this person, then ours."""
+    return [
+        Folder(path, IN_GLOBAL, "folder", project=False)
+        for path in (places.opencode_config, places.holdfast_config)
+    ]
+
+
+def of_project(places: Places) -> list[Folder]:
+    """Settings files from the top of the checkout down to the directory, then folders in the same order."""
+    way = downward(places.worktree, places.directory)
+    return [
+        *(Folder(folder, IN_PROJECT, "files", project=True) for folder in way),
+        *(
+            Folder(folder / name, IN_FOLDER, "folder", project=True)
+            for folder in way
+            for name in FOLDERS
+            if os.path.isdir(folder / name)  # noqa: PTH112 - false, and no error, for what is not ours to see
+        ),
+    ]
+
+
+def downward(worktree: Path, directory: Path) -> list[Path]:
+    """Every folder from the top to the directory; only the directory where it is not below the top."""
+    if not directory.is_relative_to(worktree):
+        return [directory]
+    below = directory.relative_to(worktree).parts
+    return [worktree.joinpath(*below[:count]) for count in range(len(below) + 1)]
+
+
+def inside(path: Path, worktree: Path) -> bool:
+    """Whether a file, links resolved, lies in the checkout."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(worktree))

@@ -1,0 +1,97 @@
+"""Settings of project folders that nobody trusts: read with caution, set aside, and taken in last.
+
+What must stay true: nothing in such a folder stops the person. A pipe, a huge or broken file, a link that
+leads out of the worktree: each is left out and named in a notice.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.config import adopt, check, convert, distrust, document, folder, places
+from holdfast.config.adopt import Guests
+from holdfast.config.distrust import Reduced
+from holdfast.config.document import Document
+from holdfast.config.instructions import InstructionSource
+from holdfast.config.merge import Merged, Origin
+from holdfast.config.places import Folder, Places
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.schema.rule import Ruleset
+
+
+class Strangers:
+    """What was set aside so far."""
+
+    def __init__(self, where: Places) -> None:
+        self.where = where
+        self.untrusted: Path | None = None
+        self.notices: list[str] = []
+        self.contained: list[InstructionSource] = []
+        self._aside: list[tuple[Document, Reduced]] = []
+        self._dropped: dict[str, list[str]] = {}
+
+    def read(self, each: Folder) -> None:
+        """Set aside the harmless part of a folder."""
+        problems: list[str] = []
+        for name in each.names:
+            path = each.path / name
+            try:
+                found = document.read(path) if self._within(path) else None
+            except HoldfastError as error:
+                problems.append(str(error))
+                continue
+            if found is not None:
+                self._set_aside(found, each)
+            elif os.path.lexists(path) and not self._within(path):
+                problems.append(f"{path} lies outside the worktree; it is left out")
+        if each.kind == "folder":
+            for found in folder.documents(each.path, problems, self._within):
+                self._set_aside(found, each)
+            for name in folder.PROGRAMS:
+                if (each.path / name).is_dir():
+                    self._drop(str(each.path), [f"{name}/"], each)
+        self.notices.extend(f"not trusted: {problem}" for problem in problems)
+
+    def settle(self, merged: Merged, guests: Guests, home: str) -> None:
+        """Take in what was set aside; the person's own layers are all laid by now."""
+        rules: Ruleset = []
+        known = adopt.names_in_use(merged)
+        for found, reduced in self._aside:
+            self.contained.extend(
+                InstructionSource(entry, found.folder, contained=True)
+                for entry in reduced.value.get("instructions", ())
+            )
+            origin = Origin(found.source, found)
+            mine, dropped = adopt.adopt(reduced, origin, merged=merged, guests=guests, known=known, home=home)
+            rules.extend(mine)
+            self._drop(found.source, dropped, None)
+        if rules:
+            guests.restrictions.append(rules)
+        if self._dropped:
+            said = "; ".join(f"{source}: {', '.join(names)}" for source, names in self._dropped.items())
+            self.notices.append(
+                f"{self.untrusted} is not trusted, so these settings are left out: {said}; "
+                f"`holdfast trust {self.untrusted}` makes them count"
+            )
+
+    def _within(self, path: Path) -> bool:
+        return places.inside(path, self.where.worktree)
+
+    def _set_aside(self, found: Document, each: Folder) -> None:
+        reduced = distrust.reduce(convert.modern(found.value))
+        self._drop(found.source, reduced.dropped, each)
+        try:
+            check.check(found, reduced.value)
+        except InvalidInput as error:
+            self.notices.append(f"not trusted, and left out: {error}")
+            reduced = replace(reduced, value={})
+        self._aside.append((found, reduced))
+
+    def _drop(self, source: str, names: Iterable[str], each: Folder | None) -> None:
+        names = list(dict.fromkeys(names))
+        if names:
+            self._dropped.setdefault(source, []).extend(names)
+            if self.untrusted is None:
+                self.untrusted = self.where.worktree if each is None else each.trust_path

@@ -1,0 +1,1 @@
+"""Permission rules and their evaluation. Pure: no files, no clock, no waiting."""

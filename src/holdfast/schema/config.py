@@ -1,0 +1,152 @@
+"""The settings, as they are written in files: OpenCode's keys, which a project set up for it already has.
+
+Keys are spelled as on the wire. Unknown keys are no error here; whoever reads a file warns about them. What
+must stay true: `holdfast.schema.json` is made from these types.
+"""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from holdfast.schema.provider_entry import ProviderEntry
+from holdfast.schema.rule import Action, Rule
+from holdfast.schema.wire import Count, JsonMap, Num
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+
+PermissionConfig = Action | dict[str, Action | dict[str, Action]] | list[Rule]
+"""An action for everything, actions by key (and pattern), or rules in order."""
+
+Color = Annotated[
+    str, msgspec.Meta(pattern="^(#[0-9a-fA-F]{6}|primary|secondary|accent|success|warning|error|info)$")
+]
+"""`#rrggbb`, or a name that a theme has a colour for."""
+
+AgentMode = Literal["subagent", "primary", "all"]
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A section of the settings; what is None was not set."""
+
+
+class AgentConfig(Settings, frozen=True, kw_only=True):
+    """Settings of an agent. Keys beside these are options for the model."""
+
+    name: str | None = None
+    description: str | None = None
+    mode: AgentMode | None = None
+    model: str | None = None
+    variant: str | None = None
+    temperature: Num | None = None
+    top_p: Num | None = None
+    steps: Positive | None = None
+    prompt: str | None = None
+    permission: PermissionConfig | None = None
+    tools: dict[str, bool] | None = None
+    options: JsonMap | None = None
+    color: Color | None = None
+    hidden: bool | None = None
+    disable: bool | None = None
+
+
+class CommandConfig(Settings, frozen=True, kw_only=True):
+    """A command: a template, and who carries it out."""
+
+    template: str
+    name: str | None = None
+    description: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    variant: str | None = None
+    subtask: bool | None = None
+
+
+class CompactionConfig(Settings, frozen=True, kw_only=True):
+    auto: bool | None = None
+    prune: bool | None = None
+    tail_turns: Count | None = None
+    preserve_recent_tokens: Count | None = None
+    reserved: Count | None = None
+
+
+class ToolOutputConfig(Settings, frozen=True, kw_only=True):
+    max_lines: Positive | None = None
+    max_bytes: Positive | None = None
+
+
+class ImageConfig(Settings, frozen=True, kw_only=True):
+    auto_resize: bool | None = None
+    max_width: Positive | None = None
+    max_height: Positive | None = None
+    max_base64_bytes: Positive | None = None
+
+
+class AttachmentConfig(Settings, frozen=True, kw_only=True):
+    image: ImageConfig | None = None
+
+
+class ServerConfig(Settings, frozen=True, kw_only=True):
+    port: Positive | None = None
+    hostname: str | None = None
+    mdns: bool | None = None
+    mdns_domain: str | None = msgspec.field(default=None, name="mdnsDomain")
+    cors: list[str] | None = None
+
+
+class SkillsConfig(Settings, frozen=True, kw_only=True):
+    paths: list[str] | None = None
+    urls: list[str] | None = None
+
+
+class WatcherConfig(Settings, frozen=True, kw_only=True):
+    ignore: list[str] | None = None
+
+
+class ExperimentalConfig(Settings, frozen=True, kw_only=True):
+    disable_paste_summary: bool | None = None
+    batch_tool: bool | None = None
+    open_telemetry: bool | None = msgspec.field(default=None, name="openTelemetry")
+    primary_tools: list[str] | None = None
+    continue_loop_on_deny: bool | None = None
+    mcp_timeout: Positive | None = None
+    policies: list[JsonMap] | None = None
+
+
+class Config(Settings, frozen=True, kw_only=True):
+    """Every setting. `mcp`, `lsp` and `formatter` entries are read by those who use them.
+
+    Entries hold keys and passwords, so a repr shows only which settings there are.
+    """
+
+    model: str | None = None
+    small_model: str | None = None
+    default_agent: str | None = None
+    subagent_depth: Count | None = None
+    agent: dict[str, AgentConfig] | None = None
+    command: dict[str, CommandConfig] | None = None
+    permission: PermissionConfig | None = None
+    instructions: list[str] | None = None
+    skills: SkillsConfig | None = None
+    references: dict[str, str | JsonMap] | None = None
+    snapshot: bool | None = None
+    share: Literal["manual", "auto", "disabled"] | None = None
+    compaction: CompactionConfig | None = None
+    tool_output: ToolOutputConfig | None = None
+    attachment: AttachmentConfig | None = None
+    provider: dict[str, ProviderEntry] | None = None
+    disabled_providers: list[str] | None = None
+    enabled_providers: list[str] | None = None
+    mcp: dict[str, JsonMap] | None = None
+    formatter: bool | dict[str, JsonMap] | None = None
+    lsp: bool | dict[str, JsonMap] | None = None
+    plugin: list[str | tuple[str, dict[str, Any]]] | None = None
+    shell: str | None = None
+    username: str | None = None
+    watcher: WatcherConfig | None = None
+    server: ServerConfig | None = None
+    log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] | None = msgspec.field(default=None, name="logLevel")
+    experimental: ExperimentalConfig | None = None
+
+    def __repr__(self) -> str:
+        names = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
+        return f"Config({', '.join(names)})"

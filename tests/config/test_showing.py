@@ -1,0 +1,76 @@
+"""What may be shown of settings, and the schema for editors."""
+
+import json
+
+import pytest
+
+from holdfast.config import editor_schema, redact
+from holdfast.config.check import LEGACY
+from holdfast.schema.config import Config
+from tests.config.world import World, write
+
+SECRET = "hunter2hunter2"
+
+
+def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by the name of its key, not in headers, commands or addresses, and not from the environment."""
+    monkeypatch.setenv("MINE", SECRET)
+    write(world.home / "token.txt", SECRET)
+    write(
+        world.ours / "holdfast.json",
+        {
+            "username": "{env:MINE}",
+            "provider": {
+                "p": {
+                    "options": {
+                        "apiKey": SECRET,
+                        "baseURL": f"https://me:{SECRET}@host.example/v1?token={SECRET}&x=1",
+                        "clientSecret": SECRET,
+                        "nested": {"accessToken": SECRET, "max_tokens": 5, "other": "{file:~/token.txt}"},
+                        "headers": {"X-Anything": SECRET},
+                    }
+                },
+                "q": {"options": {"apiKey": "{env:MINE}"}},
+            },
+            "mcp": {
+                "m": {
+                    "command": ["run", "--token", SECRET, f"sk-{SECRET}", f"Bearer {SECRET}"],
+                    "environment": {"A": SECRET},
+                }
+            },
+            "agents": {"x": {"system": "say {env:MINE}", "secret": SECRET}},
+            "plugin": [["one", {"password": SECRET}]],
+        },
+    )
+    loaded = world.load()
+    assert SECRET in json.dumps(loaded.value)
+    shown = redact.redacted(loaded.value, loaded.origins)
+
+    assert SECRET not in json.dumps(shown)
+    assert shown["username"] == "{env:MINE}"
+    assert shown["provider"]["q"]["options"]["apiKey"] == redact.HIDDEN
+    assert shown["provider"]["p"]["options"]["nested"]["max_tokens"] == 5
+    assert shown["provider"]["p"]["options"]["baseURL"] == (
+        f"https://{redact.HIDDEN}@host.example/v1?token={redact.HIDDEN}&x=1"
+    )
+    assert shown["mcp"]["m"]["command"] == ["run", "--token", *[redact.HIDDEN] * 3]
+
+
+@pytest.mark.parametrize(
+    "name", ["max_tokens", "preserve_recent_tokens", "monkey", "keybinds", "author", "passthrough", "compass"]
+)
+def test_ordinary_names_are_not_taken_for_secrets(name: str) -> None:
+    """Words that merely contain another."""
+    assert redact.redacted({name: "v"}, {}) == {name: "v"}
+
+
+def test_the_schema_file_is_that_of_the_types() -> None:
+    """`holdfast config schema > src/holdfast/config/holdfast.schema.json` renews it."""
+    assert editor_schema.FILE.read_bytes() == editor_schema.encoded()
+
+
+def test_the_schema_knows_every_key() -> None:
+    """Those of the type, older ones, and those that we pass over."""
+    keys = editor_schema.schema()["$defs"]["Config"]["properties"].keys()
+
+    assert keys >= {*Config.__struct_encode_fields__, *LEGACY, "mode", "$schema", "theme"}
