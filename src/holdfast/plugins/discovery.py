@@ -1,0 +1,117 @@
+"""Finds and loads plugins.
+
+They are, in this order: installed ones (entry points of the group `holdfast.plugins`), those that the config
+names, and Python files in the `plugin/` and `plugins/` folders of trusted config folders.
+
+A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
+plugins of folders that nobody trusts. A module offers `plugin`, a function that gets a `PluginContext` and
+answers an object with hooks; a module without it is itself that object. Plugins written in JavaScript are
+named and left alone. What cannot be loaded costs a notice, nothing else.
+"""
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from holdfast.plugins.dispatcher import Plugin, Trouble
+
+GROUP = "holdfast.plugins"
+FOLDERS = ("plugin", "plugins")
+
+
+class PluginContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plugin is told about where it runs."""
+
+    directory: str
+    worktree: str
+    project: str
+
+
+def discover(
+    context: PluginContext,
+    *,
+    named: Sequence[str],
+    folders: Sequence[Path],
+    report: Callable[[Trouble], None],
+    installed: bool = True,
+) -> list[Plugin]:
+    """The plugins in order: installed ones by name, those that the config names, then files by path."""
+    found: list[Plugin] = []
+    loads: list[tuple[str, str, Callable[[], Any]]] = []
+    if installed:
+        loads += [(entry.name, f"entry point {entry.value}", entry.load) for entry in _entry_points()]
+    for name in named:
+        loads += _named(name, report)
+    for path in _files(folders):
+        loads.append((path.stem, str(path), partial(_module, path)))
+    seen: set[str] = set()
+    for name, origin, load in loads:
+        if origin in seen:
+            continue
+        seen.add(origin)
+        try:
+            found.append(Plugin(name, origin, _hooks(load(), context)))
+        except Exception as error:  # noqa: BLE001 - foreign code may raise anything when it is loaded
+            report(Trouble(name, "load", _line(f"{type(error).__name__}: {error} ({origin})")))
+    return found
+
+
+def _entry_points() -> list[Any]:
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
+
+
+def _named(name: str, report: Callable[[Trouble], None]) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+    """A plugin that the config names: a Python file by its absolute path, or a module."""
+    path = name.removeprefix("file://")
+    if path.startswith("/") and path.endswith(".py"):
+        yield Path(path).stem, path, partial(_module, Path(path))
+    elif all(word.isidentifier() for word in name.split(".")):
+        yield name, f"module {name}", partial(importlib.import_module, name)
+    else:
+        report(Trouble(_line(name), "load", "not a Python module or file, so it is not run"))
+
+
+def _files(folders: Sequence[Path]) -> list[Path]:
+    return [
+        path
+        for folder in folders
+        for name in FOLDERS
+        for path in sorted((folder / name).glob("*.py"))
+        if path.is_file() and not path.name.startswith(("_", "."))
+    ]
+
+
+def _module(path: Path) -> ModuleType:
+    """A file as a module of its own, whatever others have its name."""
+    real = path.resolve(strict=True)
+    name = f"holdfast_plugin_{sha256(str(real).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, real)
+    if spec is None or spec.loader is None:
+        raise ImportError("it cannot be loaded as Python")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # Dataclasses and pickling look their module up there.
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _hooks(loaded: Any, context: PluginContext) -> Any:
+    make = getattr(loaded, "plugin", None) if isinstance(loaded, ModuleType) else loaded
+    return make(context) if callable(make) else loaded
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:300]
