@@ -34,6 +34,7 @@ class Shell:
 
     def __init__(self, home: Path, folder: Path, store: str) -> None:
         self.home, self.folder, self.store = home, folder, store
+        self.environment: dict[str, str] = {}
 
     def __call__(self, *arguments: str, text: str | None = None) -> Done:
         environment = {
@@ -41,6 +42,7 @@ class Shell:
             "HOME": str(self.home),
             "HOLDFAST_STORE": self.store,
             "HOLDFAST_FAKE_VCS": "git",
+            **self.environment,
         }
         command = [str(Path(sys.executable).with_name("holdfast")), *arguments]
         ran = subprocess.run(

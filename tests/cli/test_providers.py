@@ -30,7 +30,8 @@ def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """An unknown provider, one that is not supported, a host, no key, nothing to forget."""
     assert "no provider is called 'opnai'; did you mean openai?" in shell.fails("providers", "login", "opnai")
     assert "amazon-bedrock is not supported" in shell.fails("providers", "login", "amazon-bedrock")
-    assert "not there yet" in shell.fails("providers", "login", "https://host.example")
+    assert "write it as https://HOST" in shell.fails("providers", "login", "http://host.example")
+    assert "is not the name of a host" in shell.fails("providers", "login", "https://me@host.example/x")
     assert "standard input holds no key" in shell.fails("providers", "login", "openai")
     assert "holds no key of openai" in shell.fails("providers", "logout", "openai")
     assert "unexpected extra argument" in shell.fails("providers", "login", "openai", KEY, code=2)

@@ -19,13 +19,12 @@ from holdfast.schema.wire import encode
 @click.pass_context
 def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str) -> None:
     """Show the agents that can be used here, or everything about one of them."""
-    from holdfast.cli.config.loading import agent_places, settings_here
+    from holdfast.cli.config.loading import here
     from holdfast.config import redact
-    from holdfast.config.agents import agents as made
 
-    here = settings_here(ctx)
-    found = made(here.loaded, agent_places(here.places))
-    visible = partial(without_secrets, redact.redacted(here.loaded.value, here.loaded.origins))
+    around = here(ctx).around
+    found, loaded = around.agents, around.loaded
+    visible = partial(without_secrets, redact.redacted(loaded.value, loaded.origins))
     if name is not None:
         agent = found.get(name)
         if form == "json":
@@ -39,7 +38,7 @@ def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str)
         else:
             rows = [[agent.name, agent.mode, model_of(agent), agent.description or ""] for agent in shown]
             print_table(["AGENT", "MODE", "MODEL", "DESCRIPTION"], rows, stretch=3)
-    for line in (*here.loaded.warnings, *here.loaded.notices):
+    for line in (*loaded.warnings, *loaded.notices):
         note(line)
 
 

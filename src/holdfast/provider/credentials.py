@@ -46,10 +46,21 @@ def load() -> dict[str, Credential]:
 
 def save_key(provider_id: str, key: Secret) -> None:
     """Remember a key; the one before it is forgotten."""
+    text = _one_word(key, provider_id)
+    _edit(lambda entries: {**entries, provider_id: {"type": "api", "key": text}})
+
+
+def save_token(host: str, variable: str, token: Secret) -> None:
+    """Remember the token of a host, by its address; its settings use it under the name `variable`."""
+    text = _one_word(token, host)
+    _edit(lambda entries: {**entries, host: {"type": "wellknown", "key": variable, "token": text}})
+
+
+def _one_word(key: Secret, owner: str) -> str:
     text = key.reveal().strip()
     if not text or len(text) > KEY_MAX or any(not sign.isprintable() or sign.isspace() for sign in text):
-        raise InvalidInput(f"that is no key for {provider_id}: a key is one word without spaces")
-    _edit(lambda entries: {**entries, provider_id: {"type": "api", "key": text}})
+        raise InvalidInput(f"that is no key for {owner}: a key is one word without spaces")
+    return text
 
 
 def forget(provider_id: str) -> bool:

@@ -23,10 +23,10 @@ def config(ctx: click.Context, *, form: str) -> None:
     """Show the settings in force here, where each was set, and the flags that are set."""
     if ctx.invoked_subcommand is not None:
         return
-    from holdfast.cli.config.loading import settings_here
+    from holdfast.cli.config.loading import here
     from holdfast.config import redact
 
-    loaded = settings_here(ctx).loaded
+    loaded = here(ctx).around.loaded
     value = redact.redacted(loaded.value, loaded.origins)
     rows = [
         (".".join(map(str, path)), item, origin) for path, item, origin in settings(value, loaded.origins)

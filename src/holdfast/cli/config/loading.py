@@ -1,38 +1,37 @@
-"""Loads the settings of the current directory for a command, with the person's decisions on trust."""
+"""The surroundings of the current directory for a command, with the person's decisions on trust."""
 
-import os
-from pathlib import Path
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import click
 
 from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import reading
-from holdfast.config import load
-from holdfast.config.builtin_agents import AgentPlaces
-from holdfast.config.loaded import Loaded
-from holdfast.config.places import Places
+from holdfast.config.well_known import Remote
 from holdfast.errors import StoreMissing
-from holdfast.location.project import Location, locate
-from holdfast.person import directories
+from holdfast.location.project import locate
+from holdfast.provider import credentials
+from holdfast.provider.secret import Credential
+from holdfast.runtime.surroundings import Surroundings, surroundings
 from holdfast.sessions.trusting import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost
 
 
 class Here(NamedTuple):
-    """The settings of a directory, and what was decided about it."""
+    """What surrounds a directory, and what was decided about it."""
 
-    loaded: Loaded
-    places: Places
+    around: Surroundings
     decisions: Decisions
 
 
-def settings_here(ctx: click.Context) -> Here:
+def here(ctx: click.Context) -> Here:
     """Those of the current directory."""
     decisions = decided(ctx)
-    places = places_of(locate(current_directory()))
-    return Here(load.load(places, trusted=decisions.trusted), places, decisions)
+    remote = told_by_hosts(credentials.load())
+    return Here(
+        surroundings(locate(current_directory()), trusted=decisions.trusted, remote=remote), decisions
+    )
 
 
 def decided(ctx: click.Context) -> Decisions:
@@ -44,25 +43,12 @@ def decided(ctx: click.Context) -> Decisions:
         return Decisions()
 
 
-def places_of(location: Location) -> Places:
-    """Where settings of a place lie. Without a checkout only the directory itself is the project."""
-    directory = Path(location.directory)
-    return Places(
-        directory=directory,
-        worktree=directory if location.vcs is None else Path(location.worktree),
-        home=directories.home(),
-        opencode_config=directories.opencode_config(),
-        holdfast_config=directories.config(),
-    )
+def told_by_hosts(held: Mapping[str, Credential]) -> list[Remote]:
+    """Settings of the hosts that the person logged in to. Most have none, and then no event loop is begun."""
+    if not any(each.type == "wellknown" for each in held.values()):
+        return []
+    import anyio
 
+    from holdfast.runtime import hosts
 
-def agent_places(places: Places) -> AgentPlaces:
-    """The directories that agents' permissions speak of."""
-    data = directories.data()
-    return AgentPlaces(
-        home=places.home,
-        worktree=places.worktree,
-        data=data,
-        tool_output=data / "tool-output",
-        temporary=Path(os.environ.get("TMPDIR") or "/tmp"),  # noqa: S108 - named, not written to
-    )
+    return anyio.run(hosts.settings_of, hosts.hosts_of(held))

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import click
 
+from holdfast.cli.config.loading import here
 from holdfast.cli.output import format_option, note, print_json, print_table
-from holdfast.cli.providers import settings
 from holdfast.errors import ContextError
 from holdfast.provider.catalog.model import Model, Price
 from holdfast.provider.resolve import Provider, Providers
@@ -18,11 +18,12 @@ HEADS = ["Model", "Context", "Output", "$ in", "$ out", "$ read", "$ write", "Ta
 @click.option("--all", "everything", is_flag=True, help="Also what cannot be used, and what is deprecated.")
 @click.option("--refresh", "fresh", is_flag=True, help="Fetch the catalogue first.")
 @format_option
-def list_(provider_id: str | None, *, everything: bool, fresh: bool, form: str) -> None:
+@click.pass_context
+def list_(ctx: click.Context, provider_id: str | None, *, everything: bool, fresh: bool, form: str) -> None:
     """Models that can be used. Prices are US dollars for a million tokens; ? is unknown."""
     if fresh:
         _refresh()
-    providers = settings.providers()
+    providers = here(ctx).around.providers
     chosen = _chosen(providers, provider_id, everything=everything)
     shown = [
         (provider, model)

@@ -1,21 +1,23 @@
 """`holdfast providers list`: whom the person can ask, and where each key comes from. Never the key."""
 
+from collections.abc import Mapping
+
 import click
 
+from holdfast.cli.config.loading import here
 from holdfast.cli.output import format_option, note, print_json, print_table
-from holdfast.cli.providers import settings
-from holdfast.provider import credentials
 from holdfast.provider.resolve import Provider
 from holdfast.provider.secret import Credential
 
 
 @click.command("list")
 @format_option
-def list_(*, form: str) -> None:
+@click.pass_context
+def list_(ctx: click.Context, *, form: str) -> None:
     """Providers with a key or an entry in the settings."""
-    providers = settings.providers()
-    configured = settings.read().entries
-    held = credentials.load()
+    around = here(ctx).around
+    providers, held = around.providers, around.credentials
+    configured = around.loaded.config.provider or {}
     known = [providers.provider(id) for id in providers.ids()]
     shown = [one for one in known if one.origin or one.id in configured or one.id in held]
     strangers = sorted(set(held) - set(providers.ids()))
@@ -30,7 +32,7 @@ def list_(*, form: str) -> None:
     print_table(["Provider", "Name", "Key from", "State"], rows, stretch=3)
 
 
-def _origin(provider: Provider, held: dict[str, Credential]) -> str:
+def _origin(provider: Provider, held: Mapping[str, Credential]) -> str:
     if provider.origin or provider.id not in held:
         return provider.origin
     return f"{held[provider.id].origin} ({held[provider.id].type})"

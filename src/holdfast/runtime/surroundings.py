@@ -1,0 +1,92 @@
+"""What stands around a session in its directory: settings, agents, commands, providers.
+
+Read afresh when asked: files are the truth, and a person edits them while sessions run. What must stay true:
+whoever asks says which folders are trusted; nothing here decides it.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from holdfast.config import agents as config_agents
+from holdfast.config import commands as config_commands
+from holdfast.config import load
+from holdfast.config.agents import Agents
+from holdfast.config.builtin_agents import AgentPlaces
+from holdfast.config.loaded import Loaded
+from holdfast.config.places import Places
+from holdfast.config.well_known import Remote
+from holdfast.location.project import Location
+from holdfast.person import directories
+from holdfast.provider import credentials
+from holdfast.provider.catalog import refresh
+from holdfast.provider.resolve import Providers
+from holdfast.provider.secret import Credential
+from holdfast.schema.command import Command
+
+
+class Surroundings:
+    """The surroundings of one directory at one moment."""
+
+    def __init__(self, places: Places, loaded: Loaded, held: Mapping[str, Credential]) -> None:
+        self.places = places
+        self.loaded = loaded
+        self.credentials = held
+
+    @cached_property
+    def agents(self) -> Agents:
+        """Who can answer here."""
+        return config_agents.agents(self.loaded, agent_places(self.places))
+
+    @cached_property
+    def commands(self) -> dict[str, Command]:
+        """Commands by name."""
+        return config_commands.commands(self.loaded)
+
+    @cached_property
+    def providers(self) -> Providers:
+        """Whom the person can ask, and with which models."""
+        config = self.loaded.config
+        # A host's token goes by a name that its settings use; the person's own environment wins.
+        tokens = {name: secret.reveal() for name, secret in credentials.variables(self.credentials).items()}
+        return Providers(
+            refresh.snapshots(),
+            entries=config.provider or {},
+            credentials=self.credentials,
+            env=tokens | dict(os.environ),
+            disabled=config.disabled_providers or (),
+            enabled=config.enabled_providers,
+        )
+
+
+def surroundings(
+    location: Location, *, trusted: Callable[[Path], bool], remote: Sequence[Remote] = ()
+) -> Surroundings:
+    """What a session in this place has around it."""
+    places = places_of(location)
+    return Surroundings(places, load.load(places, trusted=trusted, remote=remote), credentials.load())
+
+
+def places_of(location: Location) -> Places:
+    """Where settings of a place lie. Without a checkout only the directory itself is the project."""
+    directory = Path(location.directory)
+    return Places(
+        directory=directory,
+        worktree=directory if location.vcs is None else Path(location.worktree),
+        home=directories.home(),
+        opencode_config=directories.opencode_config(),
+        holdfast_config=directories.config(),
+    )
+
+
+def agent_places(places: Places) -> AgentPlaces:
+    """The directories that agents' permissions speak of."""
+    data = directories.data()
+    return AgentPlaces(
+        home=places.home,
+        worktree=places.worktree,
+        data=data,
+        tool_output=data / "tool-output",
+        temporary=Path(os.environ.get("TMPDIR") or "/tmp"),  # noqa: S108 - named, not written to
+    )
