@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import ProviderError
 from holdfast.provider import bedrock
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.cost import Cost
@@ -51,6 +50,7 @@ def test_a_cache_mark_is_an_item_after_the_last() -> None:
 
 def test_it_says_by_name_that_it_is_not_supported() -> None:
     """No silence and no other provider in its place."""
-    with pytest.raises(ProviderError, match="amazon-bedrock: Amazon Bedrock is not supported yet") as caught:
-        bedrock.refuse("amazon-bedrock")
-    assert (caught.value.kind, caught.value.retryable) == ("unsupported", False)
+    error = bedrock.refusal("amazon-bedrock")
+
+    assert str(error).startswith("amazon-bedrock: Amazon Bedrock is not supported yet")
+    assert (error.kind, error.retryable) == ("unsupported", False)

@@ -5,7 +5,7 @@ a content item of its own (`cachePoint`) after the last item that belongs to the
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from holdfast.errors import ProviderError
 from holdfast.schema.usage import CacheTokens, Tokens
@@ -37,9 +37,9 @@ def with_cache_mark(content: Sequence[JsonMap]) -> list[JsonMap]:
     return [*items, CACHE_POINT]
 
 
-def refuse(provider_id: str) -> NoReturn:
-    """Say by name that this provider is not supported."""
-    raise ProviderError(
+def refusal(provider_id: str) -> ProviderError:
+    """What is said, by name, in the place of an answer."""
+    return ProviderError(
         f"{provider_id}: Amazon Bedrock is not supported yet; use the model through another provider",
         kind="unsupported",
     )

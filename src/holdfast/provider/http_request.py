@@ -4,12 +4,12 @@ Order of headers, the later wins whatever its case: the wire's own, the endpoint
 compatibility fields are merged deeply, last. What must stay true: the same request gives the same bytes.
 """
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
 
+from holdfast.provider.catalog.settings import merged
 from holdfast.provider.request import Request
 from holdfast.provider.wire import Endpoint, HttpRequest
 from holdfast.schema.wire import JsonMap
@@ -38,16 +38,6 @@ def states_key(request: Request, endpoint: Endpoint, *names: str) -> bool:
     """Whether a header given by hand already says who we are."""
     given = {name.lower() for group in (endpoint.headers, request.headers) for name in group}
     return not given.isdisjoint(names)
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> JsonMap:
-    """`over` on top of `base`: objects are merged, everything else is replaced."""
-    result = dict(base)
-    for name, value in over.items():
-        before = result.get(name)
-        mappings = isinstance(before, Mapping) and isinstance(value, Mapping)
-        result[name] = merged(before or {}, value) if mappings else value
-    return result
 
 
 def encode(body: JsonMap) -> bytes:

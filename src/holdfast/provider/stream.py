@@ -21,7 +21,7 @@ from holdfast.clock import Clock
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import EventStreamParser, ServerEvent
 from holdfast.net.stream import Http, Response
-from holdfast.provider import classify, redact
+from holdfast.provider import classify, redact, size
 from holdfast.provider.events import Failed, Finish, ProviderEvent, Start
 from holdfast.provider.request import Request
 from holdfast.provider.wire import Adapter, Decoder, Endpoint
@@ -36,6 +36,9 @@ async def stream(
 ) -> AsyncGenerator[ProviderEvent, None]:
     """One request and what the provider says to it."""
     sent = adapter.encode(request, endpoint)
+    if (error := size.too_large(request, sent.body)) is not None:
+        yield Failed(error=error)
+        return
     redactor = redact.of_request(endpoint.key, sent.url, sent.headers)
     provider = request.model.provider_id
     began_ms = clock.boot_ms()
@@ -48,8 +51,8 @@ async def stream(
             header_timeout_ms=_least(endpoint.header_timeout_ms, total_ms),
             stall_timeout_ms=_least(endpoint.stall_timeout_ms, total_ms),
         ) as response:
-            if (error := await _refused(response, provider, clock)) is not None:
-                raise error
+            if (refused := await _refused(response, provider, clock)) is not None:
+                raise refused
             yield Start()
             reading = _Reading(adapter.decoder(request), provider)
             async with aclosing(response.chunks()) as chunks:
@@ -67,8 +70,9 @@ async def stream(
                 if isinstance(event, Failed):
                     raise event.error
                 yield event
-    except ProviderError as error:
-        if error.kind == "stall" and total_ms is not None and clock.boot_ms() - began_ms >= total_ms:
+    except ProviderError as failure:
+        error = failure
+        if failure.kind == "stall" and total_ms is not None and clock.boot_ms() - began_ms >= total_ms:
             error = _overdue(provider, total_ms)
         yield Failed(error=redactor.error(error))
 
