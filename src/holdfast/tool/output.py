@@ -1,0 +1,46 @@
+"""What a tool answers, and how it says that it could not."""
+
+import msgspec
+
+from holdfast.schema.wire import JsonMap
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that goes to the model beside the text."""
+
+    mime: str
+    url: str
+    filename: str | None = None
+
+
+class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a call: `text` is for the model, the rest for people and programs.
+
+    `structured` is the validated value that Session consumers get unchanged; without text, the model is shown
+    it as JSON. `paths` are Managed Tool Output Files that the tool itself wrote; `lossy` says that it has
+    already left something out and bounding must not claim otherwise.
+    """
+
+    text: str = ""
+    title: str = ""
+    metadata: JsonMap = {}
+    attachments: tuple[Attachment, ...] = ()
+    structured: JsonMap | None = None
+    paths: tuple[str, ...] = ()
+    lossy: bool = False
+
+
+class ToolFailure(Exception):
+    """Speaks to the model: what went wrong, and what it can do about it. It never leaves the engine."""
+
+    def __init__(self, message: str, *, metadata: JsonMap | None = None) -> None:
+        super().__init__(message)
+        self.metadata = metadata
+
+
+class ToolDenied(ToolFailure):
+    """A person, or a rule of theirs, said no. `stops`: with no word for the model, so the work ends."""
+
+    def __init__(self, message: str, *, stops: bool = False) -> None:
+        super().__init__(message)
+        self.stops = stops
