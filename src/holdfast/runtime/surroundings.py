@@ -21,6 +21,7 @@ from holdfast.location.project import Location
 from holdfast.person import directories
 from holdfast.provider import credentials
 from holdfast.provider.catalog import refresh
+from holdfast.provider.local import catalogue
 from holdfast.provider.resolve import Providers
 from holdfast.provider.secret import Credential
 from holdfast.schema.command import Command
@@ -51,7 +52,7 @@ class Surroundings:
         # A host's token goes by a name that its settings use; the person's own environment wins.
         tokens = {name: secret.reveal() for name, secret in credentials.variables(self.credentials).items()}
         return Providers(
-            refresh.snapshots(),
+            (*refresh.snapshots(), *catalogue.snapshots(config.provider or {})),
             entries=config.provider or {},
             credentials=self.credentials,
             env=tokens | dict(os.environ),

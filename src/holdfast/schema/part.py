@@ -39,9 +39,10 @@ class ToolPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="tool"
 
 
 class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-start"):
-    """A provider turn began, with the files as in this tree."""
+    """A provider turn began, with the files as in this tree. `digest` is ours: of the request's blocks."""
 
     snapshot: str | None = None
+    digest: str | None = None
 
 
 class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):

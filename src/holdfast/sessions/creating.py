@@ -19,7 +19,7 @@ from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.projects import remembered
-from holdfast.sessions.room import Room, again, found, put_session, session_of
+from holdfast.sessions.room import Room, again, found, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
 from holdfast.version import __version__
 
@@ -40,7 +40,7 @@ async def create(
 ) -> Session:
     """A new session. A child lives in its parent's directory unless told otherwise."""
     if parent is not None:
-        above = session_of(await found(room, parent))
+        above = (await found(room, parent)).value()
         directory = directory if directory is not None else above.directory
     here = await locate_(room, directory if directory is not None else Path.cwd())
     session = new_session(room, here, parent=parent, given=id, title_=title_)

@@ -6,17 +6,15 @@ them moves the totals in the same commit.
 
 from collections.abc import Sequence
 
-from msgspec.structs import replace
-
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.schema import ids, stored, tool_state, usage
+from holdfast.runtime.totals import with_usage
+from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part, StepFinishPart, ToolPart
-from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.sessions.reading import stored_message
-from holdfast.sessions.room import Room, again, found, idle, put_session, session_of
+from holdfast.sessions.room import Room, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
 from holdfast.store.record import SessionRecord
 
@@ -94,21 +92,9 @@ async def _commit(
     every: list[Change] = list(changes)
     expectations: list[Expectation] = [*expect, Unclaimed(record.id)]
     if added or gone:
-        every.append(put_session(with_usage(session_of(record), added=added, gone=gone)))
+        every.append(put_session(with_usage(record.value(), added=added, gone=gone)))
         expectations.append(Unchanged(record.id, "session", record.id, record.seq))
     await room.store.commit(Batch(tuple(every), tuple(expectations)))
-
-
-def with_usage(
-    session: Session, *, added: Sequence[StepFinishPart] = (), gone: Sequence[StepFinishPart] = ()
-) -> Session:
-    """The session with its totals moved by what came and what went."""
-    cost, tokens = session.cost or 0, session.tokens or usage.ZERO
-    for part in added:
-        cost, tokens = cost + part.cost, usage.add(tokens, part.tokens)
-    for part in gone:
-        cost, tokens = cost - part.cost, usage.subtract(tokens, part.tokens)
-    return replace(session, cost=cost, tokens=replace(tokens, total=None))
 
 
 async def set_todos(room: Room, session: str, todos: Sequence[Todo]) -> None:

@@ -9,14 +9,14 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.errors import NotFound
+from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, title
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
-from holdfast.sessions.editing import with_usage
-from holdfast.sessions.room import Room, found, put_session, session_of
+from holdfast.sessions.room import Room, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
@@ -29,7 +29,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 async def fork(room: Room, session: str, message: str | None = None) -> Session:
     """A new session with everything before the message, or with all that is settled."""
-    source = session_of(await found(room, session))
+    source = (await found(room, session)).value()
     page = await room.store.messages(MessageQuery(session))
     kept = prefix(page.messages, session, message)
     now_ms = room.clock.now_ms()

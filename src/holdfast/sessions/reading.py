@@ -12,7 +12,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.schema.wire import decode_known
 from holdfast.sessions.naming import name_queries, the_one
-from holdfast.sessions.room import Room, found, session_of
+from holdfast.sessions.room import Room, found
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
 
@@ -41,7 +41,7 @@ class Sessions(msgspec.Struct, frozen=True):
 
 async def get(room: Room, session: str) -> Session:
     """The session."""
-    return session_of(await found(room, session))
+    return (await found(room, session)).value()
 
 
 async def list_(room: Room, query: SessionQuery) -> Sessions:
@@ -50,7 +50,7 @@ async def list_(room: Room, query: SessionQuery) -> Sessions:
     sound, damaged = [], list(page.damaged)
     for record in page.sessions:
         try:
-            sound.append(session_of(record))
+            sound.append(record.value())
         except RecordCorrupt:
             damaged.append(record.id)
     return Sessions(tuple(sound), page.next, tuple(damaged))

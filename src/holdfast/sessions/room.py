@@ -52,13 +52,6 @@ async def idle(room: Room, session: str) -> SessionRecord:
     return record
 
 
-def session_of(record: SessionRecord) -> Session:
-    """The typed session."""
-    value = stored.load("session", record.data, id=record.id)
-    assert isinstance(value, Session)
-    return value
-
-
 def put_session(session: Session) -> Put:
     """The change that writes a session."""
     return Put(session.id, "session", session.id, stored.strip("session", session))

@@ -8,7 +8,7 @@ from holdfast.errors import InvalidInput
 from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
 from holdfast.sessions.creating import checked_title, known_project, locate_
-from holdfast.sessions.room import Room, again, found, idle, put_session, session_of
+from holdfast.sessions.room import Room, again, found, idle, put_session
 from holdfast.store.batch import Batch, Unchanged, Unclaimed
 
 Editor = Callable[[Session], Session]
@@ -22,7 +22,7 @@ async def update(room: Room, session: str, editor: Editor) -> Session:
 
     async def once() -> Session:
         record = await found(room, session)
-        before = session_of(record)
+        before = record.value()
         after = editor(before)
         if (after.id, after.parent_id) != (before.id, before.parent_id):
             raise InvalidInput(f"session {session} cannot change its id or its parent")
@@ -63,7 +63,7 @@ async def move(room: Room, session: str, directory: str) -> Session:
 
     async def once() -> Session:
         record = await idle(room, session)
-        before = session_of(record)
+        before = record.value()
         if before.directory == here.directory:
             return before
         after = replace(

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from holdfast.schema import stored
+from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
 
 
@@ -53,6 +54,12 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
     def json(self) -> bytes:
         """The whole wire JSON, without a decode."""
         return stored.whole("session", self.data, id=self.id, session=self.id, parent=None)
+
+    def value(self) -> Session:
+        """The typed session; `RecordCorrupt` when the stored JSON is not one."""
+        value = stored.load("session", self.data, id=self.id)
+        assert isinstance(value, Session)
+        return value
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,287 @@
+"""The inbox: prompts are admitted durably, then promoted into the model's history at a boundary.
+
+An admitted prompt shows at once as its user message, with the same id, so that every client sees it; its
+place in the model's history is given by its promotion. What must stay true: what was admitted is never lost,
+and admitting the same prompt twice is admitting it once.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.runtime import choosing
+from holdfast.runtime.choosing import Choice, Wish
+from holdfast.runtime.recorder import Recorder, message_put, part_put, session_put
+from holdfast.runtime.room import Engine
+from holdfast.schema import ids, stored
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.message import UserMessage
+from holdfast.schema.model import ModelRef, SessionModel
+from holdfast.schema.output_format import OutputFormat
+from holdfast.schema.part import AgentPart, Part, SubtaskPart, TextPart
+from holdfast.schema.prompt import (
+    AdmittedPrompt,
+    AgentPartInput,
+    Delivery,
+    FilePartInput,
+    PartInput,
+    SubtaskPartInput,
+    TextPartInput,
+)
+from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import SessionRecord, StoredRecord
+
+_TRIES = 30
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller says to a session."""
+
+    parts: list[PartInput]
+    id: str | None = None
+    delivery: Delivery = "steer"
+    agent: str | None = None
+    model: ModelRef | None = None
+    variant: str | None = None
+    system: str | None = None
+    tools: dict[str, bool] | None = None
+    format: OutputFormat | None = None
+    no_reply: bool = False
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt. `fresh` is False for a prompt that had been admitted before."""
+
+    prompt: AdmittedPrompt
+    fresh: bool
+
+
+async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
+    """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`."""
+    if prompt.id is not None:
+        ids.check("msg", prompt.id)
+    if not prompt.parts:
+        raise InvalidInput("a prompt needs at least one part")
+    for attempt in range(_TRIES):
+        record = await engine.store.session(session)
+        if record is None:
+            raise NotFound(f"session {session[:60]} does not exist")
+        known = None if prompt.id is None else await _known(engine, session, prompt)
+        if known is not None:
+            return known
+        try:
+            return await _write(engine, record, prompt)
+        except Conflict:
+            # Somebody wrote in between: the session, a greater id, or this very prompt.
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | None:
+    assert prompt.id is not None
+    found = await engine.store.get(session, "prompt", prompt.id)
+    if found is None:
+        if await engine.store.get(session, "message", prompt.id) is not None:
+            raise Conflict(f"message {prompt.id} exists already; give the prompt another id")
+        return None
+    value = found.value()
+    assert isinstance(value, AdmittedPrompt)
+    if _content(value) != _content(_record(session, prompt, prompt.id, value.time.created, None)):
+        raise Conflict(f"prompt {prompt.id} was admitted before with other content; give it another id")
+    return Admitted(prompt=value, fresh=False)
+
+
+def _content(prompt: AdmittedPrompt) -> AdmittedPrompt:
+    return replace(prompt, promoted=None, extra=None)
+
+
+async def _write(engine: Engine, record: SessionRecord, prompt: Prompt) -> Admitted:
+    session = record.value()
+    waiting = await pending(engine, session.id)
+    if len(waiting) >= engine.limits.backlog_max:
+        raise Refused(
+            f"session {session.id} has {len(waiting)} prompts waiting already; let it work or interrupt it"
+        )
+    around = await engine.around(session)
+    wish = Wish(agent=prompt.agent, model=prompt.model, variant=prompt.variant)
+    choice = choosing.choose(wish, session, around, last=await _last_model(engine, session))
+    now_ms = engine.clock.now_ms()
+    id = prompt.id or engine.mint.above("msg", record.top)
+    # Nobody runs the session, and nobody will for this: the prompt is history at once.
+    at_once = prompt.no_reply and not record.busy
+    admitted = _record(session.id, prompt, id, now_ms, now_ms if at_once else None)
+    message = _message(session, prompt, choice, id, now_ms)
+    parts = _parts(engine, session, prompt, id, record.top)
+    expect: list[Expectation] = [
+        Unchanged(session.id, "prompt", id, 0),
+        Unchanged(session.id, "message", id, 0),
+        Unchanged(session.id, "session", session.id, record.seq),
+    ]
+    if prompt.id is None and all(part.id is None for part in prompt.parts):
+        expect.append(Rising(session.id))
+    if at_once:
+        expect.append(Unclaimed(session.id))
+    changes = (
+        session_put(_chosen(session, choice, now_ms)),
+        prompt_put(admitted),
+        message_put(message),
+        *map(part_put, parts),
+    )
+    await engine.store.commit(Batch(changes, tuple(expect)))
+    return Admitted(prompt=admitted, fresh=True)
+
+
+def _record(session: str, prompt: Prompt, id: str, now_ms: int, promoted: int | None) -> AdmittedPrompt:
+    fields: dict[str, Any] = {"session_id": session, "id": MessageID(id)}
+    return AdmittedPrompt(
+        **fields,
+        parts=prompt.parts,
+        delivery=prompt.delivery,
+        agent=prompt.agent,
+        model=prompt.model,
+        variant=prompt.variant,
+        system=prompt.system,
+        tools=prompt.tools,
+        format=prompt.format,
+        no_reply=prompt.no_reply or None,
+        time=Created(created=now_ms),
+        promoted=promoted,
+    )
+
+
+def _message(session: Session, prompt: Prompt, choice: Choice, id: str, now_ms: int) -> UserMessage:
+    return UserMessage(
+        id=MessageID(id),
+        session_id=session.id,
+        time=Created(created=now_ms),
+        agent=choice.agent.name,
+        model=choice.model,
+        format=prompt.format,
+        system=prompt.system,
+        tools=prompt.tools,
+    )
+
+
+def _chosen(session: Session, choice: Choice, now_ms: int) -> Session:
+    model = SessionModel(
+        id=choice.model.model_id,
+        provider_id=choice.model.provider_id,
+        variant=choice.model.variant or "default",
+    )
+    time = replace(session.time, updated=max(now_ms, session.time.updated))
+    return replace(session, agent=choice.agent.name, model=model, time=time)
+
+
+def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: str) -> list[Part]:
+    made: list[Part] = []
+    floor = max(top, ids.body(message))
+    for given in prompt.parts:
+        id = given.id or PartID(engine.mint.above("prt", floor))
+        floor = max(floor, ids.body(id))
+        head: dict[str, Any] = {"id": id, "session_id": session.id, "message_id": MessageID(message)}
+        match given:
+            case TextPartInput():
+                made.append(
+                    TextPart(
+                        **head,
+                        text=given.text,
+                        synthetic=given.synthetic,
+                        ignored=given.ignored,
+                        time=given.time,
+                        metadata=given.metadata,
+                    )
+                )
+            case FilePartInput():
+                made.append(
+                    FilePart(
+                        **head,
+                        mime=given.mime,
+                        filename=given.filename,
+                        url=given.url,
+                        source=given.source,
+                    )
+                )
+            case AgentPartInput():
+                made.append(AgentPart(**head, name=given.name, source=given.source))
+            case SubtaskPartInput():
+                made.append(
+                    SubtaskPart(
+                        **head,
+                        prompt=given.prompt,
+                        description=given.description,
+                        agent=given.agent,
+                        model=given.model,
+                        command=given.command,
+                    )
+                )
+    return made
+
+
+async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
+    """The model of the latest prompt, for a session that names none: it was made elsewhere."""
+    if session.model is not None:
+        return None
+    page = await engine.store.messages(MessageQuery(session.id, limit=20))
+    for message in reversed(page.messages):
+        value = message.info.value()
+        if isinstance(value, UserMessage):
+            return value.model
+    return None
+
+
+async def pending(engine: Engine, session: str) -> list[AdmittedPrompt]:
+    """Prompts that wait for their promotion, in the order of their admission."""
+    records = await engine.store.select("prompt", session=session, mark=Mark.OPEN)
+    return [_value(record) for record in records]
+
+
+def _value(record: StoredRecord) -> AdmittedPrompt:
+    value = record.value()
+    assert isinstance(value, AdmittedPrompt)
+    return value
+
+
+def next_to_promote(waiting: Sequence[AdmittedPrompt], *, idle: bool) -> list[AdmittedPrompt]:
+    """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
+
+    Pure. The one that queued comes first: what steers was said about the work that it begins.
+    """
+    steering = [prompt for prompt in waiting if prompt.delivery == "steer"]
+    if not idle or steering:
+        return steering
+    return [prompt for prompt in waiting if prompt.delivery == "queue"][:1]
+
+
+async def promote(engine: Engine, recorder: Recorder, prompts: Sequence[AdmittedPrompt]) -> None:
+    """Give prompts their place in the model's history, in one commit."""
+    puts: list[Put] = []
+    expect: list[Expectation] = []
+    for prompt in prompts:
+        message = await engine.store.get(recorder.session, "message", prompt.id)
+        record = await engine.store.get(recorder.session, "prompt", prompt.id)
+        if record is None:
+            continue  # Removed meanwhile.
+        expect.append(Unchanged(recorder.session, "prompt", prompt.id, record.seq))
+        puts.append(prompt_put(replace(prompt, promoted=engine.clock.now_ms())))
+        if message is not None:
+            value = message.value()
+            assert isinstance(value, UserMessage)
+            puts.append(message_put(value, placed=True))
+    if puts:
+        await recorder.commit(*puts, expect=expect)
+
+
+def prompt_put(prompt: AdmittedPrompt) -> Put:
+    """The change that writes a prompt."""
+    return Put(
+        prompt.session_id, "prompt", prompt.id, stored.strip("prompt", prompt), mark=stored.mark(prompt)
+    )

@@ -1,0 +1,101 @@
+"""Writes the records of one running session, under its fence.
+
+What must stay true: every write of a run carries the fence, so that a runner that lost its claim writes
+nothing; ids that are made here rise within the session; what belongs together is one commit.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from holdfast.clock import Clock
+from holdfast.errors import Conflict, InvariantBroken
+from holdfast.schema import ids, stored
+from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
+from holdfast.schema.message import Message
+from holdfast.schema.part import Part
+from holdfast.schema.session import Session
+from holdfast.store.base import Store
+from holdfast.store.batch import Batch, Change, Expectation, Fence, Put, Receipt, Rising
+
+M = TypeVar("M", bound=Message)
+P = TypeVar("P", bound=Part)
+
+_TRIES = 5
+
+
+class Recorder:
+    """The pen of one run."""
+
+    def __init__(self, store: Store, fence: Fence, clock: Clock, mint: Mint) -> None:
+        self._store = store
+        self.fence = fence
+        self.session = SessionID(fence.session)
+        self.clock = clock
+        self._mint = mint
+        self._top = ""
+
+    async def commit(
+        self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
+    ) -> Receipt:
+        """Write changes under the fence."""
+        return await self._store.commit(Batch(tuple(changes), tuple(expect), self.fence, release))
+
+    async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
+        """A new message, greater than every one before it, and what goes with it."""
+        for _ in range(_TRIES):
+            message = make(MessageID(self._next("msg")))
+            if await self._rose(message_put(message), *more):
+                return message
+        raise self._stuck()
+
+    async def add_parts(self, *makes: Callable[[PartID], Part], more: Sequence[Change] = ()) -> list[Part]:
+        """New parts in one commit, each greater than every one before it, and what goes with them."""
+        for _ in range(_TRIES):
+            parts = [make(PartID(self._next("prt"))) for make in makes]
+            if await self._rose(*map(part_put, parts), *more):
+                return parts
+        raise self._stuck()
+
+    async def _rose(self, *changes: Change) -> bool:
+        """Whether the changes were written; not when another process has made a greater id meanwhile."""
+        try:
+            await self.commit(*changes, expect=(Rising(self.session),))
+        except Conflict:
+            record = await self._store.session(self.session)
+            if record is None or record.top <= self._top:
+                raise
+            self._top = record.top
+            return False
+        return True
+
+    def _next(self, prefix: ids.Prefix) -> str:
+        id = self._mint.above(prefix, self._top)
+        self._top = ids.body(id)
+        return id
+
+    def _stuck(self) -> InvariantBroken:
+        return InvariantBroken(f"no id above those of session {self.session} could be made")
+
+
+def message_put(message: Message, *, placed: bool = False) -> Put:
+    """The change that writes a message."""
+    return Put(
+        message.session_id,
+        "message",
+        message.id,
+        stored.strip("message", message),
+        mark=stored.mark(message),
+        placed=placed,
+    )
+
+
+def part_put(part: Part) -> Put:
+    """The change that writes a part."""
+    return Put(
+        part.session_id, "part", part.id, stored.strip("part", part), part.message_id, stored.mark(part)
+    )
+
+
+def session_put(session: Session) -> Put:
+    """The change that writes a session."""
+    return Put(session.id, "session", session.id, stored.strip("session", session))

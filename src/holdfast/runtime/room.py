@@ -1,0 +1,55 @@
+"""What the engine works with: the rooms below it, and what the application gives it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.feed.tail import Feed
+from holdfast.provider.port import Provider
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.ids import Mint
+from holdfast.schema.session import Session
+from holdfast.store.base import Store
+from holdfast.store.host import Host
+
+
+class Presence(Protocol):
+    """Knows whether a person would see a question about a session."""
+
+    def attached(self, session: Session) -> bool: ...
+
+
+class Nobody:
+    """No person is ever attached: an ask means no."""
+
+    def attached(self, session: Session) -> bool:
+        return False
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the engine: nothing waits for ever, nothing grows for ever."""
+
+    backlog_max: int = 64
+    calls_a_turn_max: int = 64
+    retries_max: int = 5
+    retry_total_ms: int = 10 * 60 * 1_000
+    malformed_max: int = 2
+    answer_wait_ms: int = 10 * 60 * 1_000
+    """How long a drain waits for a person who is there and silent, before it parks."""
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine of one process."""
+
+    store: Store
+    clock: Clock
+    mint: Mint
+    host: Host
+    feed: Feed
+    provider: Callable[[Surroundings], Provider]
+    """Who answers requests in these surroundings: real wires, or a script."""
+    around: Callable[[Session], Awaitable[Surroundings]]
+    presence: Presence = Nobody()
+    limits: Limits = Limits()
