@@ -1,0 +1,56 @@
+"""A session's policy: its rules, those that may only tighten them, and the ceiling of the session above.
+
+Pure. Rules are the agent's (the person's settings included), then the session's own; the last match wins. A
+child is never allowed what its parent's policy denies or asks, down the whole tree: the strictest verdict
+holds. A saved approval turns ask into allow, and nothing else.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from holdfast.permission import wildcard
+from holdfast.permission.evaluate import evaluate, restricted, stricter
+from holdfast.schema.rule import Action, Rule, Ruleset
+
+
+class Approved(msgspec.Struct, frozen=True):
+    """Something that a person allowed for good."""
+
+    permission: str
+    pattern: str
+
+
+class Policy(msgspec.Struct, frozen=True):
+    """What a session may do."""
+
+    rules: tuple[Rule, ...]
+    restrictions: tuple[Ruleset, ...] = ()
+    above: "Policy | None" = None
+
+    def verdict(self, permission: str, pattern: str, approved: Iterable[Approved] = ()) -> Action:
+        """Allow, ask or deny."""
+        found = self._ruled(permission, pattern)
+        if found == "ask" and any(_covers(each, permission, pattern) for each in approved):
+            return "allow"
+        return found
+
+    def _ruled(self, permission: str, pattern: str) -> Action:
+        """The verdict without approvals, of this session and of all above it."""
+        own = restricted(evaluate(permission, pattern, self.rules), permission, pattern, self.restrictions)
+        if self.above is None or own == "deny":
+            return own
+        return stricter(own, self.above.verdict(permission, pattern))
+
+    def strictest(
+        self, permission: str, patterns: Sequence[str], approved: Sequence[Approved] = ()
+    ) -> Action:
+        """The verdict over several patterns; without any there is nothing to refuse."""
+        verdict: Action = "allow"
+        for pattern in patterns:
+            verdict = stricter(verdict, self.verdict(permission, pattern, approved))
+        return verdict
+
+
+def _covers(approved: Approved, permission: str, pattern: str) -> bool:
+    return wildcard.match(permission, approved.permission) and wildcard.match(pattern, approved.pattern)

@@ -1,0 +1,90 @@
+"""Which tools there are: a Location's own over those of the whole application.
+
+The latest registration of a name wins; closing it reveals the one before. What must stay true: a call is
+carried out by the very registration whose definition the model was shown, or refused as stale.
+"""
+
+import re
+from collections.abc import Iterable
+
+from holdfast.errors import InvalidInput
+from holdfast.tool.declare import Tool
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Registration:
+    """One tool under its name, until it is closed."""
+
+    def __init__(self, tool: Tool, registry: "Registry") -> None:
+        self.tool = tool
+        self._registry = registry
+
+    def close(self) -> None:
+        """Take the tool away; whatever it hid comes back."""
+        self._registry._remove(self)  # noqa: SLF001 - the other half of this class
+
+
+class Registry:
+    """Tools by name. `below` is the application's registry, for a Location's."""
+
+    def __init__(self, below: "Registry | None" = None) -> None:
+        self._below = below
+        self._stacks: dict[str, list[Registration]] = {}
+
+    def register(self, tool: Tool) -> Registration:
+        """Offer a tool from now on."""
+        if not NAME.fullmatch(tool.name):
+            raise InvalidInput(
+                f"{tool.name[:80]!r} is no name of a tool: letters, digits, _ and -, at most 64"
+            )
+        registration = Registration(tool, self)
+        self._stacks.setdefault(tool.name, []).append(registration)
+        return registration
+
+    def _remove(self, registration: Registration) -> None:
+        stack = self._stacks.get(registration.tool.name, [])
+        if registration in stack:
+            stack.remove(registration)
+        if not stack:
+            self._stacks.pop(registration.tool.name, None)
+
+    def current(self, name: str) -> Registration | None:
+        """The registration that a call of this name would reach now."""
+        stack = self._stacks.get(name)
+        if stack:
+            return stack[-1]
+        return None if self._below is None else self._below.current(name)
+
+    def names(self) -> set[str]:
+        """Every name that can be called."""
+        return set(self._stacks) | (set() if self._below is None else self._below.names())
+
+    def materialise(self, *, without: Iterable[str] = ()) -> "Toolset":
+        """The tools as they are at this moment, for one turn."""
+        hidden = set(without)
+        shown = {name: self.current(name) for name in sorted(self.names() - hidden)}
+        return Toolset(self, {name: found for name, found in shown.items() if found is not None})
+
+
+class Toolset:
+    """The tools that one turn shows its model."""
+
+    def __init__(self, registry: Registry, shown: dict[str, Registration]) -> None:
+        self._registry = registry
+        self._shown = shown
+
+    @property
+    def tools(self) -> list[Tool]:
+        """In the order of their names."""
+        return [registration.tool for registration in self._shown.values()]
+
+    def find(self, name: str) -> Tool | None:
+        """The tool of a call; a name in another case is forgiven, since models vary it."""
+        found = self._shown.get(name) or self._shown.get(name.lower())
+        return None if found is None else found.tool
+
+    def is_stale(self, name: str) -> bool:
+        """Whether the tool was replaced or taken away since the model was shown it."""
+        found = self._shown.get(name) or self._shown.get(name.lower())
+        return found is not None and self._registry.current(found.tool.name) is not found

@@ -1,0 +1,82 @@
+"""Policies: rules, restrictions, ceilings down the tree, and approvals that only turn ask into allow."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.permission.policy import Approved, Policy
+from holdfast.schema.rule import Rule
+
+STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
+KEYS = st.sampled_from(["edit", "bash", "read", "*", "mcp_*"])
+PATTERNS = st.sampled_from(["*", "a.py", "src/*", "*.env", "git status *"])
+RULES = st.lists(
+    st.builds(
+        Rule,
+        permission=KEYS,
+        pattern=PATTERNS,
+        action=st.sampled_from(["allow", "ask", "deny"]),
+    ),
+    max_size=6,
+)
+
+
+@st.composite
+def policies(draw: st.DrawFn, depth: int = 4) -> Policy:
+    """A policy with any number of sessions above it."""
+    above = draw(policies(depth=depth - 1)) if depth and draw(st.booleans()) else None
+    return Policy(tuple(draw(RULES)), tuple(draw(st.lists(RULES, max_size=2))), above)
+
+
+def rule(permission: str, pattern: str, action: str) -> Rule:
+    """A rule in a line."""
+    return Rule(permission=permission, pattern=pattern, action=action)  # type: ignore[arg-type]
+
+
+def test_the_last_rule_that_matches_wins() -> None:
+    """Without one the answer is ask."""
+    policy = Policy((rule("*", "*", "allow"), rule("edit", "*", "deny"), rule("edit", "a.py", "allow")))
+
+    assert policy.verdict("edit", "a.py") == "allow"
+    assert policy.verdict("edit", "b.py") == "deny"
+    assert Policy(()).verdict("edit", "a.py") == "ask"
+
+
+def test_an_approval_never_lifts_a_deny() -> None:
+    """It turns ask into allow."""
+    policy = Policy((rule("*", "*", "ask"), rule("edit", "*.env", "deny")))
+    approved = [Approved("edit", "*")]
+
+    assert policy.verdict("edit", "a.py", approved) == "allow"
+    assert policy.verdict("edit", "x.env", approved) == "deny"
+    assert policy.verdict("bash", "ls", approved) == "ask"
+
+
+def test_several_patterns_get_the_strictest_verdict() -> None:
+    """None at all is nothing to refuse."""
+    policy = Policy((rule("*", "*", "allow"), rule("bash", "rm *", "deny"), rule("bash", "git *", "ask")))
+
+    assert policy.strictest("bash", []) == "allow"
+    assert policy.strictest("bash", ["ls", "git push"]) == "ask"
+    assert policy.strictest("bash", ["ls", "git push", "rm x"]) == "deny"
+
+
+@given(policies(), KEYS, PATTERNS)
+def test_no_child_is_allowed_what_any_session_above_it_denies_or_asks(
+    policy: Policy, key: str, pattern: str
+) -> None:
+    """Down the whole tree."""
+    verdict = STRICTNESS[policy.verdict(key, pattern)]
+    above = policy.above
+    while above is not None:
+        assert verdict >= STRICTNESS[above.verdict(key, pattern)]
+        above = above.above
+
+
+@given(policies(), KEYS, PATTERNS, st.lists(st.builds(Approved, KEYS, PATTERNS), max_size=3))
+def test_approvals_only_ever_turn_ask_into_allow(
+    policy: Policy, key: str, pattern: str, approved: list[Approved]
+) -> None:
+    """Whatever was approved."""
+    before, after = policy.verdict(key, pattern), policy.verdict(key, pattern, approved)
+
+    assert (before, after) in {("allow", "allow"), ("ask", "ask"), ("ask", "allow"), ("deny", "deny")}
