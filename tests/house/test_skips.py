@@ -38,6 +38,21 @@ def test_an_absent_tool_is_a_visible_skip(tmp_path: Path) -> None:
     assert "1 passed, 1 skipped" in said
 
 
+def test_a_model_that_cannot_be_fetched_is_a_visible_skip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A test whose model pip cannot have is skipped with pip's reason, and CI accepts that."""
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    body = '@pytest.mark.needs("model:smollm2")\ndef test_absent(): raise AssertionError\n'
+
+    code, said = run(tmp_path, body, ci=True)
+
+    assert code == pytest.ExitCode.OK
+    assert "1 passed, 1 skipped" in said
+
+
 def test_other_skips_fail_ci(tmp_path: Path) -> None:
     """A skip for a tool that is there, one for another reason and a skipped module each fail a CI run."""
     body = (

@@ -6,14 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
-from holdfast.net.stream import Http
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.events import Failed, Finish, ProviderEvent
 from holdfast.provider.port import Provider
 from holdfast.provider.request import Request
 from holdfast.provider.size import estimate_request
 from holdfast.provider.wire import Endpoint
-from holdfast.provider.wired import WiredProvider
+from holdfast.provider.wired import WiredProvider, Wires
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
 from tests.provider.talking import KEY, WIRES, a_request, text_of
@@ -40,11 +39,11 @@ def nowhere(model: Model) -> Endpoint:
 )
 async def test_what_cannot_be_asked_has_failed(wire: WireKind, kind: str, words: str) -> None:
     """One event, no exception, nothing sent."""
-    http = Http()
+    wires = Wires()
     request = replace(a_request(), model=replace(a_request().model, wire=wire))
 
-    (event,) = await told(WiredProvider(http, FakeClock(), nowhere), request)
-    await http.aclose()
+    (event,) = await told(WiredProvider(wires, FakeClock(), nowhere), request)
+    await wires.aclose()
 
     assert isinstance(event, Failed)
     assert event.error.kind == kind
@@ -53,12 +52,12 @@ async def test_what_cannot_be_asked_has_failed(wire: WireKind, kind: str, words:
 
 async def test_a_request_over_the_hosts_limit_is_not_sent() -> None:
     """The limit is known beforehand, so the bytes stay here."""
-    http = Http()
+    wires = Wires()
     huge = a_request(system=("x" * 33_000_000,))
-    provider = WiredProvider(http, FakeClock(), lambda _: Endpoint(base_url="http://127.0.0.1:9", key=KEY))
+    provider = WiredProvider(wires, FakeClock(), lambda _: Endpoint(base_url="http://127.0.0.1:9", key=KEY))
 
     (event,) = await told(provider, huge)
-    await http.aclose()
+    await wires.aclose()
 
     assert isinstance(event, Failed)
     assert (event.error.kind, event.error.retryable) == ("context-overflow", False)
@@ -71,12 +70,12 @@ async def test_a_request_over_the_hosts_limit_is_not_sent() -> None:
 @pytest.mark.parametrize("wire", WIRES)
 async def test_each_wire_answers_over_http(wire: WireKind) -> None:
     """Through the model's own endpoint."""
-    http = Http()
+    wires = Wires()
     async with MockProvider() as mock:
         mock.play(Reply((Say("Hello there"),)))
-        provider = WiredProvider(http, FakeClock(), lambda _: Endpoint(base_url=f"{mock.url}/v1", key=KEY))
+        provider = WiredProvider(wires, FakeClock(), lambda _: Endpoint(base_url=f"{mock.url}/v1", key=KEY))
         events = await told(provider, a_request(wire))
-    await http.aclose()
+    await wires.aclose()
 
     assert text_of(events) == "Hello there"
     assert isinstance(events[-1], Finish)

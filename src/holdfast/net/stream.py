@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import httpx2
 
 CHUNKS_A_TURN = 20
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 CONNECT_TIMEOUT_S = 30.0
 WRITE_TIMEOUT_S = 60.0
 CONNECTIONS_MAX = 1_000
@@ -199,6 +200,8 @@ class Http:
             _silence()
             self._client = httpx2.AsyncClient(
                 follow_redirects=False,
+                # What stays on this machine goes to nobody else, whatever proxy the environment names.
+                mounts={f"all://{host}": None for host in LOOPBACK},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 limits=httpx2.Limits(
                     max_connections=CONNECTIONS_MAX, max_keepalive_connections=20, keepalive_expiry=30

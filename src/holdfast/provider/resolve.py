@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SECRET_ENDINGS = ("KEY", "TOKEN", "_PAT", "SECRET")
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)")
 FIRST = ("anthropic", "openai", "google", "openrouter")
+LAST = "local"  # a very small model, never taken where a person has another
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +90,7 @@ class Providers:
     def available(self) -> list[Provider]:
         """Those that can be used: the configured first, in their order, then the others."""
         order = {id: place for place, id in enumerate(dict.fromkeys([*self._entries, *FIRST]))}
-        ids = sorted(self.ids(), key=lambda id: (order.get(id, len(order)), id))
+        ids = sorted(self.ids(), key=lambda id: (order.get(id, len(order)), id == LAST, id))
         return [self._known[id] for id in ids if self.provider(id).problem is None]
 
     def models(self, provider_id: str) -> dict[str, Model]:
@@ -208,7 +209,7 @@ class Providers:
         except HoldfastError as error:
             return str(error)
         configured = id in self._entries
-        if provider.key is not None or (configured and (local or not provider.env)):
+        if provider.key is not None or package.keyless or (configured and (local or not provider.env)):
             return None
         if id in self._credentials and self._credentials[id].type == "oauth":
             return (

@@ -2,22 +2,51 @@
 
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider import bedrock, stream
+from holdfast.provider.catalog import packages
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.events import Failed, ProviderEvent
 from holdfast.provider.request import Request
 from holdfast.provider.wire import Adapter, Endpoint
 
+if TYPE_CHECKING:
+    from holdfast.provider.local.server import LocalServers
+
+
+class Wires:
+    """The connections of a process: made and closed by the application, shared by all sessions."""
+
+    def __init__(self) -> None:
+        self.http = Http()
+        self._servers: LocalServers | None = None
+
+    def servers(self) -> "LocalServers":
+        """The servers of local models, which most processes never need."""
+        if self._servers is None:
+            from holdfast.provider.local.server import LocalServers
+
+            self._servers = LocalServers()
+        return self._servers
+
+    async def aclose(self) -> None:
+        """Drop every connection, and end every server that this process has started."""
+        try:
+            if self._servers is not None:
+                await self._servers.aclose()
+        finally:
+            await self.http.aclose()
+
 
 class WiredProvider:
     """Fills `provider.port.Provider`. `endpoint_of` knows where a model is reached and with which key."""
 
-    def __init__(self, http: Http, clock: Clock, endpoint_of: Callable[[Model], Endpoint]) -> None:
-        self._http = http
+    def __init__(self, wires: Wires, clock: Clock, endpoint_of: Callable[[Model], Endpoint]) -> None:
+        self._wires = wires
         self._clock = clock
         self._endpoint_of = endpoint_of
 
@@ -28,7 +57,13 @@ class WiredProvider:
             endpoint = self._endpoint_of(request.model)
         except ProviderError as error:
             return _failed(error)
-        return stream.stream(self._http, adapter, request, endpoint, self._clock)
+        if request.model.npm == packages.LOCAL:
+            from holdfast.provider.local import talk
+
+            return talk.stream(
+                self._wires.http, adapter, request, endpoint, self._clock, servers=self._wires.servers()
+            )
+        return stream.stream(self._wires.http, adapter, request, endpoint, self._clock)
 
 
 @cache

@@ -17,7 +17,14 @@ class ListingGroup(LazyGroup):
 
 @click.group(
     cls=ListingGroup,
-    table={"list": ("holdfast.cli.models.list:list_", "Models that can be used (the default).")},
+    table={
+        "list": ("holdfast.cli.models.list:list_", "Models that can be used (the default)."),
+        "install": (
+            "holdfast.cli.models.install:install",
+            "Put a small model on this machine; no key needed.",
+        ),
+        "uninstall": ("holdfast.cli.models.install:uninstall", "Take it away again."),
+    },
     invoke_without_command=True,
 )
 def models() -> None:

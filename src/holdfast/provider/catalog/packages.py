@@ -10,11 +10,12 @@ from holdfast.provider.catalog.model import WireKind
 
 
 class Package(NamedTuple):
-    """`why` is set where Holdfast cannot speak to the provider, and says so."""
+    """`why` is set where Holdfast cannot speak to the provider, and says so. `keyless`: it wants no key."""
 
     wire: WireKind
     base_url: str | None = None
     why: str = ""
+    keyless: bool = False
 
 
 def _chat(base_url: str | None = None) -> Package:
@@ -26,6 +27,10 @@ def _not(why: str) -> Package:
 
 
 COMPATIBLE = "@ai-sdk/openai-compatible"
+# Not of the AI SDK: a model that Holdfast serves itself (`provider/local`), and what may be missing for it.
+LOCAL = "holdfast/local"
+LOCAL_WITHOUT_EXTRA = "holdfast/local-without-extra"
+LOCAL_WITHOUT_MODEL = "holdfast/local-without-model"
 _ADVICE = f"if it has an address that speaks Chat Completions, set npm to {COMPATIBLE} and options.baseURL"
 
 PACKAGES = {
@@ -37,6 +42,13 @@ PACKAGES = {
     "@ai-sdk/google": Package(WireKind.GEMINI, "https://generativelanguage.googleapis.com/v1beta"),
     "@ai-sdk/amazon-bedrock": Package(WireKind.BEDROCK, why="Amazon Bedrock has no wire here yet"),
     COMPATIBLE: _chat(),
+    LOCAL: Package(WireKind.OPENAI_CHAT, keyless=True),
+    LOCAL_WITHOUT_EXTRA: Package(
+        WireKind.OPENAI_CHAT, why="it needs an optional part: pip install 'holdfast[local]'"
+    ),
+    LOCAL_WITHOUT_MODEL: Package(
+        WireKind.OPENAI_CHAT, why="no model is installed; run `holdfast models install smollm2`"
+    ),
     "@openrouter/ai-sdk-provider": _chat("https://openrouter.ai/api/v1"),
     "@ai-sdk/groq": _chat("https://api.groq.com/openai/v1"),
     "@ai-sdk/xai": _chat("https://api.x.ai/v1"),
