@@ -25,7 +25,9 @@ from holdfast.net.event_stream import EventStreamParser
 from holdfast.provider.anthropic.adapter import AnthropicAdapter
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.events import Finish, TextDelta
+from holdfast.provider.gemini.adapter import GeminiAdapter
 from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
 from holdfast.provider.request import Request, Text, User
 from holdfast.provider.wire import Adapter
 from holdfast.testing.mock_provider.formats import FORMATS
@@ -38,6 +40,8 @@ WORD = "words "
 WIRES: dict[WireKind, tuple[str, Adapter]] = {
     WireKind.ANTHROPIC: ("/messages", AnthropicAdapter()),
     WireKind.OPENAI_CHAT: ("/chat/completions", OpenAIChatAdapter()),
+    WireKind.OPENAI_RESPONSES: ("/responses", OpenAIResponsesAdapter()),
+    WireKind.GEMINI: (":streamGenerateContent", GeminiAdapter()),
 }
 
 
@@ -50,6 +54,8 @@ def ours(adapter: Adapter, request: Request, chunks: list[bytes]) -> int:
             for event in decoder.feed(frame):
                 deltas += type(event) is TextDelta
                 last = event
+    for event in decoder.close():  # Some wires end with the body alone.
+        last = event
     assert isinstance(last, Finish), last
     return deltas
 
@@ -91,6 +97,19 @@ async def vendor(wire: WireKind, stream: bytes) -> int:
 
         client = AsyncOpenAI(api_key="k", http_client=transport)
         async for _ in await client.chat.completions.create(model="m", messages=asked, stream=True):
+            count += 1
+    elif wire is WireKind.OPENAI_RESPONSES:
+        from openai import AsyncOpenAI
+
+        client = AsyncOpenAI(api_key="k", http_client=transport)
+        async for _ in await client.responses.create(model="m", input=asked, stream=True):
+            count += 1
+    elif wire is WireKind.GEMINI:
+        from google import genai
+
+        options: Any = {"httpx_async_client": transport}
+        client = genai.Client(api_key="k", http_options=options).aio
+        async for _ in await client.models.generate_content_stream(model="m", contents="x"):
             count += 1
     return count
 

@@ -10,7 +10,9 @@ from holdfast.provider import stream
 from holdfast.provider.anthropic.adapter import AnthropicAdapter
 from holdfast.provider.catalog.model import Limit, Model, WireKind
 from holdfast.provider.events import Failed, ProviderEvent, ReasoningDelta, TextDelta
+from holdfast.provider.gemini.adapter import GeminiAdapter
 from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
 from holdfast.provider.request import Request, Text, User
 from holdfast.provider.wire import Adapter, Decoder, Endpoint
 from holdfast.testing.clock import FakeClock
@@ -20,13 +22,20 @@ KEY = "sk-mock-0123456789abcdefghij"
 ADAPTERS: dict[WireKind, Adapter] = {
     WireKind.ANTHROPIC: AnthropicAdapter(),
     WireKind.OPENAI_CHAT: OpenAIChatAdapter(),
+    WireKind.OPENAI_RESPONSES: OpenAIResponsesAdapter(),
+    WireKind.GEMINI: GeminiAdapter(),
 }
 WIRES = list(ADAPTERS)
+PROVIDERS = {
+    WireKind.ANTHROPIC: "anthropic",
+    WireKind.OPENAI_CHAT: "acme",
+    WireKind.OPENAI_RESPONSES: "openai",
+    WireKind.GEMINI: "google",
+}
 
 
 def a_model(wire: WireKind = WireKind.ANTHROPIC, **fields: object) -> Model:
-    provider = {WireKind.ANTHROPIC: "anthropic", WireKind.OPENAI_CHAT: "acme"}[wire]
-    values = {"provider_id": provider, "id": "m", "api_id": "m-1", "name": "M", "wire": wire}
+    values = {"provider_id": PROVIDERS[wire], "id": "m", "api_id": "m-1", "name": "M", "wire": wire}
     return Model(**{**values, "limit": Limit(context=200_000, output=64_000), **fields})
 
 

@@ -18,6 +18,7 @@ def said(message: str = "", type: str = "", code: str = "") -> bytes:
 RESPONSES = [
     (401, said("invalid x-api-key", "authentication_error"), "auth", False),
     (403, said("Your key may not use this model"), "auth", False),
+    (400, said("API key not valid. Please pass a valid API key.", "INVALID_ARGUMENT"), "auth", False),
     (402, b"", "quota", False),
     (429, said("slow down"), "rate-limit", True),
     (429, said("You exceeded your current quota", code="insufficient_quota"), "quota", False),
@@ -126,6 +127,15 @@ def test_errors_inside_a_stream(error: object, kind: str, retryable: bool) -> No
 def test_when_to_ask_again(headers: dict[str, str], ms: int | None) -> None:
     """Seconds, a date and milliseconds; what is none of them says nothing."""
     assert retry_after_ms(headers, NOW_MS) == ms
+
+
+def test_a_delay_in_the_body_counts_when_no_header_says_one() -> None:
+    """Google's services put it there."""
+    body = '{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3.5s"}]}}'
+
+    assert retry_after_ms({}, NOW_MS, said_in=body) == 3_500
+    assert retry_after_ms({"retry-after": "1"}, NOW_MS, said_in=body) == 1_000
+    assert retry_after_ms({}, NOW_MS, said_in='{"retryDelay":"soon"}') is None
 
 
 SECRET = 'sk-a"b/c+d=0123456789'

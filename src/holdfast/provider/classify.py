@@ -77,6 +77,7 @@ _NOT_OVERFLOW = re.compile(
     r"(?i)rate[\s_-]?limit|too\s?many\s?requests|throttl|tokens?\sper\s(?:min|day|hour|sec)|per[\s-]minute"
 )
 _WORDS: tuple[tuple[ProviderFailure, re.Pattern[str]], ...] = (
+    ("auth", re.compile(r"(?i)api[\s_]key (?:is )?(?:not valid|invalid|not found)|invalid api[\s_]key")),
     (
         "quota",
         re.compile(r"(?i)insufficient.{0,12}(?:quota|credit|balance|funds)|credit balance is too low"),
@@ -118,7 +119,7 @@ def of_response(
         _sentence(provider, kind, message or "no reason was given", f"HTTP {status}"),
         kind=kind,
         retryable=retryable,
-        retry_after_ms=retry_after_ms(headers, now_ms),
+        retry_after_ms=retry_after_ms(headers, now_ms, said_in=text),
         status=status,
         headers=headers,
         body=text or None,

@@ -1,19 +1,27 @@
-"""When a provider wants to be asked again: `retry-after-ms`, then `retry-after` in seconds or as a date."""
+"""When a provider wants to be asked again: `retry-after-ms`, then `retry-after` in seconds or as a date.
 
+Without them, the `retryDelay` that Google's services put into the body.
+"""
+
+import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from math import ceil, isfinite
 
+_DELAY = re.compile(r'"retryDelay"\s*:\s*"([0-9.]{1,12})s"')
 
-def retry_after_ms(headers: dict[str, str], now_ms: int) -> int | None:
-    """Milliseconds from now, or None when the headers (names in lower case) do not say. Never negative."""
+
+def retry_after_ms(headers: dict[str, str], now_ms: int, *, said_in: str = "") -> int | None:
+    """Milliseconds from now, or None when nobody says. Never negative. Header names are in lower case."""
     if (ms := _number(headers.get("retry-after-ms"))) is not None:
         return ceil(ms)
     said = headers.get("retry-after")
     if (seconds := _number(said)) is not None:
         return ceil(seconds * 1000)
     if said is None:
-        return None
+        found = _DELAY.search(said_in)
+        delay = _number(found[1]) if found else None
+        return None if delay is None else ceil(delay * 1000)
     try:
         date = parsedate_to_datetime(said)
     except ValueError:

@@ -184,3 +184,157 @@ CHAT = {
         },
     ),
 }
+
+
+def _responses(*frames: dict[str, object]) -> bytes:
+    return b"".join(
+        b"event: %s\ndata: %s\n\n"
+        % (str(frame["type"]).encode(), msgspec.json.encode({"sequence_number": number, **frame}))
+        for number, frame in enumerate(frames)
+    )
+
+
+_CITED = {"type": "url_citation", "url": "https://x.example", "title": "X", "start_index": 0, "end_index": 5}
+_OUTPUT: list[dict[str, object]] = [
+    {
+        "id": "rs_1",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Then."}],
+        "encrypted_content": "gAAAA",
+    },
+    {
+        "id": "ws_1",
+        "type": "web_search_call",
+        "status": "completed",
+        "action": {"type": "search", "query": "q", "queries": ["q"]},
+    },
+    {
+        "id": "msg_1",
+        "type": "message",
+        "status": "completed",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "Found.", "annotations": [_CITED], "logprobs": []}],
+    },
+    {
+        "id": "fc_1",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": "call_1",
+        "name": "read",
+        "arguments": '{"path": "ü"}',
+    },
+    {
+        "id": "fc_2",
+        "type": "function_call",
+        "status": "completed",
+        "call_id": "call_2",
+        "name": "now",
+        "arguments": "{}",
+    },
+]
+_RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "gpt-x",
+    "status": "in_progress",
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+}
+
+
+def _item(event: str, index: int, **instead: object) -> dict[str, object]:
+    return {
+        "type": f"response.output_item.{event}",
+        "output_index": index,
+        "item": {**_OUTPUT[index], **instead},
+    }
+
+
+def _at(kind: str, index: int, **fields: object) -> dict[str, object]:
+    name = _OUTPUT[index]["id"]
+    return {"type": f"response.{kind}", "output_index": index, "item_id": name, **fields}
+
+
+RESPONSES = {
+    **replies("/responses"),
+    "thinking in parts, a search and calls that mix": _responses(
+        {"type": "response.created", "response": _RESPONSE},
+        _item("added", 0, summary=[], encrypted_content="g"),
+        _at("reasoning_summary_text.delta", 0, summary_index=0, delta="First."),
+        _at("reasoning_summary_text.delta", 0, summary_index=1, delta="Then"),
+        _at("reasoning_summary_text.delta", 0, summary_index=1, delta="."),
+        _item("done", 0),
+        _item("added", 1, status="in_progress"),
+        _at("web_search_call.searching", 1),
+        _item("done", 1),
+        _item("added", 2, content=[], status="in_progress"),
+        _at("output_text.delta", 2, content_index=0, delta="Fou", logprobs=[]),
+        _at("output_text.delta", 2, content_index=0, delta="nd.", logprobs=[]),
+        _at("output_text.annotation.added", 2, content_index=0, annotation_index=0, annotation=_CITED),
+        _item("done", 2),
+        _item("added", 3, arguments="", status="in_progress"),
+        _item("added", 4, arguments="", status="in_progress"),
+        _at("function_call_arguments.delta", 3, delta='{"path": '),
+        _at("function_call_arguments.delta", 4, delta="{}"),
+        _at("function_call_arguments.delta", 3, delta='"\\u00fc"}'),
+        _item("done", 4),
+        _item("done", 3),
+        {
+            "type": "response.completed",
+            "response": {
+                **_RESPONSE,
+                "status": "completed",
+                "output": _OUTPUT,
+                "service_tier": "default",
+                "usage": {
+                    "input_tokens": 2_006,
+                    "input_tokens_details": {"cached_tokens": 1_920, "cache_write_tokens": 12},
+                    "output_tokens": 300,
+                    "output_tokens_details": {"reasoning_tokens": 192},
+                    "total_tokens": 2_306,
+                },
+            },
+        },
+    ),
+}
+
+
+def _gemini(*frames: dict[str, object]) -> bytes:
+    head = {"modelVersion": "gemini-x", "responseId": "r1"}
+    return b"".join(b"data: %s\r\n\r\n" % msgspec.json.encode({**frame, **head}) for frame in frames)
+
+
+def _parts(*parts: dict[str, object], **fields: object) -> dict[str, object]:
+    candidate = {"content": {"role": "model", "parts": list(parts)}, "index": 0, **fields}
+    return {"candidates": [candidate], "usageMetadata": {"promptTokenCount": 9, "totalTokenCount": 9}}
+
+
+GEMINI = {
+    **replies(":streamGenerateContent"),
+    "thoughts, code, calls without ids and signatures": _gemini(
+        _parts({"text": "**Plan**\n", "thought": True}),
+        _parts({"text": "Look.", "thought": True}),
+        _parts({"executableCode": {"language": "PYTHON", "code": "print(2)"}}),
+        _parts({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2\n"}}),
+        _parts({"text": "It is "}),
+        _parts({"text": "2. "}),
+        _parts(
+            {"functionCall": {"name": "read", "args": {"path": "ü"}}, "thoughtSignature": "c2lnbmF0dXJl"},
+            {"functionCall": {"name": "read", "args": {"path": "b"}}},
+        ),
+        {
+            **_parts({"text": ""}, finishReason="STOP"),
+            "usageMetadata": {
+                "promptTokenCount": 2_006,
+                "cachedContentTokenCount": 1_920,
+                "candidatesTokenCount": 108,
+                "thoughtsTokenCount": 192,
+                "toolUsePromptTokenCount": 40,
+                "totalTokenCount": 2_346,
+            },
+        },
+    ),
+}

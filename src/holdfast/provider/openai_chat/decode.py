@@ -168,6 +168,7 @@ class ChatDecoder:
         if self._tier:
             own["serviceTier"] = self._tier
         return [
+            *self._end(),  # Some servers go on after they have said why they stop.
             StepFinish(
                 reason=reason,
                 tokens=_tokens(self._usage or Usage()),

@@ -11,9 +11,8 @@ import hashlib
 import re
 from typing import Any, assert_never
 
-import msgspec
-
 from holdfast.errors import InvariantBroken
+from holdfast.provider import http_request
 from holdfast.provider import media as media_of
 from holdfast.provider.openai_chat.dialect import Dialect
 from holdfast.provider.request import (
@@ -156,7 +155,7 @@ def _call(part: ToolCall, server: Dialect) -> JsonMap:
     said: JsonMap = {
         "id": _id(part.id, server),
         "type": "function",
-        "function": {"name": part.name, "arguments": msgspec.json.encode(part.input).decode()},
+        "function": {"name": part.name, "arguments": http_request.encode(part.input).decode()},
     }
     if (extra := _own(part).get("extra_content")) is not None:
         said["extra_content"] = extra

@@ -6,7 +6,9 @@ To add a wire: write its module beside `anthropic.py` and give its path here.
 from typing import Protocol
 
 from holdfast.testing.mock_provider.anthropic import Messages
+from holdfast.testing.mock_provider.gemini import GenerateContent
 from holdfast.testing.mock_provider.openai_chat import ChatCompletions
+from holdfast.testing.mock_provider.openai_responses import Responses
 from holdfast.testing.mock_provider.script import Reply
 
 
@@ -29,6 +31,8 @@ class Format(Protocol):
 FORMATS: dict[str, Format] = {
     "/messages": Messages(),
     "/chat/completions": ChatCompletions(),
+    "/responses": Responses(),
+    ":streamGenerateContent": GenerateContent(),
 }
 
 

@@ -176,7 +176,8 @@ async def _misbehave(turn: Trouble, wire: Format, received: Received, writer: as
 def _complaint(kind: Misbehaviour, received: Received) -> str:
     """A refusal repeats the key, as some servers do."""
     if kind == "auth":
-        key = received.headers.get("x-api-key") or received.headers.get("authorization", "")
+        names = ("x-api-key", "authorization", "x-goog-api-key")
+        key = next((received.headers[name] for name in names if name in received.headers), "")
         return f"Incorrect API key provided: {key}"
     return f"The mock provider was told to fail: {kind}"
 

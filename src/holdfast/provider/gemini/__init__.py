@@ -1,0 +1,1 @@
+"""Google's Gemini wire. `adapter.py` is the door; the wire's names stay in this folder."""

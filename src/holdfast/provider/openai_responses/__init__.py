@@ -1,0 +1,1 @@
+"""OpenAI's Responses wire. `adapter.py` is the door; the wire's names stay in this folder."""
