@@ -1,11 +1,13 @@
 """Builds every room and closes it again: the only file that knows them all."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
+from holdfast.schema.session import Session
 from holdfast.sessions.room import Room
 from holdfast.sessions.service import SessionService
 from holdfast.sessions.trusting import Trusting
@@ -13,22 +15,117 @@ from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
 
+if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay for the engine.
+    from holdfast.provider.port import Provider
+    from holdfast.provider.wired import Wires
+    from holdfast.runtime.coordinator import Coordinator
+    from holdfast.runtime.room import Presence
+    from holdfast.runtime.surroundings import Surroundings
+    from holdfast.sessions.prompting import Prompting
+    from holdfast.tools.registry import Registry
+
 
 class Holdfast:
     """An open runtime: its store, its feed, and what can be asked of sessions."""
 
-    def __init__(self, store: Store, clock: Clock, host: Host) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        host: Host,
+        *,
+        provider: "Provider | None" = None,
+        presence: "Presence | None" = None,
+        around: "Callable[[Session], Surroundings] | None" = None,
+    ) -> None:
         self.store = store
         self.clock = clock
         self.host = host
         self.mint = Mint(clock)
         self.feed = Feed(store, clock, self.mint)
-        room = Room(store, clock, self.mint, host)
-        self.sessions = SessionService(room)
-        self.trust = Trusting(room)
+        self._room = Room(store, clock, self.mint, host)
+        self.sessions = SessionService(self._room, self._prompting_now)
+        self.trust = Trusting(self._room)
+        self._provider = provider
+        self._presence = presence
+        self._around = around
+        self._wires: Wires | None = None
+        self._tools: Registry | None = None
+        self._coordinator: Coordinator | None = None
+        self._prompting: Prompting | None = None
+
+    @property
+    def tools(self) -> "Registry":
+        """The tools of the whole application; register more here."""
+        if self._tools is None:
+            from holdfast.location.filesystem import Filesystem
+            from holdfast.person import directories
+            from holdfast.tools.builtin.read import read_tool
+            from holdfast.tools.registry import Registry
+
+            kept = directories.data() / "tool-output"
+            self._tools = Registry()
+            self._tools.register(
+                read_tool(lambda call: Filesystem(call.directory, call.worktree, readable=[kept]))
+            )
+        return self._tools
+
+    def _prompting_now(self) -> "Prompting":
+        """The engine, built when it is first needed."""
+        if self._prompting is None:
+            from holdfast.person import directories
+            from holdfast.runtime.coordinator import Coordinator
+            from holdfast.runtime.room import Engine, Nobody
+            from holdfast.sessions.prompting import Prompting
+            from holdfast.tools.managed_output import ManagedOutput
+
+            engine = Engine(
+                store=self.store,
+                clock=self.clock,
+                mint=self.mint,
+                host=self.host,
+                feed=self.feed,
+                provider=self._provider_of,
+                around=self._surroundings,
+                presence=self._presence or Nobody(),
+            )
+            output = ManagedOutput(directories.data() / "tool-output", self.clock)
+            self._coordinator = Coordinator(engine, tools=lambda _: self.tools, keep=output.keep)
+            self._prompting = Prompting(self._room, engine, self._coordinator)
+        return self._prompting
+
+    def _provider_of(self, around: "Surroundings") -> "Provider":
+        if self._provider is not None:
+            return self._provider
+        from holdfast.provider.wired import WiredProvider, Wires
+
+        self._wires = self._wires or Wires()
+        return WiredProvider(self._wires, self.clock, around.providers.endpoint)
+
+    async def _surroundings(self, session: Session) -> "Surroundings":
+        if self._around is not None:
+            return self._around(session)
+        import anyio.to_thread
+
+        from holdfast.provider import credentials
+        from holdfast.runtime import hosts
+        from holdfast.runtime.surroundings import surroundings
+        from holdfast.sessions.creating import locate_
+
+        location = await locate_(self._room, session.directory)
+        decisions = await self.trust.decisions()
+        held = hosts.hosts_of(credentials.load())
+        remote = await hosts.settings_of(held) if held else []
+        return await anyio.to_thread.run_sync(
+            lambda: surroundings(location, trusted=decisions.trusted, remote=remote)
+        )
 
     async def close(self) -> None:
         """Close every room, the highest first."""
+        if self._coordinator is not None:
+            await self._coordinator.close()
+        if self._wires is not None:
+            await self._wires.aclose()
         await self.feed.close()
         await self.store.close()
 
@@ -41,13 +138,22 @@ async def open(
     adopt: bool = False,
     clock: Clock | None = None,
     host: Host | None = None,
+    provider: "Provider | None" = None,
+    presence: "Presence | None" = None,
+    around: "Callable[[Session], Surroundings] | None" = None,
 ) -> AsyncIterator[Holdfast]:
-    """`async with holdfast.open() as hf:` — the store is a URL; without one, the person's own."""
+    """`async with holdfast.open() as hf:` — the store is a URL; without one, the person's own.
+
+    `provider` answers in the place of the real ones (a script, in tests); `presence` knows whether a person
+    would see a question; `around` gives a session's settings in the place of the files.
+    """
     host = host or ThisHost()
     # Without a given clock each store uses its own: PostgreSQL that of the database.
     opened = await open_store(store, create=create, adopt=adopt, clock=clock, host=host)
     await opened.sweep()
-    holdfast = Holdfast(opened, clock or SystemClock(), host)
+    holdfast = Holdfast(
+        opened, clock or SystemClock(), host, provider=provider, presence=presence, around=around
+    )
     try:
         yield holdfast
     finally:

@@ -48,18 +48,23 @@ class Recorder:
                 return message
         raise self._stuck()
 
-    async def add_parts(self, *makes: Callable[[PartID], Part], more: Sequence[Change] = ()) -> list[Part]:
+    async def add_parts(
+        self,
+        *makes: Callable[[PartID], Part],
+        more: Sequence[Change] = (),
+        expect: Sequence[Expectation] = (),
+    ) -> list[Part]:
         """New parts in one commit, each greater than every one before it, and what goes with them."""
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
-            if await self._rose(*map(part_put, parts), *more):
+            if await self._rose(*map(part_put, parts), *more, expect=expect):
                 return parts
         raise self._stuck()
 
-    async def _rose(self, *changes: Change) -> bool:
+    async def _rose(self, *changes: Change, expect: Sequence[Expectation] = ()) -> bool:
         """Whether the changes were written; not when another process has made a greater id meanwhile."""
         try:
-            await self.commit(*changes, expect=(Rising(self.session),))
+            await self.commit(*changes, expect=(Rising(self.session), *expect))
         except Conflict:
             record = await self._store.session(self.session)
             if record is None or record.top <= self._top:

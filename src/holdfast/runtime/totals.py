@@ -7,6 +7,16 @@ from msgspec.structs import replace
 from holdfast.schema import usage
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import Session
+from holdfast.schema.usage import Tokens
+from holdfast.schema.wire import Num
+
+
+def with_step(session: Session, cost: Num, tokens: Tokens) -> Session:
+    """The session with one more step in its totals."""
+    known = session.tokens or usage.ZERO
+    return replace(
+        session, cost=(session.cost or 0) + cost, tokens=replace(usage.add(known, tokens), total=None)
+    )
 
 
 def with_usage(

@@ -46,11 +46,12 @@ class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="
 
 
 class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
-    """A provider turn ended."""
+    """A provider turn ended. `cost_known` is ours: False beside a cost of 0 that says nothing."""
 
     reason: str
     snapshot: str | None = None
     cost: Num
+    cost_known: bool | None = None
     tokens: Tokens
 
 

@@ -1,8 +1,8 @@
 """The front door: every verb on sessions in one object. Each is a function in a file of its own."""
 
 import os
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
@@ -18,12 +18,19 @@ from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
+if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only reads does not pay for it.
+    from holdfast.runtime.inbox import Admitted
+    from holdfast.schema.prompt import PartInput
+    from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
+    from holdfast.sessions.prompting import Prompting
+
 
 class SessionService:
     """What a caller may ask of sessions."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room, prompting: "Callable[[], Prompting]") -> None:
         self.room = room
+        self._prompting = prompting
 
     async def create(
         self,
@@ -158,3 +165,35 @@ class SessionService:
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
         await editing.set_diffs(self.room, session, diffs)
+
+    async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any) -> "Admitted":
+        """Say something to a session; see `Prompting.prompt` for what can be wished for."""
+        return await self._prompting().prompt(session, parts, **wishes)
+
+    async def process(
+        self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
+    ) -> MessageWithParts:
+        """Say something to a session, and wait for its last answer."""
+        return await self._prompting().process(session, parts, **wishes)
+
+    async def wait(self, session: str) -> None:
+        """Return when nobody runs the session any more."""
+        await self._prompting().wait(session)
+
+    async def interrupt(self, session: str) -> None:
+        """Stop what the session does; returns when everything is settled."""
+        await self._prompting().interrupt(session)
+
+    async def resume(self, session: str) -> None:
+        """Go on with a session that was left unfinished."""
+        await self._prompting().resume(session)
+
+    async def requests(self, session: str) -> "Sequence[PermissionRequest | QuestionRequest]":
+        """What the session waits for from a person."""
+        return await self._prompting().requests(session)
+
+    async def reply(
+        self, session: str, request: str, reply: "Reply", *, message: str | None = None
+    ) -> "PermissionRequest":
+        """Answer a permission request."""
+        return await self._prompting().reply(session, request, reply, message=message)

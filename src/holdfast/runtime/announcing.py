@@ -1,0 +1,42 @@
+"""Tells listeners what is no state: busy, retry, idle, errors. Live only."""
+
+from holdfast.feed.tail import Feed
+from holdfast.schema.event import (
+    ErrorProperties,
+    OfSession,
+    StatusProperties,
+)
+from holdfast.schema.fault import Fault
+from holdfast.schema.ids import SessionID
+from holdfast.schema.status import BusyStatus, IdleStatus, RetryStatus, SessionStatus
+from holdfast.schema.wire import encode
+
+
+def status(feed: Feed, session: str, now: SessionStatus) -> None:
+    """What the session is doing."""
+    feed.publish(
+        "session.status", session, encode(StatusProperties(session_id=SessionID(session), status=now))
+    )
+
+
+def busy(feed: Feed, session: str) -> None:
+    """Somebody works on it."""
+    status(feed, session, BusyStatus())
+
+
+def retry(feed: Feed, session: str, *, attempt: int, message: str, next_ms: int) -> None:
+    """The provider failed and will be asked again."""
+    status(feed, session, RetryStatus(attempt=attempt, message=message, next=next_ms))
+
+
+def idle(feed: Feed, session: str) -> None:
+    """Nothing runs any more. Told once, when everything else about the session is stored."""
+    status(feed, session, IdleStatus())
+    feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
+
+
+def error(feed: Feed, session: str, fault: Fault) -> None:
+    """Something failed; it is stored already."""
+    feed.publish(
+        "session.error", session, encode(ErrorProperties(session_id=SessionID(session), error=fault))
+    )

@@ -1,0 +1,167 @@
+"""Asks the model once, hears it to the end, and lets its calls run. Tries again only while nothing was said.
+
+What must stay true: whatever ends the stream, open texts are closed with what was heard, and every call that
+was started is settled (or waits for a person, as its record says).
+"""
+
+import random
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+
+from holdfast.errors import ProviderError
+from holdfast.provider.request import Request
+from holdfast.runtime import announcing, plan, retrying
+from holdfast.runtime.asking import Asking, Parked
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.faults import fault_of
+from holdfast.runtime.processor import Called, Processor
+from holdfast.runtime.run import Run
+from holdfast.runtime.settling import Place, Settling
+from holdfast.schema.fault import APIFault
+from holdfast.schema.ids import PartID
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import RetryPart, ToolPart
+from holdfast.schema.request import ToolRef
+from holdfast.schema.times import Created
+from holdfast.tool.output import ToolDenied
+from holdfast.tools import executing
+
+
+class Heard:
+    """One answer, with its calls."""
+
+    def __init__(self, processor: Processor, settling: Settling) -> None:
+        self.processor = processor
+        self.settling = settling
+
+
+async def answer(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+    """The model's answer. A failure before its first word is tried again, within bounds."""
+    waited_ms, attempt = 0, 0
+    limits = run.engine.limits
+    while True:
+        attempt += 1
+        heard = await _once(run, ready, request, message)
+        failed = heard.processor.failed
+        if failed is None or heard.processor.said:
+            return heard
+        chance = random.random()  # noqa: S311 - a pause, not a secret
+        wait_ms = retrying.wait_ms(failed.error, attempt, waited_ms=waited_ms, random=chance, limits=limits)
+        if wait_ms is None:
+            return heard
+        waited_ms += wait_ms
+        await _tell_retry(run, ready, message, failed.error, attempt=attempt, wait_ms=wait_ms)
+        await anyio.sleep(wait_ms / 1_000)
+        announcing.busy(run.engine.feed, run.recorder.session)
+
+
+async def _tell_retry(
+    run: Run, ready: Ready, message: AssistantMessage, error: ProviderError, *, attempt: int, wait_ms: int
+) -> None:
+    now_ms = run.engine.clock.now_ms()
+    announcing.retry(
+        run.engine.feed,
+        run.recorder.session,
+        attempt=attempt,
+        message=str(error),
+        next_ms=now_ms + wait_ms,
+    )
+    fault = fault_of(error, ready.model.provider_id)
+    if isinstance(fault, APIFault):
+
+        def make(id: PartID) -> RetryPart:
+            return RetryPart(
+                id=id,
+                session_id=message.session_id,
+                message_id=message.id,
+                attempt=attempt,
+                error=fault,
+                time=Created(created=now_ms),
+            )
+
+        await run.recorder.add_parts(make)
+
+
+async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
+    settling = settling_of(run, ready, asking)
+    earlier = _calls_before(ready)
+
+    async def call(called: Called) -> None:
+        doomed = plan.is_doomed(earlier, called.part)
+        earlier.append(called.part)
+        try:
+            refusal = await _refused(asking, called.part) if doomed else None
+        except Parked:
+            settling.parked = True
+            return
+        if refusal is None:
+            await settling.start(called)
+        else:
+            settling.count += 1
+            await settling.settle(called.part, executing.failed(refusal, outcome="denied"))
+
+    processor = Processor(run.recorder, run.engine.feed, message, call)
+    async with anyio.create_task_group() as saving:
+        saving.start_soon(processor.keep_saved)
+        async with anyio.create_task_group() as calls:
+            settling.within(calls)
+            try:
+                async with aclosing(run.provider(ready.around).stream(request)) as events:
+                    async for event in events:
+                        await processor.hear(event)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await processor.end()
+        saving.cancel_scope.cancel()
+    for part in processor.open_calls():  # Their arguments never came to an end.
+        text = "The model's stream ended before the arguments of this call were complete."
+        await settling.settle(part, executing.failed(text, outcome="interrupted"))
+    return Heard(processor, settling)
+
+
+def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
+    """Runs and settles the calls of a turn."""
+    places = ready.around.places
+    closed = ready.user.tools or {}
+    return Settling(
+        run.recorder,
+        ready.toolset,
+        asking,
+        Place(agent=ready.agent.name, directory=Path(ready.session.directory), worktree=places.worktree),
+        mint=run.engine.mint,
+        limits=run.engine.limits,
+        output=run.output_limits(ready.around),
+        keep=run.keep,
+        closed=lambda name: closed.get(name) is False,
+    )
+
+
+def _calls_before(ready: Ready) -> list[ToolPart]:
+    """The calls since the latest prompt, for telling a loop."""
+    calls: list[ToolPart] = []
+    for each in ready.history:
+        if each.info.id == ready.user.id:
+            calls = []
+        calls += [part for part in each.parts if isinstance(part, ToolPart)]
+    return calls
+
+
+async def _refused(asking: Asking, part: ToolPart) -> str | None:
+    """Whether a call that repeats itself may go on; else what the model is told."""
+    try:
+        await asking.ask(
+            "doom_loop",
+            [part.tool],
+            always=[part.tool],
+            metadata={"tool": part.tool, "input": part.state.input},
+            tool=ToolRef(message_id=part.message_id, call_id=part.call_id),
+        )
+    except ToolDenied:
+        return (
+            f"You called {part.tool} three times in a row with the same input. It was not run again: look at "
+            "what it answered, and try something else."
+        )
+    return None

@@ -1,0 +1,224 @@
+"""Asks whether a call may do something: the rules, what was approved before, and else a person.
+
+A question is a record: it survives a restart and is answered once, from any client. What must stay true:
+where nobody is attached, ask means no, and that is recorded; a person who is there and silent is waited for
+within a bound, then the session parks and the question stays.
+"""
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.permission.policy import Approved, Policy
+from holdfast.runtime.listening import Listener
+from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.room import Engine
+from holdfast.schema import stored
+from holdfast.schema.approval import Approval
+from holdfast.schema.ids import ApprovalID
+from holdfast.schema.request import PermissionAnswer, PermissionRequest, RequestTime, ToolRef
+from holdfast.schema.request import Reply as ReplyWord
+from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
+from holdfast.store.record import StoredRecord
+from holdfast.tool.output import ToolDenied
+
+
+class Parked(HoldfastError):
+    """A person is there and does not answer: the drain lets go, and the answer will wake the session."""
+
+
+class Asking:
+    """Asks for one session, with the policy of the turn that made the call."""
+
+    def __init__(
+        self, engine: Engine, recorder: Recorder, listener: Listener, session: Session, policy: Policy
+    ) -> None:
+        self._engine = engine
+        self._recorder = recorder
+        self._listener = listener
+        self._session = session
+        self._policy = policy
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str],
+        metadata: JsonMap,
+        tool: ToolRef,
+    ) -> None:
+        """Return when all of it is allowed; `ToolDenied` when not."""
+        approved = await approvals(self._engine, self._session, self._worktree)
+        verdict = self._policy.strictest(permission, patterns, approved)
+        match verdict:
+            case "allow":
+                return
+            case "deny":
+                raise ToolDenied(f"The rules deny {permission} for {_shown(patterns)}.")
+            case "ask":
+                await self._person(permission, patterns, always, metadata, tool)
+            case _:
+                assert_never(verdict)
+
+    @property
+    def _worktree(self) -> str:
+        return self._session.directory
+
+    async def _person(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        always: Sequence[str],
+        metadata: JsonMap,
+        tool: ToolRef,
+    ) -> None:
+        known = await self._asked_before(permission, patterns, tool)
+        if known is None and not self._engine.presence.attached(self._session):
+            raise ToolDenied(
+                f"{permission} for {_shown(patterns)} needs a person's consent, and nobody is there to ask."
+            )
+        request = known or await self._write(permission, patterns, always, metadata, tool)
+        if request.answer is None:
+            wait_s = self._engine.limits.answer_wait_ms / 1_000
+            answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
+            if answered is None:
+                raise Parked(f"session {self._session.id} waits for an answer to {request.id}")
+            assert isinstance(answered, PermissionRequest)
+            request = answered
+        judge(request)
+
+    async def _asked_before(
+        self, permission: str, patterns: Sequence[str], tool: ToolRef
+    ) -> PermissionRequest | None:
+        """The same question of the same call, from before a restart."""
+        for record in await self._engine.store.select("request", session=self._session.id):
+            value = record.value()
+            if (
+                isinstance(value, PermissionRequest)
+                and value.tool == tool
+                and value.permission == permission
+                and value.patterns == list(patterns)
+            ):
+                return value
+        return None
+
+    async def _write(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        always: Sequence[str],
+        metadata: JsonMap,
+        tool: ToolRef,
+    ) -> PermissionRequest:
+        request = PermissionRequest(
+            id=self._engine.mint.ascending("per"),
+            session_id=self._session.id,
+            permission=permission,
+            patterns=list(patterns),
+            metadata=metadata,
+            always=list(always),
+            tool=tool,
+            time=RequestTime(created=self._engine.clock.now_ms()),
+        )
+        await self._recorder.commit(request_put(request))
+        return request
+
+
+def judge(request: PermissionRequest) -> None:
+    """Return for a yes, raise for a no. A no without words ends the work; the model hears one with words."""
+    answer = request.answer
+    if answer is None or answer.reply != "reject":
+        return
+    if answer.message:
+        raise ToolDenied(f"The person said no, and: {answer.message}")
+    raise ToolDenied(f"The person said no to {request.permission}.", stops=True)
+
+
+def _shown(patterns: Sequence[str]) -> str:
+    return ", ".join(patterns[:5])[:300] + (" …" if len(patterns) > 5 else "")
+
+
+def request_put(request: PermissionRequest) -> Put:
+    """The change that writes a request."""
+    data = stored.strip("request", request)
+    return Put(request.session_id, "request", request.id, data, mark=stored.mark(request))
+
+
+async def approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
+    """What was approved for good in this project and checkout."""
+    records = await engine.store.select("approval", session=project_scope(session.project_id))
+    values = [record.value() for record in records]
+    return [
+        Approved(each.permission, each.pattern)
+        for each in values
+        if isinstance(each, Approval) and each.worktree == worktree
+    ]
+
+
+async def reply(
+    engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
+) -> PermissionRequest:
+    """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
+    record = await engine.store.get(session, "request", id)
+    request = None if record is None else record.value()
+    if record is None or not isinstance(request, PermissionRequest):
+        raise NotFound(f"there is no permission request {id[:60]} in session {session}")
+    if request.answer is not None:
+        raise Conflict(f"permission request {id} was answered already: {request.answer.reply}")
+    found = await engine.store.session(session)
+    if found is None:
+        raise NotFound(f"session {session} does not exist")
+    owner = found.value()
+    others = await _others(engine, session, id)
+    changes: list[Change] = []
+    expect: list[Expectation] = []
+
+    def answer(each: tuple[StoredRecord, PermissionRequest], with_: PermissionAnswer) -> None:
+        before, value = each
+        done = replace(value, answer=with_, time=replace(value.time, answered=engine.clock.now_ms()))
+        changes.append(request_put(done))
+        expect.append(Unchanged(session, "request", value.id, before.seq))
+
+    given = PermissionAnswer(reply=word, message=message)
+    answer((record, request), given)
+    if word == "reject":
+        for other in others:
+            answer(other, PermissionAnswer(reply="reject"))
+    elif word == "always":
+        saved = [_approval(engine, owner, request, pattern) for pattern in request.always]
+        scope = project_scope(owner.project_id)
+        changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
+        now = [*await approvals(engine, owner, owner.directory)]
+        now += [Approved(each.permission, each.pattern) for each in saved]
+        for other in others:
+            if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
+                answer(other, given)
+    await engine.store.commit(Batch(tuple(changes), tuple(expect)))
+    return replace(request, answer=given)
+
+
+async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:
+    found = []
+    for record in await engine.store.select("request", session=session, mark=Mark.OPEN):
+        value = record.value()
+        if isinstance(value, PermissionRequest) and value.id != id:
+            found.append((record, value))
+    return found
+
+
+def _approval(engine: Engine, session: Session, request: PermissionRequest, pattern: str) -> Approval:
+    return Approval(
+        id=ApprovalID(engine.mint.ascending("psv")),
+        project_id=session.project_id,
+        worktree=session.directory,
+        permission=request.permission,
+        pattern=pattern,
+        time=Created(created=engine.clock.now_ms()),
+    )

@@ -1,0 +1,141 @@
+"""Closes a turn: usage, cost, the reason of its end, and what comes next."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, ProviderError
+from holdfast.provider.catalog import cost
+from holdfast.provider.events import StepFinish
+from holdfast.runtime import announcing
+from holdfast.runtime.answering import Heard
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.faults import fault_of
+from holdfast.runtime.plan import Ended
+from holdfast.runtime.recorder import message_put, session_put
+from holdfast.runtime.run import Run
+from holdfast.runtime.totals import with_step
+from holdfast.schema.fault import ContentFilterFault, Fault, MessageData
+from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.message import AssistantMessage, SystemMessage
+from holdfast.schema.part import StepFinishPart
+from holdfast.schema.times import Created
+from holdfast.store.batch import Unchanged
+
+BROKEN: Final = (
+    "The connection to you broke off in the middle of your last message. What arrived of it stands above. "
+    "Go on from there; do not repeat it."
+)
+
+_TRIES = 30
+_BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall", "timeout"})
+
+
+async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard) -> Ended:
+    """Record how the turn ended, and say what comes next."""
+    failed = heard.processor.failed
+    if failed is not None:
+        return await _failed(run, ready, message, heard, failed.error)
+    finish = heard.processor.finish
+    assert finish is not None, "a stream ends with a finish or a failure"
+    fault = _filtered(finish)
+    await _finished(run, ready, message, finish, fault)
+    if fault is not None:
+        announcing.error(run.engine.feed, run.recorder.session, fault)
+        return Ended(next="stop")
+    return _next(heard)
+
+
+def _next(heard: Heard) -> Ended:
+    settling = heard.settling
+    if settling.parked:
+        return Ended(next="park")
+    if settling.stopped:
+        return Ended(next="stop")
+    return Ended(next="continue" if settling.count else "done")
+
+
+def _filtered(finish: StepFinish) -> Fault | None:
+    if finish.reason != "content-filter":
+        return None
+    return ContentFilterFault(data=MessageData(message="the provider's filter ended the answer"))
+
+
+async def _finished(
+    run: Run, ready: Ready, message: AssistantMessage, finish: StepFinish, fault: Fault | None
+) -> None:
+    """The end of the step, the message and the session's totals, in one commit."""
+    now_ms = run.engine.clock.now_ms()
+    spent = cost.cost(finish.tokens, ready.model.prices)
+    amount = float(spent.amount)
+
+    def step(id: PartID) -> StepFinishPart:
+        return StepFinishPart(
+            id=id,
+            session_id=message.session_id,
+            message_id=message.id,
+            reason=finish.reason,
+            cost=amount,
+            cost_known=None if spent.known else False,
+            tokens=finish.tokens,
+        )
+
+    done = replace(
+        message,
+        finish=finish.reason,
+        error=fault,
+        cost=amount,
+        tokens=finish.tokens,
+        time=replace(message.time, completed=now_ms),
+    )
+    for attempt in range(_TRIES):
+        record = await run.engine.store.session(message.session_id)
+        assert record is not None, "a claimed session cannot be removed"
+        session = with_step(record.value(), amount, finish.tokens)
+        session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
+        unchanged = Unchanged(session.id, "session", session.id, record.seq)
+        try:
+            await run.recorder.add_parts(
+                step, more=(message_put(done), session_put(session)), expect=(unchanged,)
+            )
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+async def _failed(
+    run: Run, ready: Ready, message: AssistantMessage, heard: Heard, error: ProviderError
+) -> Ended:
+    """A stream that broke after it had said something is gone on with; any other failure ends the work."""
+    now_ms = run.engine.clock.now_ms()
+    closed = replace(message, time=replace(message.time, completed=now_ms))
+    if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
+        # No error on the message: what arrived of it stays in the model's view.
+        await run.recorder.commit(message_put(replace(closed, finish="unknown")))
+        if heard.settling.parked:
+            return Ended(next="park")
+        if heard.settling.count == 0:
+            await run.recorder.add_message(lambda id: broken(id, message, now_ms))
+        return Ended(next="continue", malformed=True)
+    fault = fault_of(error, ready.model.provider_id)
+    await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
+    announcing.error(run.engine.feed, run.recorder.session, fault)
+    return Ended(next="stop")
+
+
+def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
+    """What the model is told when its answer was cut off: the history must not end with its own words."""
+    return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=BROKEN)
+
+
+async def give_up(run: Run, fault: Fault) -> None:
+    """Put an error on the last answer of the session: the work ends with it."""
+    history = await run.history.read()
+    last = next((each.info for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    if last is not None:
+        completed = last.time.completed or run.engine.clock.now_ms()
+        failed = replace(last, error=fault, finish="error", time=replace(last.time, completed=completed))
+        await run.recorder.commit(message_put(failed))
+    announcing.error(run.engine.feed, run.recorder.session, fault)

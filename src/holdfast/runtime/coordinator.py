@@ -1,0 +1,169 @@
+"""Which sessions this process runs: one drain a session, many sessions side by side.
+
+A wake is a hint and may be lost: the inbox is the truth, and whoever opens the application later finds it.
+What must stay true: a session that is woken while it drains is looked at again before it rests; a drain that
+fails leaves no entry behind; an interrupt returns when everything is settled.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.errors import HoldfastError, InvariantBroken, Refused
+from holdfast.runtime import inbox
+from holdfast.runtime.background import Background
+from holdfast.runtime.drain import drain
+from holdfast.runtime.listening import Listener
+from holdfast.runtime.ownership import Ownership
+from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.room import Engine
+from holdfast.runtime.run import Run
+from holdfast.schema import stored
+from holdfast.schema.ids import SessionID
+from holdfast.schema.request import InterruptRequest, RequestTime
+from holdfast.schema.session import Session
+from holdfast.store.batch import Batch, Held, Put
+from holdfast.tools.executing import Keep
+from holdfast.tools.registry import Registry
+
+INTERRUPT_S = 10.0
+"""How long an interrupt waits for a session that another process runs."""
+
+
+class Entry:
+    """A session that this process works on."""
+
+    def __init__(self, *, force: bool) -> None:
+        self.run: Run | None = None
+        self.done = anyio.Event()
+        self.again = False
+        self.force = force
+        self.stop = False
+        self.error: HoldfastError | None = None
+
+
+class Coordinator:
+    """The drains of one process."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        tools: Callable[[Session], Registry],
+        keep: Keep,
+    ) -> None:
+        self._engine = engine
+        self._tools = tools
+        self._keep = keep
+        self._entries: dict[str, Entry] = {}
+        self.listener = Listener(engine.store)
+        self.ownership = Ownership(engine, self._lost, (engine.host.id,))
+        self._background = Background(self.listener.run, self.ownership.keep)
+
+    def active(self) -> list[str]:
+        """The sessions that this process runs."""
+        return list(self._entries)
+
+    async def wake(self, session: str, *, force: bool = False) -> None:
+        """See to a session soon. Woken again while it runs, it is looked at again before it rests."""
+        entry = self._entries.get(session)
+        if entry is not None:
+            entry.again = True
+            entry.force = entry.force or force
+            return
+        entry = self._entries[session] = Entry(force=force)
+        (await self._background.group()).start_soon(self._work, session, entry)
+
+    async def wait(self, session: str) -> None:
+        """Return when this process no longer runs the session; what went wrong in claiming it is raised."""
+        entry = self._entries.get(session)
+        if entry is not None:
+            await entry.done.wait()
+            if entry.error is not None:
+                raise entry.error
+
+    async def interrupt(self, session: str, *, reason: str | None = None) -> None:
+        """Stop what the session does, here or in another process, and wait until it is settled."""
+        entry = self._entries.get(session)
+        if entry is not None:
+            entry.again, entry.stop = False, True
+            if entry.run is not None:
+                entry.run.interrupt()
+            await entry.done.wait()
+            return
+        record = await self._engine.store.session(session)
+        if record is not None and record.busy:
+            await self._interrupt_elsewhere(session, reason)
+
+    async def _interrupt_elsewhere(self, session: str, reason: str | None) -> None:
+        request = InterruptRequest(
+            id=self._engine.mint.ascending("per"),
+            session_id=SessionID(session),
+            reason=reason,
+            time=RequestTime(created=self._engine.clock.now_ms()),
+        )
+        put = Put(session, "request", request.id, stored.strip("request", request), mark=stored.mark(request))
+        await self._engine.store.commit(Batch((put,)))
+        watch = self._engine.store.watch()
+        try:
+            with anyio.move_on_after(INTERRUPT_S):
+                while (record := await self._engine.store.session(session)) is not None and record.busy:
+                    await watch.wait()
+                return
+        finally:
+            watch.close()
+        raise Refused(
+            f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
+        )
+
+    async def _work(self, session: str, entry: Entry) -> None:
+        try:
+            while True:
+                entry.again = False
+                ran = await self._drain(session, entry)
+                if not ran or entry.stop:
+                    return
+                # What was admitted while the session was being given back is seen to as well.
+                if not entry.again and not await inbox.pending(self._engine, session):
+                    return
+                entry.force = False
+        except HoldfastError as error:
+            entry.error = error
+        except Exception as error:  # noqa: BLE001 - a bug in one session must not end the others
+            entry.error = InvariantBroken(f"session {session}: {type(error).__name__}: {error}")
+        finally:
+            self._entries.pop(session, None)
+            entry.done.set()
+
+    async def _drain(self, session: str, entry: Entry) -> bool:
+        """Claim the session and drain it; False when somebody else runs it."""
+        engine = self._engine
+        fence = await engine.store.claim(session, await self.ownership.owner())
+        if isinstance(fence, Held):
+            return False
+        recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
+        run = Run(engine, recorder, self.listener, tools=self._tools, keep=self._keep)
+        entry.run = run
+        self.listener.runs(session, run.interrupt)
+        try:
+            if entry.stop:
+                run.interrupt()
+            await drain(run, force=entry.force)
+        finally:
+            self.listener.stopped(session)
+            entry.run = None
+        return not run.interrupted
+
+    def _lost(self) -> None:
+        """The lease is no longer sure: stop everything at once. What is written after this is refused."""
+        for entry in self._entries.values():
+            entry.again, entry.stop = False, True
+            if entry.run is not None:
+                entry.run.abandon()
+
+    async def close(self) -> None:
+        """Interrupt every drain, then give everything back."""
+        for session in self.active():
+            await self.interrupt(session)
+        await self.ownership.retire()
+        await self._background.close()

@@ -1,0 +1,140 @@
+"""Runs a claimed session until there is nothing left to say, then gives it back.
+
+What must stay true: whatever happens in between, the session is left in order: no open text, no unsettled
+call (but those that wait for a person), the error stored before the one `session.idle`, the claim released.
+"""
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, HoldfastError, LeaseLost
+from holdfast.runtime import announcing, closing, inbox, plan, recovery
+from holdfast.runtime.recorder import message_put, part_put
+from holdfast.runtime.run import Run
+from holdfast.runtime.settling import INTERRUPTED, settled
+from holdfast.runtime.turn import turn
+from holdfast.schema import stored
+from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.request import InterruptRequest
+from holdfast.schema.stored import Mark
+from holdfast.store.batch import Put
+from holdfast.tools import executing
+
+_ABORTED = "The work was interrupted."
+
+
+async def drain(run: Run, *, force: bool = False) -> None:
+    """Work until idle. `force` goes on after an unknown outcome, which else waits for a person's word."""
+    announcing.busy(run.engine.feed, run.recorder.session)
+    try:
+        with run.scope:
+            await _work(run, force=force)
+        if run.abandoned:
+            return
+        with anyio.CancelScope(shield=True):
+            if run.interrupted:
+                await _interrupted(run)
+            await _release(run)
+    except LeaseLost:
+        return  # Somebody else has the session now: not a word more, and nothing written.
+    announcing.idle(run.engine.feed, run.recorder.session)
+
+
+async def _work(run: Run, *, force: bool) -> None:
+    malformed = 0
+    try:
+        if await recovery.recover(run):
+            return  # A call still waits for a person.
+        while True:
+            if not force and await _waits_for_word(run):
+                return
+            ended = await turn(run)
+            malformed = malformed + 1 if ended.malformed else 0
+            if malformed > run.engine.limits.malformed_max:
+                message = f"the provider's stream broke off {malformed} times in a row"
+                await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
+                ended = plan.Ended(next="stop")
+            if ended.next == "park":
+                return
+            if ended.next != "continue" and not await inbox.pending(run.engine, run.recorder.session):
+                return
+    except Exception as error:
+        first = _leaf(error)
+        if isinstance(first, LeaseLost):
+            raise first from error
+        await _unexpected(run, first)
+
+
+async def _waits_for_word(run: Run) -> bool:
+    """Whether an outcome is unknown, and nobody has said anything since."""
+    if await inbox.pending(run.engine, run.recorder.session):
+        return False
+    return recovery.is_recoverable(await run.history.read())
+
+
+async def _unexpected(run: Run, error: BaseException) -> None:
+    """An error that nobody foresaw ends the work with a name, not the process."""
+    known = isinstance(error, HoldfastError)
+    message = str(error) if known else f"{type(error).__name__}: {error}"
+    with anyio.CancelScope(shield=True):
+        await _settle_all(run, error=UnknownFault(data=UnknownData(message=message[:1_000])))
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The error inside groups of them; a lost claim before any other, since it forbids to write."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    leaves = [_leaf(each) for each in error.exceptions]
+    return next((each for each in leaves if isinstance(each, LeaseLost)), leaves[0])
+
+
+async def _interrupted(run: Run) -> None:
+    """Settle everything as interrupted, and answer whoever asked for it."""
+    await _settle_all(run, error=AbortedFault(data=MessageData(message=_ABORTED)))
+    puts = []
+    now_ms = run.engine.clock.now_ms()
+    for record in await run.engine.store.select("request", session=run.recorder.session, mark=Mark.OPEN):
+        value = record.value()
+        if isinstance(value, InterruptRequest):
+            done = replace(value, time=replace(value.time, answered=now_ms))
+            data = stored.strip("request", done)
+            puts.append(Put(value.session_id, "request", value.id, data, mark=stored.mark(done)))
+    if puts:
+        await run.recorder.commit(*puts)
+
+
+async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
+    """Close the last answer if it is still open, its calls too."""
+    history = await run.history.read()
+    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    now_ms = run.engine.clock.now_ms()
+    if last is not None:
+        assert isinstance(last.info, AssistantMessage)
+        puts = [
+            part_put(
+                settled(
+                    part,
+                    executing.failed(INTERRUPTED, outcome="interrupted"),
+                    now_ms=now_ms,
+                    mint=run.engine.mint,
+                )
+            )
+            for part in plan.unsettled(last)
+        ]
+        puts += [part_put(part) for part in recovery.closed_texts(last, now_ms)]
+        if last.info.time.completed is None or puts:
+            completed = last.info.time.completed or now_ms
+            info = replace(last.info, error=error, time=replace(last.info.time, completed=completed))
+            puts.append(message_put(info))
+        if puts:
+            await run.recorder.commit(*puts)
+    announcing.error(run.engine.feed, run.recorder.session, error)
+
+
+async def _release(run: Run) -> None:
+    """Give the session back; prompts that came meanwhile wake it again."""
+    try:
+        await run.engine.store.release(run.recorder.fence, settled=True)
+    except Conflict:
+        await run.engine.store.release(run.recorder.fence)

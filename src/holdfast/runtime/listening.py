@@ -1,0 +1,73 @@
+"""Hears what reaches a running session from outside, through this process or another: answers and interrupts.
+
+They are records, so they survive whoever wrote them. One listener a process looks at the store when something
+may have changed. What must stay true: nobody waits for an answer that is already there, and a wake that is
+lost costs at most the store's own poll.
+"""
+
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.schema.request import InterruptRequest, PermissionRequest, QuestionRequest
+from holdfast.schema.stored import Mark
+from holdfast.store.base import Store
+
+
+class Listener:
+    """The ears of one process."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: dict[tuple[str, str], anyio.Event] = {}
+        self._running: dict[str, Callable[[], None]] = {}
+        self._news = anyio.Event()
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        watch = self._store.watch()
+        try:
+            while True:
+                if not self._waiting and not self._running:
+                    await self._news.wait()
+                self._news = anyio.Event()
+                await self._look()
+                await watch.wait()
+        finally:
+            watch.close()
+
+    async def _look(self) -> None:
+        for (session, id), event in tuple(self._waiting.items()):
+            record = await self._store.get(session, "request", id)
+            if record is None or record.mark is not Mark.OPEN:
+                event.set()
+        for session, interrupt in tuple(self._running.items()):
+            for record in await self._store.select("request", session=session, mark=Mark.OPEN):
+                if isinstance(record.value(), InterruptRequest):
+                    interrupt()
+
+    async def answered(
+        self, session: str, id: str, *, wait_s: float
+    ) -> PermissionRequest | QuestionRequest | None:
+        """The request once it was answered; None when nobody did in time, or when it was removed."""
+        event = self._waiting.setdefault((session, id), anyio.Event())
+        self._news.set()
+        try:
+            with anyio.move_on_after(wait_s):
+                await event.wait()
+        finally:
+            self._waiting.pop((session, id), None)
+        record = await self._store.get(session, "request", id)
+        value = None if record is None else record.value()
+        if isinstance(value, PermissionRequest | QuestionRequest) and value.time.answered is not None:
+            return value
+        return None
+
+    def runs(self, session: str, interrupt: Callable[[], None]) -> None:
+        """This process runs the session; `interrupt` is called when somebody wants it to stop."""
+        self._running[session] = interrupt
+        self._news.set()
+
+    def stopped(self, session: str) -> None:
+        """This process no longer runs the session."""
+        self._running.pop(session, None)

@@ -1,0 +1,72 @@
+"""This process as an owner: registered when it first claims, renewed while it lives, gone when it closes.
+
+What must stay true: an owner that could not renew stops itself before anybody may bury it. The time since the
+last good renewal counts from when it was *sent*, by a clock that counts suspension.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.errors import LeaseLost, StoreError
+from holdfast.runtime.room import Engine
+from holdfast.store.host import this_process
+from holdfast.store.owner import LEASE_MS, RENEW_MS
+
+STOP_AFTER_MS = int(0.8 * LEASE_MS)
+
+
+class Ownership:
+    """The lease of this process. `lost` is called when it can no longer be sure of it."""
+
+    def __init__(self, engine: Engine, lost: Callable[[], None], placements: tuple[str, ...]) -> None:
+        self._engine = engine
+        self._lost = lost
+        self._placements = placements
+        self._lock = anyio.Lock()
+        self._sent_ms = 0
+        self.id: str | None = None
+
+    async def owner(self) -> str:
+        """The owner's id, registered by the first who asks."""
+        async with self._lock:
+            if self.id is None:
+                id = f"own_{os.getpid()}_{secrets.token_hex(8)}"
+                sent_ms = self._engine.clock.boot_ms()
+                owner = this_process(self._engine.host, id=id, placements=self._placements)
+                await self._engine.store.register(owner)
+                self.id, self._sent_ms = id, sent_ms
+            return self.id
+
+    async def keep(self) -> None:
+        """Renew until cancelled, and bury those who no longer do."""
+        while True:
+            await anyio.sleep(RENEW_MS / 1_000)
+            if self.id is None:
+                continue
+            await self._renew(self.id)
+
+    async def _renew(self, id: str) -> None:
+        sent_ms = self._engine.clock.boot_ms()
+        try:
+            with anyio.fail_after(RENEW_MS / 1_000):
+                await self._engine.store.renew(id)
+            self._sent_ms = sent_ms
+            await self._engine.store.bury(id)
+        except LeaseLost:
+            self._forget()
+        except (StoreError, TimeoutError):
+            if self._engine.clock.boot_ms() - self._sent_ms >= STOP_AFTER_MS:
+                self._forget()
+
+    def _forget(self) -> None:
+        self.id = None
+        self._lost()
+
+    async def retire(self) -> None:
+        """Give everything back."""
+        if self.id is not None:
+            id, self.id = self.id, None
+            await self._engine.store.retire(id)

@@ -1,0 +1,79 @@
+"""The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolPending, ToolRunning
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended.
+
+    continue: the model is owed an answer to its calls, or its stream broke and is asked for anew; done: it
+    has said what it wanted; stop: a person, a rule or an error ended the work; park: a call waits for a
+    person.
+    """
+
+    next: Literal["continue", "done", "stop", "park"]
+    malformed: bool = False
+    """The stream broke off after something was said: the next turn begins from the store."""
+
+
+def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The latest prompt in the model's history."""
+    return next((each for each in reversed(history) if isinstance(each.info, UserMessage)), None)
+
+
+def owes_answer(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the model has still something to say: to the person, or to the results of its calls."""
+    spoken = [each for each in history if isinstance(each.info, UserMessage | AssistantMessage)]
+    if not spoken:
+        return False
+    last = spoken[-1]
+    if isinstance(last.info, UserMessage):
+        return True
+    assert isinstance(last.info, AssistantMessage)
+    if last.info.error is not None:
+        return False
+    return last.info.finish in (None, "tool-calls") or has_calls(last)
+
+
+def has_calls(message: MessageWithParts) -> bool:
+    """Whether the message calls tools of ours, whatever reason the provider gave for its end."""
+    return any(
+        isinstance(part, ToolPart) and not (part.metadata or {}).get("providerExecuted")
+        for part in message.parts
+    )
+
+
+def unsettled(message: MessageWithParts) -> list[ToolPart]:
+    """Calls that were recorded and never settled."""
+    return [
+        part
+        for part in message.parts
+        if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)
+    ]
+
+
+def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
+    """How many turns have answered the latest prompt."""
+    count = 0
+    for each in reversed(history):
+        if isinstance(each.info, UserMessage):
+            break
+        if isinstance(each.info, AssistantMessage):
+            count += 1
+    return count
+
+
+def is_doomed(history: Sequence[ToolPart], part: ToolPart, *, threshold: int = 3) -> bool:
+    """Whether this call and those right before it are one tool with one input, `threshold` times over."""
+    recent = [*history, part][-threshold:]
+    return len(recent) == threshold and all(
+        each.tool == part.tool and each.state.input == part.state.input for each in recent
+    )

@@ -1,0 +1,129 @@
+"""Makes an ordinary session of what a dead runner left: nothing is lost, nothing is done twice without need.
+
+On claiming: texts that were open are closed with what was saved; a call that only waited for a person is run
+again, with its answers; so is a call of a tool that may be repeated; every other call that had begun is
+settled as *unknown*, and then the session waits until somebody resumes or prompts it.
+"""
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.runtime import boundary, closing, plan
+from holdfast.runtime.answering import settling_of
+from holdfast.runtime.asking import Asking
+from holdfast.runtime.processor import Called
+from holdfast.runtime.recorder import message_put, part_put
+from holdfast.runtime.run import Run
+from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
+from holdfast.schema.request import PermissionRequest, QuestionRequest
+from holdfast.schema.times import Span
+from holdfast.schema.tool_state import ToolPending
+from holdfast.store.batch import Put
+from holdfast.tools import executing
+
+
+async def recover(run: Run) -> bool:
+    """Bring the session into order; whether calls that waited for a person are still waiting."""
+    history = await run.history.read()
+    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    if last is None:
+        return False
+    calls = plan.unsettled(last)
+    assert isinstance(last.info, AssistantMessage)
+    if last.info.time.completed is not None and not calls:
+        return False
+    again = await _repeatable(run, last, calls)
+    await _close(run, last, [part for part in calls if part not in again])
+    return await _run_again(run, history, last, again) if again else False
+
+
+async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
+    """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
+    requests = [
+        record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
+    ]
+    waited = {
+        request.tool.call_id
+        for request in requests
+        if isinstance(request, PermissionRequest | QuestionRequest)
+        and request.tool is not None
+        and request.tool.message_id == last.info.id
+    }
+    registry = run.tools(await run.session())
+    found = []
+    for part in calls:
+        registration = registry.current(part.tool)
+        harmless = registration is not None and registration.tool.repeatable
+        if not isinstance(part.state, ToolPending) and (part.call_id in waited or harmless):
+            found.append(part)
+    return found
+
+
+async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None:
+    """Settle what cannot be run again, close open texts and the message itself, in one commit."""
+    now_ms = run.engine.clock.now_ms()
+    puts: list[Put] = [part_put(part) for part in closed_texts(last, now_ms)]
+    for part in over:
+        begun = not isinstance(part.state, ToolPending)
+        settlement = (
+            executing.failed(UNKNOWN, outcome="unknown")
+            if begun
+            else executing.failed(INTERRUPTED, outcome="interrupted")
+        )
+        puts.append(part_put(settled(part, settlement, now_ms=now_ms, mint=run.engine.mint)))
+    info = last.info
+    assert isinstance(info, AssistantMessage)
+    broke_off = info.time.completed is None
+    if broke_off:
+        finish = info.finish or ("tool-calls" if plan.has_calls(last) else "unknown")
+        puts.append(message_put(replace(info, finish=finish, time=replace(info.time, completed=now_ms))))
+    if puts:
+        await run.recorder.commit(*puts)
+    if broke_off and info.error is None and not plan.has_calls(last):
+        await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms))
+
+
+def closed_texts(message: MessageWithParts, now_ms: int) -> list[Part]:
+    """The texts that were still being written, ended as they are."""
+    return [
+        replace(part, time=Span(start=part.time.start, end=now_ms))
+        for part in message.parts
+        if isinstance(part, TextPart | ReasoningPart) and part.time is not None and part.time.end is None
+    ]
+
+
+async def _run_again(
+    run: Run, history: list[MessageWithParts], last: MessageWithParts, calls: list[ToolPart]
+) -> bool:
+    info = last.info
+    assert isinstance(info, AssistantMessage)
+    user = next(
+        (each.info for each in history if each.info.id == info.parent_id),
+        None,
+    )
+    if not isinstance(user, UserMessage):
+        await _close(run, last, calls)
+        return False
+    # The agent of the turn that made the calls is the one whose rules apply.
+    ready = await boundary.sampled(run, replace(user, agent=info.agent), history)
+    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
+    settling: Settling = settling_of(run, ready, asking)
+    async with anyio.create_task_group() as group:
+        settling.within(group)
+        for part in calls:
+            await settling.start(Called(part, None))
+    return settling.parked
+
+
+def is_recoverable(history: list[MessageWithParts]) -> bool:
+    """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
+    if not history or not isinstance(history[-1].info, AssistantMessage):
+        return False
+    return any(
+        isinstance(part, ToolPart)
+        and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
+        for part in history[-1].parts
+    )

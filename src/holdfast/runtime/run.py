@@ -1,0 +1,67 @@
+"""One drain's hold on a session: who writes, with what around it, and how it is told to stop."""
+
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.provider.port import Provider
+from holdfast.runtime.history import History
+from holdfast.runtime.listening import Listener
+from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.room import Engine
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.session import Session
+from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.executing import Keep
+from holdfast.tools.registry import Registry
+
+
+class Run:
+    """A session that this process runs, from its claim to its release."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        listener: Listener,
+        *,
+        tools: Callable[[Session], Registry],
+        keep: Keep,
+    ) -> None:
+        self.engine = engine
+        self.recorder = recorder
+        self.listener = listener
+        self.tools = tools
+        self.keep = keep
+        self.history = History(engine.store, recorder.session)
+        self.scope = anyio.CancelScope()
+        self.interrupted = False
+        self.abandoned = False
+
+    def interrupt(self) -> None:
+        """Stop what runs, once."""
+        self.interrupted = True
+        self.scope.cancel()
+
+    def abandon(self) -> None:
+        """Stop without another write: somebody else may have the session by now."""
+        self.abandoned = True
+        self.scope.cancel()
+
+    async def session(self) -> Session:
+        """The session as it is now."""
+        record = await self.engine.store.session(self.recorder.session)
+        assert record is not None, "a claimed session cannot be removed"
+        return record.value()
+
+    def provider(self, around: Surroundings) -> Provider:
+        """Who answers here."""
+        return self.engine.provider(around)
+
+    def output_limits(self, around: Surroundings) -> OutputLimits:
+        """How much of a tool's output the model sees."""
+        config = around.loaded.config.tool_output
+        if config is None:
+            return OutputLimits()
+        given = {"lines_max": config.max_lines, "bytes_max": config.max_bytes}
+        return OutputLimits(**{name: value for name, value in given.items() if value is not None})

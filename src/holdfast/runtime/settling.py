@@ -1,0 +1,167 @@
+"""Runs the calls of one turn side by side, and settles each exactly once.
+
+What must stay true: a call was recorded as running before its tool starts; once a tool has succeeded, nothing
+can tear its result from its record; whatever ends a call early, its record says how.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+from anyio.abc import TaskGroup
+from msgspec.structs import replace
+
+from holdfast.runtime.asking import Asking, Parked
+from holdfast.runtime.call import Call
+from holdfast.runtime.processor import Called
+from holdfast.runtime.recorder import Recorder, part_put
+from holdfast.runtime.room import Limits
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.ids import Mint, PartID
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
+from holdfast.tools import executing
+from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.executing import Keep, Settlement
+from holdfast.tools.registry import Toolset
+
+INTERRUPTED = "The call was interrupted."
+UNKNOWN = (
+    "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
+    "look at the actual state before you do it again."
+)
+
+
+class Place:
+    """Where the calls of a turn run, and for whom."""
+
+    def __init__(self, *, agent: str, directory: Path, worktree: Path) -> None:
+        self.agent = agent
+        self.directory = directory
+        self.worktree = worktree
+
+
+class Settling:
+    """The calls of one turn."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        toolset: Toolset,
+        asking: Asking,
+        place: Place,
+        *,
+        mint: Mint,
+        limits: Limits,
+        output: OutputLimits,
+        keep: Keep,
+        closed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._recorder = recorder
+        self._toolset = toolset
+        self._asking = asking
+        self._place = place
+        self._mint = mint
+        self._limits = limits
+        self._output = output
+        self._keep = keep
+        self._closed = closed
+        self._group: TaskGroup | None = None
+        self.count = 0
+        self.stopped = False
+        """A person said no without words: the work ends after this turn."""
+        self.parked = False
+        """A person is there and silent: a call still waits for its answer."""
+
+    def within(self, group: TaskGroup) -> None:
+        """Run the calls in this group."""
+        self._group = group
+
+    async def start(self, called: Called) -> None:
+        """Begin a call. Those over the limit of a turn are settled at once, unrun."""
+        self.count += 1
+        if self.count > self._limits.calls_a_turn_max:
+            text = (
+                f"Too many calls in one turn (at most {self._limits.calls_a_turn_max}). Call fewer at once."
+            )
+            await self.settle(called.part, executing.failed(text))
+            return
+        assert self._group is not None, "the turn gave one"
+        self._group.start_soon(self._run, called)
+
+    async def _run(self, called: Called) -> None:
+        call = Call(
+            called.part,
+            agent=self._place.agent,
+            directory=self._place.directory,
+            worktree=self._place.worktree,
+            asking=self._asking,
+            recorder=self._recorder,
+        )
+        try:
+            settlement = await self._execute(call, called)
+        except Parked:
+            self.parked = True  # Not settled: the call waits for its answer, as its record says.
+            return
+        except anyio.get_cancelled_exc_class():
+            call.cancelled = True
+            with anyio.CancelScope(shield=True):
+                await self.settle(call.part, executing.failed(INTERRUPTED, outcome="interrupted"))
+            raise
+        with anyio.CancelScope(shield=True):
+            await self.settle(call.part, settlement)
+        self.stopped = self.stopped or settlement.stops
+
+    async def _execute(self, call: Call, called: Called) -> Settlement:
+        part = called.part
+        return await executing.execute(
+            self._toolset,
+            part.tool,
+            part.state.input,
+            call,
+            invalid=called.invalid,
+            closed=self._closed(part.tool),
+            limits=self._output,
+            keep=self._keep,
+        )
+
+    async def settle(self, part: ToolPart, settlement: Settlement) -> None:
+        """Record what became of a call."""
+        await self._recorder.commit(
+            part_put(settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint))
+        )
+
+
+def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) -> ToolPart:
+    """The part of a call that is over. Pure, but for the ids of attachments."""
+    state = part.state
+    start = state.time.start if isinstance(state, ToolRunning) else now_ms
+    shown = (state.metadata or {}) if isinstance(state, ToolRunning) else {}
+    if settlement.outcome is None:
+        files = [
+            FilePart(
+                id=PartID(mint.ascending("prt")),
+                session_id=part.session_id,
+                message_id=part.message_id,
+                mime=file.mime,
+                url=file.url,
+                filename=file.filename,
+            )
+            for file in settlement.attachments
+        ]
+        done = ToolCompleted(
+            input=state.input,
+            output=settlement.output,
+            title=settlement.title,
+            metadata={**shown, **settlement.metadata},
+            time=Completed(start=start, end=now_ms),
+            attachments=files or None,
+        )
+        return replace(part, state=done)
+    metadata = {**shown, **settlement.metadata, "outcome": settlement.outcome}
+    if settlement.outcome in ("interrupted", "unknown"):
+        metadata["interrupted"] = True
+    error = ToolError(
+        input=state.input, error=settlement.output, metadata=metadata, time=Ended(start=start, end=now_ms)
+    )
+    return replace(part, state=error)

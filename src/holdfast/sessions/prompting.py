@@ -1,0 +1,121 @@
+"""Says something to a session, and what goes with it: waiting, interrupting, resuming, answering."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.errors import NotFound
+from holdfast.runtime import asking, inbox
+from holdfast.runtime.coordinator import Coordinator
+from holdfast.runtime.inbox import Admitted, Prompt
+from holdfast.runtime.room import Engine
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.model import ModelRef
+from holdfast.schema.output_format import OutputFormat
+from holdfast.schema.prompt import Delivery, PartInput, TextPartInput
+from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
+from holdfast.schema.stored import Mark
+from holdfast.sessions import reading
+from holdfast.sessions.room import Room
+from holdfast.store.query import MessageQuery
+
+
+class Prompting:
+    """The verbs that make a session work."""
+
+    def __init__(self, room: Room, engine: Engine, coordinator: Coordinator) -> None:
+        self._room = room
+        self._engine = engine
+        self._coordinator = coordinator
+
+    async def prompt(
+        self,
+        session: str,
+        parts: str | Sequence[PartInput],
+        *,
+        id: str | None = None,
+        delivery: Delivery = "steer",
+        resume: bool = True,
+        agent: str | None = None,
+        model: str | ModelRef | None = None,
+        variant: str | None = None,
+        system: str | None = None,
+        tools: dict[str, bool] | None = None,
+        format: OutputFormat | None = None,
+        no_reply: bool = False,
+    ) -> Admitted:
+        """Admit a prompt durably, then wake the session unless `resume` is False."""
+        given = Prompt(
+            parts=[TextPartInput(text=parts)] if isinstance(parts, str) else list(parts),
+            id=id,
+            delivery=delivery,
+            agent=agent,
+            model=_model(model),
+            variant=variant,
+            system=system,
+            tools=tools,
+            format=format,
+            no_reply=no_reply,
+        )
+        admitted = await inbox.admit(self._engine, session, given)
+        if resume and not no_reply:
+            await self._coordinator.wake(session)
+        return admitted
+
+    async def process(
+        self, session: str, parts: str | Sequence[PartInput], **wishes: Any
+    ) -> MessageWithParts:
+        """Prompt, and wait for the last answer."""
+        await self.prompt(session, parts, **wishes)
+        await self.wait(session)
+        return await self._last_answer(session)
+
+    async def _last_answer(self, session: str) -> MessageWithParts:
+        page = await reading.messages(self._room, MessageQuery(session, limit=20))
+        for message in reversed(page.messages):
+            if isinstance(message.info, AssistantMessage):
+                return message
+        raise NotFound(f"session {session} has no answer yet")
+
+    async def wait(self, session: str) -> None:
+        """Return when nobody runs the session any more, here or elsewhere."""
+        await self._coordinator.wait(session)
+        watch = self._engine.store.watch()
+        try:
+            while (record := await self._engine.store.session(session)) is not None and record.busy:
+                await watch.wait()
+        finally:
+            watch.close()
+
+    async def interrupt(self, session: str) -> None:
+        """Stop what the session does; returns when everything is settled."""
+        await reading.get(self._room, session)
+        await self._coordinator.interrupt(session)
+
+    async def resume(self, session: str) -> None:
+        """Go on with a session that was left unfinished, unknown outcomes included."""
+        await reading.get(self._room, session)
+        await self._coordinator.wake(session, force=True)
+
+    async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
+        """What the session waits for from a person."""
+        records = await self._engine.store.select("request", session=session, mark=Mark.OPEN)
+        values = [record.value() for record in records]
+        return [value for value in values if isinstance(value, PermissionRequest | QuestionRequest)]
+
+    async def reply(
+        self, session: str, request: str, reply: Reply, *, message: str | None = None
+    ) -> PermissionRequest:
+        """Answer a permission request, and wake the session in case it was parked."""
+        answered = await asking.reply(self._engine, session, request, reply, message)
+        await self._coordinator.wake(session)
+        return answered
+
+
+def _model(model: str | ModelRef | None) -> ModelRef | None:
+    if not isinstance(model, str):
+        return model
+    from holdfast.provider.catalog.name import parse_model
+
+    name = parse_model(model)
+    return ModelRef(provider_id=name.provider_id, model_id=name.model_id)
