@@ -11,7 +11,7 @@ from holdfast.runtime import announcing
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
-from holdfast.runtime.plan import Ended
+from holdfast.runtime.plan import BROKEN_OFF, Ended
 from holdfast.runtime.recorder import message_put, session_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.totals import with_step
@@ -68,13 +68,15 @@ async def _finished(
     now_ms = run.engine.clock.now_ms()
     spent = cost.cost(finish.tokens, ready.model.prices)
     amount = float(spent.amount)
+    # A provider that does not know why it stopped has stopped all the same.
+    reason = "other" if finish.reason == BROKEN_OFF else finish.reason
 
     def step(id: PartID) -> StepFinishPart:
         return StepFinishPart(
             id=id,
             session_id=message.session_id,
             message_id=message.id,
-            reason=finish.reason,
+            reason=reason,
             cost=amount,
             cost_known=None if spent.known else False,
             tokens=finish.tokens,
@@ -82,7 +84,7 @@ async def _finished(
 
     done = replace(
         message,
-        finish=finish.reason,
+        finish=reason,
         error=fault,
         cost=amount,
         tokens=finish.tokens,
@@ -113,7 +115,7 @@ async def _failed(
     closed = replace(message, time=replace(message.time, completed=now_ms))
     if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
         # No error on the message: what arrived of it stays in the model's view.
-        await run.recorder.commit(message_put(replace(closed, finish="unknown")))
+        await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
         if heard.settling.parked:
             return Ended(next="park")
         if heard.settling.count == 0:

@@ -1,7 +1,7 @@
 """The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -9,6 +9,9 @@ from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolPending, ToolRunning
+
+BROKEN_OFF: Final = "unknown"
+"""The finish of a message whose stream broke off: the model is still owed its turn."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +43,7 @@ def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     assert isinstance(last.info, AssistantMessage)
     if last.info.error is not None:
         return False
-    return last.info.finish in (None, "tool-calls") or has_calls(last)
+    return last.info.finish in (None, "tool-calls", BROKEN_OFF) or has_calls(last)
 
 
 def has_calls(message: MessageWithParts) -> bool:

@@ -78,7 +78,7 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
     assert isinstance(info, AssistantMessage)
     broke_off = info.time.completed is None
     if broke_off:
-        finish = info.finish or ("tool-calls" if plan.has_calls(last) else "unknown")
+        finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
         puts.append(message_put(replace(info, finish=finish, time=replace(info.time, completed=now_ms))))
     if puts:
         await run.recorder.commit(*puts)
