@@ -13,7 +13,7 @@ import anyio
 from holdfast.errors import ProviderError
 from holdfast.provider.request import Request
 from holdfast.runtime import announcing, plan, retrying
-from holdfast.runtime.asking import Asking, Parked
+from holdfast.runtime.asking import Asking
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
 from holdfast.runtime.processor import Called, Processor
@@ -25,7 +25,7 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import RetryPart, ToolPart
 from holdfast.schema.request import ToolRef
 from holdfast.schema.times import Created
-from holdfast.tool.output import ToolDenied
+from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools import executing
 
 
@@ -94,7 +94,7 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
         earlier.append(called.part)
         try:
             refusal = await _refused(asking, called.part) if doomed else None
-        except Parked:
+        except ToolParked:
             settling.parked = True
             return
         if refusal is None:

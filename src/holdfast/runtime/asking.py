@@ -10,7 +10,7 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.errors import Conflict, NotFound
 from holdfast.permission.policy import Approved, Policy
 from holdfast.runtime.listening import Listener
 from holdfast.runtime.recorder import Recorder
@@ -26,11 +26,7 @@ from holdfast.schema.times import Created
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
 from holdfast.store.record import StoredRecord
-from holdfast.tool.output import ToolDenied
-
-
-class Parked(HoldfastError):
-    """A person is there and does not answer: the drain lets go, and the answer will wake the session."""
+from holdfast.tool.output import ToolDenied, ToolParked
 
 
 class Asking:
@@ -89,7 +85,7 @@ class Asking:
             wait_s = self._engine.limits.answer_wait_ms / 1_000
             answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
             if answered is None:
-                raise Parked(f"session {self._session.id} waits for an answer to {request.id}")
+                raise ToolParked(f"session {self._session.id} waits for an answer to {request.id}")
             assert isinstance(answered, PermissionRequest)
             request = answered
         judge(request)

@@ -8,7 +8,8 @@ import msgspec
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
-from holdfast.schema.tool_state import ToolPending, ToolRunning
+from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
+from holdfast.tools.executing import STOPPED
 
 BROKEN_OFF: Final = "unknown"
 """The finish of a message whose stream broke off: the model is still owed its turn."""
@@ -41,9 +42,19 @@ def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     if isinstance(last.info, UserMessage):
         return True
     assert isinstance(last.info, AssistantMessage)
-    if last.info.error is not None:
+    if last.info.error is not None or _was_stopped(last):
         return False
     return last.info.finish in (None, "tool-calls", BROKEN_OFF) or has_calls(last)
+
+
+def _was_stopped(message: MessageWithParts) -> bool:
+    """Whether a person's no, without a word for the model, ended the work with this message."""
+    return any(
+        isinstance(part, ToolPart)
+        and isinstance(part.state, ToolError)
+        and bool((part.state.metadata or {}).get(STOPPED))
+        for part in message.parts
+    )
 
 
 def has_calls(message: MessageWithParts) -> bool:

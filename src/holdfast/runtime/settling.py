@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
-from holdfast.runtime.asking import Asking, Parked
+from holdfast.runtime.asking import Asking
 from holdfast.runtime.call import Call
 from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import Recorder, part_put
@@ -20,6 +20,7 @@ from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
+from holdfast.tool.output import ToolParked
 from holdfast.tools import executing
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep, Settlement
@@ -100,7 +101,7 @@ class Settling:
         )
         try:
             settlement = await self._execute(call, called)
-        except Parked:
+        except ToolParked:
             self.parked = True  # Not settled: the call waits for its answer, as its record says.
             return
         except anyio.get_cancelled_exc_class():

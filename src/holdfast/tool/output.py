@@ -38,6 +38,10 @@ class ToolFailure(Exception):
         self.metadata = metadata
 
 
+class ToolParked(Exception):
+    """A person is there and does not answer: the call waits, unsettled, and the session lets go."""
+
+
 class ToolDenied(ToolFailure):
     """A person, or a rule of theirs, said no. `stops`: with no word for the model, so the work ends."""
 

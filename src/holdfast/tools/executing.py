@@ -1,17 +1,18 @@
 """Carries out one call: finds its tool, runs it, and turns whatever happens into what is recorded.
 
-What must stay true: every call comes back as a `Settlement`; what a model did wrong comes back in words that
-it can act on. Cancellation passes through: an interrupted call is settled by whoever interrupted it.
+What must stay true: every call comes back as a `Settlement`, or waits for a person; what a model did wrong
+comes back in words that it can act on. Cancellation passes through: an interrupted call is settled by whoever
+interrupted it.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from holdfast.schema.wire import JsonMap
 from holdfast.tool.context import ToolContext
-from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput
+from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from holdfast.tools import bounding
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.registry import Toolset
@@ -19,6 +20,9 @@ from holdfast.tools.registry import Toolset
 Outcome = Literal["failed", "denied", "interrupted", "unknown"]
 Keep = Callable[[str], Awaitable[str | None]]
 """Keeps a complete text in a Managed Tool Output File and answers its path; None when it could not."""
+
+STOPPED: Final = "stopped"
+"""In the metadata of a call: a person's no ended the work here, until somebody speaks again."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,15 +64,24 @@ async def execute(
             "that fits its schema."
         )
     try:
-        answer = await tool.run(context, input)
+        # Whatever it promised: nobody checks the types of a person's own tool.
+        answer: object = await tool.run(context, input)
+    except ToolParked:
+        raise
     except ToolDenied as denied:
-        return Settlement(output=str(denied), outcome="denied", stops=denied.stops)
+        stopped = {STOPPED: True} if denied.stops else {}
+        return Settlement(output=str(denied), outcome="denied", metadata=stopped, stops=denied.stops)
     except ToolFailure as failure:
-        return failed(str(failure), metadata=failure.metadata)
+        said = await bounding.bound(ToolOutput(text=str(failure)), limits, keep)
+        cut = said.metadata() if said.truncated else {}
+        return failed(said.text, metadata={**(failure.metadata or {}), **cut})
     except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the turn goes on
         line = " ".join(f"{type(error).__name__}: {error}".split())
-        return failed(f"The tool {tool.name} broke: {line[:500]}")
+        # A name of the filesystem that is not UTF-8 would be in it as what no record can hold.
+        return failed(f"The tool {tool.name} broke: {line[:500].encode(errors='replace').decode()}")
     output = ToolOutput(text=answer) if isinstance(answer, str) else answer
+    if not isinstance(output, ToolOutput):
+        return failed(f"The tool {tool.name} broke: it answered {type(answer).__name__}, which is no text.")
     bounded = await bounding.bound(output, limits, keep)
     return Settlement(
         output=bounded.text,

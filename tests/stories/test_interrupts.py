@@ -1,0 +1,108 @@
+"""An interrupt ends the work at once, keeps what was said, and settles everything."""
+
+import anyio
+import pytest
+
+import holdfast
+from holdfast.errors import NotFound
+from holdfast.provider.request import Request
+from holdfast.schema.fault import AbortedFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolError
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step, Wait
+from tests.stories.tools import Deed
+from tests.stories.world import World, shape
+
+
+async def test_what_was_said_is_kept(world: World) -> None:
+    """The message is closed as aborted, and the model sees it the next time."""
+    gate = anyio.Event()
+
+    def expect(request: Request) -> str | None:
+        kinds = [type(message).__name__ for message in request.messages]
+        return None if kinds == ["User", "Assistant", "User"] else str(kinds)
+
+    async with world.open(Step(Say("half"), Wait(gate), Say("never")), Step(Say("ok"), expect=expect)) as (
+        hf,
+        _,
+    ):
+        session = await world.session(hf)
+        async with anyio.create_task_group() as group:
+            heard = anyio.Event()
+
+            async def listen() -> None:
+                async for frames in hf.feed.follow("beginning", session=session):
+                    if any(b"half" in frame.json() for frame in frames):
+                        heard.set()
+                        return
+
+            group.start_soon(listen)
+            await anyio.lowlevel.checkpoint()
+            await hf.sessions.prompt(session, "one")
+            with anyio.fail_after(5):
+                await heard.wait()
+            with anyio.fail_after(0.5):
+                await hf.sessions.interrupt(session)
+        page = await hf.sessions.messages(session)
+        answer = page.messages[-1]
+        assert isinstance(answer.info, AssistantMessage)
+        assert isinstance(answer.info.error, AbortedFault)
+        assert ("text", "half") in shape((answer,))[0][1]
+        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        await hf.sessions.process(session, "two")
+
+
+async def test_a_call_that_runs_is_settled_as_interrupted(world: World) -> None:
+    """Its effect did not happen, and the record says how it ended."""
+    world.settings(permission={"act": "allow"})
+    deed = Deed()
+    deed.gate = anyio.Event()
+    async with world.open(Step(Call("act", {"what": "x"}))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await deed.begun.wait()
+        with anyio.fail_after(0.5):
+            await hf.sessions.interrupt(session)
+        (part,) = [
+            part
+            for message in (await hf.sessions.messages(session)).messages
+            for part in message.parts
+            if isinstance(part, ToolPart)
+        ]
+
+    assert deed.done == []
+    assert isinstance(part.state, ToolError)
+    assert part.state.metadata == {"outcome": "interrupted", "interrupted": True}
+
+
+async def test_an_idle_session_has_nothing_to_interrupt(world: World) -> None:
+    """And a session that does not exist is told."""
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.interrupt(session)
+        with pytest.raises(NotFound):
+            await hf.sessions.interrupt("ses_000000000001AAAAAAAAAAAAAA")
+
+
+async def test_another_process_can_interrupt(world: World) -> None:
+    """By a record, which the runner follows."""
+    gate, begun = anyio.Event(), anyio.Event()
+
+    def expect(request: Request) -> str | None:
+        begun.set()
+        return None
+
+    async with world.open(Step(Wait(gate), expect=expect)) as (hf, _), holdfast.open(world.store) as other:
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+            await other.sessions.interrupt(session)
+        answer = (await other.sessions.messages(session)).messages[-1]
+
+    assert isinstance(answer.info, AssistantMessage)
+    assert isinstance(answer.info.error, AbortedFault)

@@ -1,0 +1,211 @@
+"""What a call may do is judged by rules, then by a person, whose answer is a record."""
+
+import anyio
+import pytest
+
+from holdfast.app import Holdfast
+from holdfast.errors import Conflict, NotFound
+from holdfast.schema.request import PermissionRequest
+from holdfast.schema.rule import Rule
+from holdfast.schema.stored import Mark
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step, answered
+from tests.stories.tools import Deed
+from tests.stories.world import Attached, World, shape
+
+
+async def asked(hf: Holdfast, session: str, count: int = 1) -> list[PermissionRequest]:
+    """The questions of a session, once there are so many."""
+    watch = hf.store.watch()
+    try:
+        with anyio.fail_after(10):
+            while True:
+                found = [
+                    each
+                    for each in await hf.sessions.requests(session)
+                    if isinstance(each, PermissionRequest)
+                ]
+                if len(found) >= count:
+                    return found
+                await watch.wait()
+    finally:
+        watch.close()
+
+
+def outcomes(world_messages: object) -> list[tuple[str, str]]:
+    """The calls: how each ended, and what the model was told."""
+    return [
+        (part[2], part[3])
+        for message in shape(world_messages)  # type: ignore[arg-type]
+        for part in message[1]
+        if part[0] == "tool"
+    ]
+
+
+async def test_a_rule_that_denies_is_final(world: World) -> None:
+    """The tool does not act, and the model hears why; the work goes on."""
+    world.settings(permission={"act": {"*": "allow", "rm*": "deny"}})
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "rm -rf"}, id="c")),
+        Step(Say("ok"), expect=answered("c", "The rules deny act")),
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+
+    assert deed.done == []
+
+
+async def test_where_nobody_is_attached_ask_means_no_and_is_recorded(world: World) -> None:
+    """No question waits for ever."""
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(Step(Call("act", {"what": "x"})), Step(Say("ok"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session)
+        requests = await hf.store.select("request", session=session)
+
+    assert deed.done == []
+    assert outcomes(page.messages) == [
+        ("error", "act for x needs a person's consent, and nobody is there to ask.")
+    ]
+    assert requests == []
+
+
+async def test_a_person_says_yes_once(world: World) -> None:
+    """The next call asks again; a question is answered once."""
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c1")),
+        Step(Call("act", {"what": "y"}, id="c2")),
+        Step(Say("ok")),
+        presence=Attached(),
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (first,) = await asked(hf, session)
+        assert (first.permission, first.patterns, first.metadata) == ("act", ["x"], {"what": "x"})
+        await hf.sessions.reply(session, first.id, "once")
+        with pytest.raises(Conflict, match="was answered already: once"):
+            await hf.sessions.reply(session, first.id, "reject")
+        with pytest.raises(NotFound):
+            await hf.sessions.reply(session, "per_nothing", "once")
+        (second,) = await asked(hf, session)
+        await hf.sessions.reply(session, second.id, "once")
+        await hf.sessions.wait(session)
+
+    assert deed.done == ["x", "y"]
+
+
+async def test_always_is_saved_for_the_project_and_covers_what_waits(world: World) -> None:
+    """Another session of the project is not asked; a deny is not lifted by it."""
+    world.settings(permission={"act": {"*": "ask", "never": "deny"}})
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c1"), Call("act", {"what": "y"}, id="c2")),
+        Step(Say("ok")),
+        Step(Call("act", {"what": "z"}, id="c3"), Call("act", {"what": "never"}, id="c4")),
+        Step(Say("ok")),
+        presence=Attached(),
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        first, _ = await asked(hf, session, 2)
+        await hf.sessions.reply(session, first.id, "always")
+        await hf.sessions.wait(session)
+        other = await world.session(hf)
+        await hf.sessions.process(other, "go")
+        page = await hf.sessions.messages(other)
+
+    assert sorted(deed.done) == ["x", "y", "z"]
+    assert [state for state, _ in outcomes(page.messages)] == ["completed", "error"]
+
+
+async def test_a_no_without_words_ends_the_work_and_covers_all_that_waits(world: World) -> None:
+    """The model is not asked again until somebody prompts."""
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c1"), Call("act", {"what": "y"}, id="c2")),
+        presence=Attached(),
+    ) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        first, _ = await asked(hf, session, 2)
+        await hf.sessions.reply(session, first.id, "reject")
+        await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+        waiting = await hf.store.select("request", session=session, mark=Mark.OPEN)
+
+    assert (deed.done, waiting) == ([], [])
+    assert outcomes(page.messages) == [("error", "The person said no to act.")] * 2
+    assert len(script.requests) == 1
+
+
+async def test_a_no_with_words_is_told_to_the_model(world: World) -> None:
+    """And the work goes on."""
+    world.settings(permission={"act": "ask"})
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")),
+        Step(Say("ok"), expect=answered("c", "use the other file")),
+        presence=Attached(),
+    ) as (hf, _):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (first,) = await asked(hf, session)
+        await hf.sessions.reply(session, first.id, "reject", message="use the other file")
+        await hf.sessions.wait(session)
+
+
+async def test_a_child_is_never_allowed_what_its_parent_is_not(world: World) -> None:
+    """Whatever its own rules say."""
+    world.settings(permission={"act": "allow"})
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")), Step(Say("ok"), expect=answered("c", "The rules deny act"))
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        parent = await world.session(hf, permission=[Rule(permission="act", pattern="*", action="deny")])
+        child = await world.session(
+            hf, parent=parent, permission=[Rule(permission="act", pattern="*", action="allow")]
+        )
+        await hf.sessions.process(child, "go")
+
+    assert deed.done == []
+
+
+async def test_a_person_who_is_silent_is_not_waited_for_for_ever(world: World) -> None:
+    """The session parks; the answer wakes it, after a restart too, and the call is then run."""
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        _impatient(hf)
+        await hf.sessions.process(session, "go")
+        (first,) = await asked(hf, session)
+        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        page = await hf.sessions.messages(session)
+        assert outcomes(page.messages)[0][0] == "running"
+    async with world.open(Step(Say("ok"), expect=answered("c", "did x")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        await hf.sessions.reply(session, first.id, "once")
+        await hf.sessions.wait(session)
+
+    assert deed.done == ["x"]
+
+
+def _impatient(hf: Holdfast) -> None:
+    """Wait for a person for a moment only."""
+    from msgspec.structs import force_setattr, replace
+
+    engine = hf._prompting_now()._engine
+    force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))

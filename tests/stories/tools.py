@@ -1,0 +1,28 @@
+"""Tools for stories."""
+
+import anyio
+
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import Tool, tool
+
+
+class Deed:
+    """A tool with an effect that can be counted, and held at a gate."""
+
+    def __init__(self, name: str = "act", *, repeatable: bool = False, ask: bool = True) -> None:
+        self.done: list[str] = []
+        self.begun = anyio.Event()
+        self.gate = anyio.Event()
+        self.gate.set()
+
+        @tool(name=name, repeatable=repeatable)
+        async def act(context: ToolContext, what: str) -> str:
+            """Do something."""
+            if ask:
+                await context.ask(name, [what], always=["*"], metadata={"what": what})
+            self.begun.set()
+            await self.gate.wait()
+            self.done.append(what)
+            return f"did {what}"
+
+        self.tool: Tool = act
