@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.provider.catalog.model import Limit
 from holdfast.provider.instructions import choose
 from holdfast.provider.instructions.choose import FAMILIES, instructions
+from holdfast.schema.agent import Agent
 from tests.provider.history import GPT
 
 TEXTS = ("core", "brief", "default", *(name for name, _ in FAMILIES))
@@ -44,7 +45,7 @@ def test_a_model_with_a_small_context_gets_the_brief_text() -> None:
     small = replace(GPT, limit=Limit(context=8_192, output=2_048))
 
     assert instructions(small).startswith("You are a coding agent run by Holdfast.")
-    assert len(instructions(small)) < 1_200
+    assert len(instructions(small)) < 1_600
     assert len(instructions(replace(GPT, limit=Limit()))) > 4_000
     assert choose.is_brief(replace(GPT, limit=Limit(context=16_384)))
     assert not choose.is_brief(replace(GPT, limit=Limit(context=16_385)))
@@ -64,3 +65,16 @@ def test_no_text_claims_to_be_another_product_or_changes_with_the_day(name: str)
 
     assert not re.search(r"opencode|claude code|cursor|copilot|chatgpt|\b20\d\d\b", text, re.IGNORECASE)
     assert text == text.strip() + "\n"
+
+
+def test_an_agents_text_comes_after_the_base_and_never_in_its_place() -> None:
+    """What may be trusted and what a denial means hold for every agent; the hidden ones stand alone."""
+    own = Agent(name="mine", mode="primary", permission=[], options={}, prompt="Be brief.")
+    plain = Agent(name="build", mode="primary", permission=[], options={})
+    title = Agent(
+        name="title", mode="primary", native=True, hidden=True, permission=[], options={}, prompt="T"
+    )
+
+    assert choose.system_blocks(GPT, own) == (instructions(GPT), "Be brief.")
+    assert choose.system_blocks(GPT, plain) == (instructions(GPT),)
+    assert choose.system_blocks(GPT, title) == ("T",)

@@ -77,7 +77,7 @@ async def sampled(run: Run, user: UserMessage, history: list[MessageWithParts]) 
         agent=agent,
         model=model,
         variant=user.model.variant,
-        system=(agent.prompt or choose.instructions(model),),
+        system=choose.system_blocks(model, agent),
         history=history,
         toolset=registry.materialise(without=without),
         policy=policy,

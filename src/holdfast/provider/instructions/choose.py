@@ -9,6 +9,7 @@ from importlib import resources
 from typing import Final
 
 from holdfast.provider.catalog.model import Model
+from holdfast.schema.agent import Agent
 
 # Words in a model's id or family, the first row that fits wins.
 FAMILIES: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
@@ -44,6 +45,18 @@ def instructions(model: Model) -> str:
     if is_brief(model):
         return _text("brief")
     return f"{_text('core')}\n\n{_text(family(model))}"
+
+
+def system_blocks(model: Model, agent: Agent) -> tuple[str, ...]:
+    """What a session tells its model first: the base instructions, then the agent's own.
+
+    An agent's text never replaces the base: what may be trusted, what a denial means and what stays secret
+    hold for every agent. The hidden ones, which only write a title or a summary, have no tools and stand alone.
+    """
+    own = (agent.prompt,) if agent.prompt else ()
+    if agent.native and agent.hidden and own:
+        return own
+    return (instructions(model), *own)
 
 
 @cache

@@ -1,0 +1,129 @@
+"""Managed Tool Output Files: complete texts that were too large for Session history, kept for a while.
+
+They lie in one flat folder that belongs to the person alone, under names that nobody can guess. What must
+stay true: a path is told only when the whole text is on disk; a text that cannot be kept is a diagnostic for
+the operator and None for the caller, never an error of the tool; the sweep removes nothing but old
+files of ours.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+import anyio.to_thread
+
+from holdfast.clock import Clock
+from holdfast.schema.ids import Mint
+
+RETENTION_MS = 7 * 24 * 60 * 60 * 1000
+FILE_BYTES_MAX = 256 << 20
+SWEEP_ENTRIES_MAX = 100_000
+
+_NAME = re.compile(r"tool_[0-9A-Za-z]{20,60}")
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class ManagedOutput:
+    """The folder of kept texts. `trouble` is told, in one line, what could not be kept or removed."""
+
+    def __init__(
+        self, folder: Path, clock: Clock, *, trouble: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.folder = folder.absolute()
+        self._clock = clock
+        self._mint = Mint(clock)
+        self._trouble = trouble
+
+    async def keep(self, text: str) -> str | None:
+        """Store a complete text: on disk before its path is told."""
+        try:
+            return await anyio.to_thread.run_sync(self._keep, text)
+        except OSError as error:
+            self._trouble(f"tool output could not be kept in {self.folder}: {error.strerror or error}")
+            return None
+
+    async def sweep(self, older_than_ms: int = RETENTION_MS) -> int:
+        """Remove the files whose time is over; answers how many. What is left waits for the next sweep."""
+        try:
+            return await anyio.to_thread.run_sync(self._sweep, self._clock.now_ms() - older_than_ms)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            self._trouble(f"old tool output in {self.folder} cannot be removed: {error.strerror or error}")
+            return 0
+
+    def is_managed(self, path: str | os.PathLike[str]) -> bool:
+        """Whether a path names a file of ours, also through a link to the folder; it may have expired."""
+        text = os.fspath(path)
+        if "\0" in text or not _NAME.fullmatch(os.path.basename(text)):  # noqa: PTH119 - keeps a last slash
+            return False
+        return os.path.realpath(os.path.dirname(text)) == os.path.realpath(self.folder)  # noqa: PTH120
+
+    def _keep(self, text: str) -> str:
+        data = text.encode("utf-8", "replace")
+        if len(data) > FILE_BYTES_MAX:
+            raise OSError(f"{len(data)} bytes are more than the {FILE_BYTES_MAX} that one file may have")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.open(self.folder, _FOLDER)
+        try:
+            _make_private(folder)
+            name = self._mint.ascending("tool")
+            _write(name, data, folder)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return str(self.folder / name)
+
+    def _sweep(self, before_ms: int) -> int:
+        removed = 0
+        fd = os.open(self.folder, _FOLDER)
+        try:
+            with os.scandir(fd) as entries:
+                old = [
+                    entry.name
+                    for entry in islice(entries, SWEEP_ENTRIES_MAX)
+                    if _NAME.fullmatch(entry.name) and _is_older(entry, before_ms)
+                ]
+            for name in old:
+                # Another process may sweep too, and one bad file is no reason to keep the others.
+                with contextlib.suppress(OSError):
+                    os.unlink(name, dir_fd=fd)
+                    removed += 1
+        finally:
+            os.close(fd)
+        return removed
+
+
+def _make_private(folder: int) -> None:
+    status = os.fstat(folder)
+    if status.st_uid != os.geteuid():
+        raise PermissionError("the folder belongs to somebody else")
+    if stat.S_IMODE(status.st_mode) != 0o700:
+        os.fchmod(folder, 0o700)
+
+
+def _write(name: str, data: bytes, folder: int) -> None:
+    fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, 0o600)
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name, dir_fd=folder)
+        raise
+
+
+def _is_older(entry: os.DirEntry[str], before_ms: int) -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_mtime_ns < before_ms * 1_000_000

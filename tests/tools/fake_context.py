@@ -1,0 +1,56 @@
+"""A call's world for tests: it notes what is asked, and denies what it is told to."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from holdfast.schema.wire import JsonMap
+from holdfast.tool.output import ToolDenied
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to the person."""
+
+    permission: str
+    patterns: list[str]
+    always: list[str]
+    metadata: JsonMap
+
+
+class FakeContext:
+    """A `ToolContext` over a real directory."""
+
+    session_id = "ses_1"
+    message_id = "msg_1"
+    call_id = "call_1"
+    agent = "build"
+    cancelled = False
+
+    def __init__(self, directory: Path, worktree: Path | None = None, *, denies: Sequence[str] = ()) -> None:
+        self.directory = directory
+        self.worktree = worktree or directory
+        self.denies = denies
+        self.asked: list[Asked] = []
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: JsonMap | None = None,
+    ) -> None:
+        self.asked.append(
+            Asked(
+                permission=permission,
+                patterns=list(patterns),
+                always=list(always),
+                metadata=dict(metadata or {}),
+            )
+        )
+        if permission in self.denies:
+            raise ToolDenied(f"{permission} is denied")
+
+    async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
+        """Nobody watches."""
