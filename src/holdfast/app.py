@@ -89,8 +89,10 @@ class Holdfast:
                 around=self._surroundings,
                 presence=self._presence or Nobody(),
             )
-            output = ManagedOutput(directories.data() / "tool-output", self.clock)
-            self._coordinator = Coordinator(engine, tools=lambda _: self.tools, keep=output.keep)
+            output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
+            self._coordinator = Coordinator(
+                engine, tools=lambda _: self.tools, keep=output.keep, sweep=output.sweep
+            )
             self._prompting = Prompting(self._room, engine, self._coordinator)
         return self._prompting
 
@@ -128,6 +130,13 @@ class Holdfast:
             await self._wires.aclose()
         await self.feed.close()
         await self.store.close()
+
+
+def _warn(line: str) -> None:
+    """Tell whoever operates this process; nobody who uses it needs to know."""
+    import logging
+
+    logging.getLogger("holdfast").warning(line)
 
 
 @asynccontextmanager

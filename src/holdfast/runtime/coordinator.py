@@ -5,7 +5,7 @@ What must stay true: a session that is woken while it drains is looked at again 
 fails leaves no entry behind; an interrupt returns when everything is settled.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -26,6 +26,7 @@ from holdfast.store.batch import Batch, Held, Put
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
 
+SWEEP_S = 3_600.0
 INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
@@ -51,14 +52,22 @@ class Coordinator:
         *,
         tools: Callable[[Session], Registry],
         keep: Keep,
+        sweep: Callable[[], Awaitable[object]],
     ) -> None:
         self._engine = engine
+        self._sweep = sweep
         self._tools = tools
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self.listener = Listener(engine.store)
         self.ownership = Ownership(engine, self._lost, (engine.host.id,))
-        self._background = Background(self.listener.run, self.ownership.keep)
+        self._background = Background(self.listener.run, self.ownership.keep, self._keep_swept)
+
+    async def _keep_swept(self) -> None:
+        """Remove managed output whose time is over: now, and once an hour."""
+        while True:
+            await self._sweep()
+            await anyio.sleep(SWEEP_S)
 
     def active(self) -> list[str]:
         """The sessions that this process runs."""

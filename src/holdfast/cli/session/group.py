@@ -15,6 +15,8 @@ _HERE = "holdfast.cli.session"
         "search": (f"{_HERE}.search:search", "Find words in titles, messages, tool inputs and paths."),
         "children": (f"{_HERE}.children:children", "The sessions that a session started."),
         "fork": (f"{_HERE}.fork:fork", "Continue from a point in another session."),
+        "resume": (f"{_HERE}.resume:resume", "Go on with a session that was left unfinished."),
+        "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whoever runs it."),
         "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),
         "restore": (f"{_HERE}.archive:restore", "Show an archived session again."),
         "delete": (f"{_HERE}.delete:delete", "Erase a session and everything below it."),

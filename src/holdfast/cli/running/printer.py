@@ -1,0 +1,107 @@
+"""Shows a running session in a terminal: text as it comes, a line for each call, errors by name.
+
+What must stay true: every word of the model is printed once, whether it came live or with its record; nothing
+that the model or a tool wrote can steer the terminal.
+"""
+
+import sys
+from typing import Any
+
+import click
+
+from holdfast.cli.output import clean
+from holdfast.feed.frame import Frame
+
+
+class Printer:
+    """Hears the frames of one session, and remembers how it ended."""
+
+    def __init__(self, *, silent: bool = False) -> None:
+        self._silent = silent
+        self.error: str | None = None
+        self.denied = False
+        self._answers: set[str] = set()
+        self._printed: dict[str, int] = {}
+        self._fresh_line = True
+
+    def hear(self, frame: Frame) -> None:
+        """Show what a frame says, if it is for people."""
+        value = frame.value()
+        match frame.type:
+            case "message.updated":
+                self._message(value["info"])
+            case "message.part.delta":
+                self._delta(value)
+            case "message.part.updated":
+                self._part(value["part"])
+            case "session.status" if value["status"]["type"] == "retry":
+                self._line(
+                    f"… {value['status']['message']}; asking again (attempt {value['status']['attempt']})"
+                )
+            case "permission.asked":
+                self._line(f"? {value['permission']}: {', '.join(value['patterns'])}")
+            case _:
+                pass
+
+    def _message(self, info: dict[str, Any]) -> None:
+        if info["role"] != "assistant":
+            return
+        self._answers.add(info["id"])
+        if (error := info.get("error")) is not None:
+            data = error.get("data") or {}
+            self.error = clean(str(data.get("message") or error["name"]))
+
+    def _delta(self, value: dict[str, Any]) -> None:
+        if (
+            value["messageID"] in self._answers
+            and value["field"] == "text"
+            and value["partID"] in self._printed
+        ):
+            self._grow(value["partID"], value["offset"], value["delta"])
+
+    def _part(self, part: dict[str, Any]) -> None:
+        if part["messageID"] not in self._answers:
+            return
+        match part["type"]:
+            case "text":
+                self._printed.setdefault(part["id"], 0)
+                self._grow(part["id"], 0, part["text"])
+                if (part.get("time") or {}).get("end") is not None and part["text"]:
+                    self._end_line()
+            case "tool":
+                self._tool(part)
+            case _:
+                pass
+
+    def _grow(self, part: str, offset: int, text: str) -> None:
+        known = self._printed[part]
+        fresh = text[known - offset :] if offset <= known else ""
+        if fresh:
+            self._printed[part] = offset + len(text)
+            shown = "\n".join(clean(line) for line in fresh.split("\n"))
+            if not self._silent:
+                click.echo(shown, nl=False)
+                sys.stdout.flush()
+            self._fresh_line = shown.endswith("\n")
+
+    def _tool(self, part: dict[str, Any]) -> None:
+        state = part["state"]
+        if state["status"] not in ("completed", "error") or part["id"] in self._printed:
+            return
+        self._printed[part["id"]] = 0
+        if state["status"] == "completed":
+            self._line(f"• {part['tool']} {state['title']}")
+            return
+        outcome = (state.get("metadata") or {}).get("outcome", "failed")
+        self.denied = self.denied or outcome == "denied"
+        self._line(f"✗ {part['tool']} {outcome}: {state['error'].splitlines()[0] if state['error'] else ''}")
+
+    def _line(self, text: str) -> None:
+        self._end_line()
+        if not self._silent:
+            click.echo(click.style(clean(text), dim=True), err=True)
+
+    def _end_line(self) -> None:
+        if not self._fresh_line and not self._silent:
+            click.echo()
+        self._fresh_line = True

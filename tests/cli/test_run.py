@@ -1,0 +1,153 @@
+"""`holdfast run`: a real process, a real provider over HTTP, and what a person sees."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
+from tests.cli.conftest import Done, Shell
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProvider]:
+    """A provider on this machine."""
+    async with MockProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def shell(tmp_path: Path, mock: MockProvider) -> Shell:
+    """A person whose settings name the provider."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    made = Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
+    settings(made, mock)
+    return made
+
+
+def settings(shell: Shell, mock: MockProvider, **more: Any) -> None:
+    """The person's settings."""
+    folder = shell.home / ".config/holdfast"
+    folder.mkdir(parents=True, exist_ok=True)
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": f"{mock.url}/v1", "apiKey": "sk-secret-of-the-mock"},
+        "models": {"m": {"limit": {"context": 100_000, "output": 8_000}}},
+    }
+    (folder / "holdfast.json").write_text(
+        json.dumps({"model": "acme/m", "provider": {"acme": entry}, **more})
+    )
+
+
+async def said(shell: Shell, *arguments: str, text: str = "") -> Done:
+    """Run a command while the provider answers in this process."""
+    return await anyio.to_thread.run_sync(lambda: shell(*arguments, text=text))
+
+
+async def test_the_answer_is_printed_and_the_session_goes_on(shell: Shell, mock: MockProvider) -> None:
+    """A second command goes on with the same session; standard input is joined to the message."""
+    mock.play(Reply((Say("Hello there."),)), Reply((Say("Still here."),)))
+
+    first = await said(shell, "run", "Say", "hello", text="to this\n")
+    second = await said(shell, "run", "--continue", "again")
+
+    assert (first.code, first.out, first.err) == (0, "Hello there.\n", "")
+    assert (second.code, second.out) == (0, "Still here.\n")
+    last = mock.requests[-1].json["messages"]
+    texts = [str(message["content"]) for message in last]
+    assert any("Say hello\n\nto this" in text or "Say hello\\n\\nto this" in text for text in texts)
+    assert any("Hello there." in text for text in texts)
+    sessions = (await said(shell, "session", "list", "--format", "json")).json()
+    assert len(sessions) == 1
+
+
+async def test_a_call_is_a_line_and_json_is_a_line_an_event(shell: Shell, mock: MockProvider) -> None:
+    """The tool reads a real file of the project."""
+    (shell.folder / "a.txt").write_text("content of a\n")
+    call = Call("read", {"filePath": "a.txt"})
+    mock.play(Reply((Say("Looking."), call)), Reply((Say("It is content of a."),)))
+    mock.play(Reply((call,)), Reply((Say("Again."),)))
+
+    plain = await said(shell, "run", "What is in a.txt?")
+    events = await said(shell, "run", "--format", "json", "What is in a.txt?")
+
+    assert plain.out == "Looking.\nIt is content of a.\n"
+    assert plain.err == "• read a.txt\n"
+    assert "content of a" in json.dumps(mock.requests[1].json)
+    types = [json.loads(line)["type"] for line in events.out.splitlines()]
+    assert types[-1] == "session.idle"
+    assert types.count("session.idle") == 1
+    assert "message.part.updated" in types
+    assert "sk-secret" not in plain.out + plain.err + events.out + events.err
+
+
+async def test_failures_and_denials_have_exit_codes_of_their_own(shell: Shell, mock: MockProvider) -> None:
+    """One clear line on standard error each; no key is shown, though the server repeats it."""
+    mock.play(Trouble("auth"))
+    failed = await said(shell, "run", "hello")
+    settings(shell, mock, permission={"read": {"*": "allow", "*a.txt": "deny"}})
+    mock.play(Reply((Call("read", {"filePath": "a.txt"}),)), Reply((Say("I may not."),)))
+    denied = await said(shell, "run", "look")
+
+    assert (failed.code, failed.out) == (1, "")
+    assert "sk-secret" not in failed.err
+    assert len(failed.err.splitlines()) == 1
+    assert (denied.code, denied.out) == (3, "I may not.\n")
+    assert denied.err.startswith("✗ read denied: The rules deny read")
+    for arguments, code in [
+        (("run", "-m", "acme/none", "x"), 1),
+        (("run", "--agent", "nobody", "x"), 1),
+        (("run", "--session", "ses_none", "x"), 1),
+        (("run", "--session", "a", "--continue", "x"), 2),
+    ]:
+        wrong = await said(shell, *arguments)
+        assert (wrong.code, wrong.out, len(wrong.err.splitlines())) == (code, "", 1), wrong
+
+
+async def test_ctrl_c_interrupts_cleanly_and_the_session_can_be_resumed(
+    shell: Shell, mock: MockProvider
+) -> None:
+    """What was said is kept; the command says how to go on."""
+    mock.play(Trouble("stall", after=4, reply=Reply((Say("Half of an answer that never ends."),))))
+    process = await anyio.to_thread.run_sync(lambda: start(shell, "run", "go"))
+    with anyio.fail_after(20):
+        await mock.stalled.wait()
+        first = await anyio.to_thread.run_sync(process.stdout.read, 4)  # type: ignore[union-attr]
+    process.send_signal(signal.SIGINT)
+    out, err = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=20))
+    mock.release()
+
+    assert process.returncode == 130
+    assert (first + out).startswith(b"Half")
+    assert b"session resume" in err
+    mock.play(Reply((Say("And the rest."),)))
+    resumed = await said(shell, "run", "--continue", "go on")
+    assert (resumed.code, resumed.out) == (0, "And the rest.\n")
+
+
+def start(shell: Shell, *arguments: str) -> "subprocess.Popen[bytes]":
+    """A command that runs on."""
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name("holdfast")), *arguments],
+        cwd=shell.folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": str(shell.home),
+            "HOLDFAST_STORE": shell.store,
+            "HOLDFAST_FAKE_VCS": "git",
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
