@@ -49,6 +49,7 @@ FAULTS: list[dict[str, Any]] = [
     {"name": "StructuredOutputError", "data": {"message": "m", "retries": 2}},
     {"name": "ContextOverflowError", "data": {"message": "m", "responseBody": "b"}},
     {"name": "ContentFilterError", "data": {"message": "m"}},
+    {"name": "BudgetExceededError", "data": {"message": "m"}},
     API_ERROR,
 ]
 SOURCES: list[dict[str, Any]] = [

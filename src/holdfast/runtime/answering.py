@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 
 from holdfast.errors import ProviderError
+from holdfast.provider import prefix
 from holdfast.provider.request import Request
 from holdfast.runtime import announcing, plan, retrying
 from holdfast.runtime.asking import Asking
@@ -103,7 +104,7 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
             settling.count += 1
             await settling.settle(called.part, executing.failed(refusal, outcome="denied"))
 
-    processor = Processor(run.recorder, run.engine.feed, message, call)
+    processor = Processor(run.recorder, run.engine.feed, message, call, digest=prefix.digest(request))
     async with anyio.create_task_group() as saving:
         saving.start_soon(processor.keep_saved)
         async with anyio.create_task_group() as calls:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, ProviderError
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
-from holdfast.runtime import announcing
+from holdfast.runtime import announcing, budget
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
@@ -15,7 +15,7 @@ from holdfast.runtime.plan import BROKEN_OFF, Ended
 from holdfast.runtime.recorder import message_put, session_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.totals import with_step
-from holdfast.schema.fault import ContentFilterFault, Fault, MessageData
+from holdfast.schema.fault import BudgetFault, ContentFilterFault, Fault, MessageData
 from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.part import StepFinishPart
@@ -90,10 +90,15 @@ async def _finished(
         tokens=finish.tokens,
         time=replace(message.time, completed=now_ms),
     )
+    used = budget.Used(
+        turn=message.id, tokens=finish.tokens, cost=spent, time_ms=now_ms - message.time.created
+    )
     for attempt in range(_TRIES):
         record = await run.engine.store.session(message.session_id)
         assert record is not None, "a claimed session cannot be removed"
         session = with_step(record.value(), amount, finish.tokens)
+        if session.parent_id is None:
+            session = budget.settled(session, used)
         session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
         unchanged = Unchanged(session.id, "session", session.id, record.seq)
         try:
@@ -104,7 +109,9 @@ async def _finished(
             if attempt == _TRIES - 1:
                 raise
         else:
-            return
+            break
+    if ready.session.parent_id is not None:
+        await budget.settle(run.engine, ready.session, used)
 
 
 async def _failed(
@@ -114,6 +121,7 @@ async def _failed(
     now_ms = run.engine.clock.now_ms()
     closed = replace(message, time=replace(message.time, completed=now_ms))
     if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
+        await budget.forget(run.engine, ready.session, message.id)
         # No error on the message: what arrived of it stays in the model's view.
         await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
         if heard.settling.parked:
@@ -121,6 +129,7 @@ async def _failed(
         if heard.settling.count == 0:
             await run.recorder.add_message(lambda id: broken(id, message, now_ms))
         return Ended(next="continue", malformed=True)
+    await budget.forget(run.engine, ready.session, message.id)
     fault = fault_of(error, ready.model.provider_id)
     await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
     announcing.error(run.engine.feed, run.recorder.session, fault)
@@ -130,6 +139,15 @@ async def _failed(
 def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
     """What the model is told when its answer was cut off: the history must not end with its own words."""
     return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=BROKEN)
+
+
+async def refuse(run: Run, message: AssistantMessage, why: str) -> Ended:
+    """End a turn that may not begin: the tree has spent what it may."""
+    fault = BudgetFault(data=MessageData(message=why))
+    completed = replace(message.time, completed=run.engine.clock.now_ms())
+    await run.recorder.commit(message_put(replace(message, error=fault, finish="error", time=completed)))
+    announcing.error(run.engine.feed, run.recorder.session, fault)
+    return Ended(next="stop")
 
 
 async def give_up(run: Run, fault: Fault) -> None:

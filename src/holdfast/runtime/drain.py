@@ -8,7 +8,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost
-from holdfast.runtime import announcing, closing, inbox, plan, recovery
+from holdfast.runtime import announcing, budget, closing, inbox, plan, recovery
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
@@ -105,7 +105,7 @@ async def _interrupted(run: Run) -> None:
 
 
 async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
-    """Close the last answer if it is still open, its calls too."""
+    """Close the last answer if it is still open, its calls and its reservation too."""
     history = await run.history.read()
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     now_ms = run.engine.clock.now_ms()
@@ -129,6 +129,7 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
             puts.append(message_put(info))
         if puts:
             await run.recorder.commit(*puts)
+        await budget.forget(run.engine, await run.session(), last.info.id)
     announcing.error(run.engine.feed, run.recorder.session, error)
 
 

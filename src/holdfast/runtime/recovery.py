@@ -8,7 +8,7 @@ settled as *unknown*, and then the session waits until somebody resumes or promp
 import anyio
 from msgspec.structs import replace
 
-from holdfast.runtime import boundary, closing, plan
+from holdfast.runtime import boundary, budget, closing, plan
 from holdfast.runtime.answering import settling_of
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.processor import Called
@@ -35,6 +35,7 @@ async def recover(run: Run) -> bool:
     assert isinstance(last.info, AssistantMessage)
     if last.info.time.completed is not None and not calls:
         return False
+    await budget.forget(run.engine, await run.session(), last.info.id)
     again = await _repeatable(run, last, calls)
     await _close(run, last, [part for part in calls if part not in again])
     return await _run_again(run, history, last, again) if again else False

@@ -5,7 +5,7 @@ from typing import Final
 from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
 from holdfast.provider.request import Request, ToolDefinition
-from holdfast.runtime import answering, boundary, closing
+from holdfast.runtime import answering, boundary, budget, closing
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.plan import Ended
 from holdfast.runtime.run import Run
@@ -28,8 +28,11 @@ async def turn(run: Run) -> Ended:
         return Ended(next="done")
     if ready.last_step:
         ready = await _told_last_step(run, ready)
+    request = _request(ready)
     message = await _opened(run, ready)
-    heard = await answering.answer(run, ready, _request(ready), message)
+    if (why := await budget.reserve(run.engine, ready.session, request, message.id)) is not None:
+        return await closing.refuse(run, message, why)
+    heard = await answering.answer(run, ready, request, message)
     return await closing.close(run, ready, message, heard)
 
 

@@ -82,6 +82,12 @@ class ContentFilterFault(Wire, frozen=True, kw_only=True, tag_field="name", tag=
     data: MessageData
 
 
+class BudgetFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="BudgetExceededError"):
+    """The tree of sessions may not spend more. Ours."""
+
+    data: MessageData
+
+
 class APIFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="APIError"):
     """The provider's API answered with an error."""
 
@@ -96,5 +102,6 @@ Fault = (
     | StructuredOutputFault
     | ContextOverflowFault
     | ContentFilterFault
+    | BudgetFault
     | APIFault
 )

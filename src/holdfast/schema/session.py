@@ -4,6 +4,7 @@ their own.
 Whether a session is busy is not here: that is derived from who has claimed it.
 """
 
+from holdfast.schema.budget import Budget, Spent
 from holdfast.schema.diff import DiffStatus, FileDiff
 from holdfast.schema.ids import MessageID, PartID, ProjectID, SessionID, WorkspaceID
 from holdfast.schema.model import SessionModel
@@ -57,7 +58,10 @@ class Revert(Wire, frozen=True, kw_only=True):
 
 
 class Session(Record, frozen=True, kw_only=True):
-    """One conversation. `placement` is ours: an opaque name for who can reach its directory."""
+    """One conversation. `placement` is ours: an opaque name for who can reach its directory.
+
+    `budget` and `spent` are ours too; the root of a tree keeps them for all of it.
+    """
 
     id: SessionID
     slug: str
@@ -79,3 +83,5 @@ class Session(Record, frozen=True, kw_only=True):
     permission: list[Rule] | None = None
     revert: Revert | None = None
     placement: str | None = None
+    budget: Budget | None = None
+    spent: Spent | None = None

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from holdfast.schema.budget import Budget
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -88,6 +89,10 @@ class SessionService:
     async def rename(self, session: str, title: str) -> Session:
         """Give it another title."""
         return await updating.rename(self.room, session, title)
+
+    async def set_budget(self, session: str, budget: Budget | None) -> Session:
+        """What the tree below a root session may spend; None lifts every limit."""
+        return await updating.set_budget(self.room, session, budget)
 
     async def archive(self, session: str) -> Session:
         """Hide it from ordinary lists."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
+from holdfast.schema.budget import Budget
 from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
 from holdfast.sessions.creating import checked_title, known_project, locate_
@@ -32,6 +33,17 @@ async def update(room: Room, session: str, editor: Editor) -> Session:
         return after
 
     return await again(once)
+
+
+async def set_budget(room: Room, session: str, budget: Budget | None) -> Session:
+    """What the tree below a root session may spend; None lifts every limit."""
+
+    def edit(value: Session) -> Session:
+        if value.parent_id is not None:
+            raise InvalidInput(f"session {session} is a child: its budget is that of the root of its tree")
+        return replace(value, budget=budget)
+
+    return await update(room, session, edit)
 
 
 async def touch(room: Room, session: str) -> Session:

@@ -1,0 +1,37 @@
+"""What a tree of sessions may spend, and what it has spent: kept on its root. Ours; no client knows it."""
+
+from typing import Literal
+
+from holdfast.schema.wire import Count, Num, Wire
+
+
+class Budget(Wire, frozen=True, kw_only=True):
+    """Limits over a whole tree: US dollars, tokens, milliseconds of turns. None is no limit."""
+
+    cost: Num | None = None
+    tokens: Count | None = None
+    time_ms: Count | None = None
+    unknown_price: Literal["stop", "allow"] | None = None
+    """With a limit in money, a model without a known price stops the work unless this allows it."""
+
+
+class Reserved(Wire, frozen=True, kw_only=True):
+    """What a turn under way may use at most."""
+
+    cost: Num
+    tokens: Count
+
+
+class Spent(Wire, frozen=True, kw_only=True):
+    """What the tree has used: it never falls, whatever is removed or reverted."""
+
+    cost: Num
+    tokens: Count
+    time_ms: Count
+    unknown: bool | None = None
+    """Some of it had no known price."""
+    reserved: dict[str, Reserved]
+    """By the assistant message of the turn."""
+
+
+NOTHING = Spent(cost=0, tokens=0, time_ms=0, reserved={})

@@ -1,0 +1,38 @@
+"""The blocks of a request, which must only ever be extended."""
+
+from msgspec.structs import replace
+
+from holdfast.provider import prefix
+from holdfast.provider.request import CacheMarks, Request, Text, ToolDefinition, User
+from tests.provider.history import GPT
+
+ASK = User(content=(Text(text="q"),))
+TOOL = ToolDefinition(name="t", description="d", input={"b": 1, "a": {"z": 1, "y": 2}})
+REQUEST = Request(model=GPT, system=("s",), messages=(ASK,), tools=(TOOL,))
+
+
+def test_marks_and_settings_are_no_part_of_the_prefix() -> None:
+    """They move with every turn."""
+    other = replace(REQUEST, marks=CacheMarks(messages=(0,)), body={"x": 1}, session="s")
+
+    assert prefix.blocks(other) == prefix.blocks(REQUEST)
+    assert prefix.digest(other) == prefix.digest(REQUEST)
+
+
+def test_the_order_of_keys_does_not_move_it() -> None:
+    """A schema is the same schema however it was put together."""
+    again = replace(TOOL, input={"a": {"y": 2, "z": 1}, "b": 1})
+
+    assert prefix.digest(replace(REQUEST, tools=(again,))) == prefix.digest(REQUEST)
+
+
+def test_an_extension_differs_nowhere_and_a_change_is_found() -> None:
+    """By the index of the first block that differs."""
+    before = prefix.blocks(REQUEST)
+    longer = prefix.blocks(replace(REQUEST, messages=(ASK, ASK)))
+    changed = prefix.blocks(replace(REQUEST, system=("t",), messages=(ASK, ASK)))
+
+    assert prefix.first_difference(before, longer) is None
+    assert prefix.first_difference(before, changed) == 1
+    assert prefix.first_difference(longer, before) == 3
+    assert prefix.digest(REQUEST) != prefix.digest(replace(REQUEST, messages=(ASK, ASK)))
