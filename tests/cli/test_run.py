@@ -46,7 +46,9 @@ def settings(shell: Shell, mock: MockProvider, **more: Any) -> None:
         "models": {"m": {"limit": {"context": 100_000, "output": 8_000}}},
     }
     (folder / "holdfast.json").write_text(
-        json.dumps({"model": "acme/m", "provider": {"acme": entry}, **more})
+        json.dumps(
+            {"model": "acme/m", "provider": {"acme": entry}, "agent": {"title": {"disable": True}}, **more}
+        )
     )
 
 

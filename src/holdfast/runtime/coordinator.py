@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from holdfast.errors import HoldfastError, InvariantBroken, Refused
-from holdfast.runtime import inbox
+from holdfast.runtime import inbox, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.listening import Listener
@@ -81,7 +81,9 @@ class Coordinator:
             entry.force = entry.force or force
             return
         entry = self._entries[session] = Entry(force=force)
-        (await self._background.group()).start_soon(self._work, session, entry)
+        group = await self._background.group()
+        group.start_soon(self._work, session, entry)
+        group.start_soon(title.name, self._engine, session)
 
     async def wait(self, session: str) -> None:
         """Return when this process no longer runs the session; what went wrong in claiming it is raised."""

@@ -1,0 +1,141 @@
+"""Names a session after its first prompt, beside the work: a small model, once, within a bound.
+
+What must stay true: it never blocks or fails a turn; a name that a person gave is never replaced.
+"""
+
+import re
+from contextlib import aclosing
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.provider import assemble
+from holdfast.provider.catalog import cost
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.events import Failed, StepFinish, TextDelta
+from holdfast.provider.request import Request, Text, User
+from holdfast.runtime import budget
+from holdfast.runtime.recorder import session_put
+from holdfast.runtime.room import Engine
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema import title
+from holdfast.schema.agent import Agent
+from holdfast.schema.message import UserMessage
+from holdfast.schema.part import SubtaskPart, TextPart
+from holdfast.schema.session import Session
+from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.query import MessageQuery
+
+AGENT = "title"
+WAIT_S = 60.0
+SAID_MAX = 4_000
+TITLE_MAX = 100
+_TOKENS_MAX = 500
+_ASK = "Write a title for a conversation that begins with this message:\n\n"
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+async def name(engine: Engine, session: str) -> None:
+    """Give the session a title, if it has none and this is its first prompt."""
+    try:
+        with anyio.move_on_after(WAIT_S):
+            await _name(engine, session)
+    except HoldfastError:
+        return  # The default title stays; the next person to look loses nothing.
+
+
+async def _name(engine: Engine, id: str) -> None:
+    record = await engine.store.session(id)
+    session = None if record is None else record.value()
+    if session is None or session.parent_id is not None or not title.is_default(session.title):
+        return
+    said, prompt = await _first_prompt(engine, id)
+    if not said or prompt is None:
+        return
+    around = await engine.around(session)
+    try:
+        agent = around.agents.get(AGENT)
+    except NotFound:
+        return  # A person has switched it off.
+    main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
+    model = _model(agent, around, main)
+    request = _request(agent, model, said, id)
+    made = await _ask(engine, around, session, request)
+    if made:
+        await _write(engine, id, made)
+
+
+async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage | None]:
+    """What was said first, if only one thing was said so far."""
+    page = await engine.store.messages(MessageQuery(session, limit=10))
+    found: list[tuple[str, UserMessage]] = []
+    for message in page.messages:
+        info = message.info.value()
+        parts = [part.value() for part in message.parts] if isinstance(info, UserMessage) else []
+        words = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
+        words += [part.prompt for part in parts if isinstance(part, SubtaskPart)]
+        if words and isinstance(info, UserMessage):
+            found.append(("\n".join(words), info))
+    return found[0] if len(found) == 1 and page.older is None else ("", None)
+
+
+def _model(agent: Agent, around: Surroundings, main: Model) -> Model:
+    if agent.model is not None:
+        return around.providers.model(agent.model.provider_id, agent.model.model_id)
+    return around.providers.small_model(around.loaded.config.small_model, main)
+
+
+def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
+    return assemble.assemble(
+        model,
+        system=(agent.prompt,) if agent.prompt else (),
+        messages=(User(content=(Text(text=_ASK + said[:SAID_MAX]),)),),
+        agent=agent,
+        output_tokens_max=_TOKENS_MAX,
+        session=session,
+    )
+
+
+async def _ask(engine: Engine, around: Surroundings, session: Session, request: Request) -> str:
+    pieces: list[str] = []
+    async with aclosing(engine.provider(around).stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=text):
+                    pieces.append(text)
+                case StepFinish(tokens=tokens):
+                    spent = cost.cost(tokens, request.model.prices)
+                    used = budget.Used(turn=AGENT, tokens=tokens, cost=spent, time_ms=0)
+                    await budget.settle(engine, session, used)
+                case Failed():
+                    return ""
+                case _:
+                    pass
+    return trimmed("".join(pieces))
+
+
+def trimmed(text: str) -> str:
+    """The title in what a model said: its first line, thoughts and quotes left out, within bounds. Pure."""
+    for line in _THOUGHT.sub("", text).splitlines():
+        found = "".join(sign for sign in line if sign.isprintable()).strip().strip("\"'`*#").strip()
+        if found:
+            return found if len(found) <= TITLE_MAX else found[: TITLE_MAX - 3] + "..."
+    return ""
+
+
+async def _write(engine: Engine, id: str, made: str) -> None:
+    for _ in range(10):
+        record = await engine.store.session(id)
+        if record is None or not title.is_default((session := record.value()).title):
+            return
+        try:
+            await engine.store.commit(
+                Batch(
+                    (session_put(replace(session, title=made)),),
+                    (Unchanged(id, "session", id, record.seq),),
+                )
+            )
+        except Conflict:
+            continue
+        return

@@ -1,0 +1,94 @@
+"""A session is named after its first prompt, beside the work and without harm to it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager
+
+import anyio
+import pytest
+
+import holdfast
+from holdfast.app import Holdfast
+from holdfast.errors import ProviderError
+from holdfast.provider.events import ProviderEvent
+from holdfast.provider.request import Request
+from holdfast.runtime.title import trimmed
+from holdfast.schema import title
+from holdfast.testing.mock_provider.script import Say
+from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
+from tests.stories.world import World
+
+
+async def unnamed(world: World, hf: Holdfast) -> str:
+    """A session with the default title."""
+    return (await hf.sessions.create(directory=world.project)).id
+
+
+async def named(hf: Holdfast, session: str) -> str:
+    """The title, once it is no longer the default."""
+    watch = hf.store.watch()
+    try:
+        with anyio.fail_after(10):
+            while title.is_default((found := await hf.sessions.get(session)).title):
+                await watch.wait()
+            return found.title
+    finally:
+        watch.close()
+
+
+class ByKind:
+    """Answers requests for a title apart from the others, in whatever order they come."""
+
+    def __init__(self, answers: Step, titles: Step) -> None:
+        self.answers, self.titles = ScriptedProvider(answers), ScriptedProvider(titles)
+
+    def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+        """By whether tools are shown."""
+        return (self.answers if request.tools else self.titles).stream(request)
+
+
+async def test_the_first_prompt_names_the_session(world: World) -> None:
+    """Thoughts and quotes are left out, a long one is cut."""
+    provider = ByKind(Step(Say("ok")), Step(Say('<think>hm</think>\n\n"Fix the tests"\nmore')))
+    async with open_with(world, provider) as hf:
+        session = await unnamed(world, hf)
+        await hf.sessions.process(session, "please fix the tests")
+        assert await named(hf, session) == "Fix the tests"
+    provider.answers.check()
+    provider.titles.check()
+
+
+def open_with(world: World, provider: ByKind) -> AbstractAsyncContextManager[Holdfast]:
+    """The runtime with such a provider."""
+    return holdfast.open(world.store, provider=provider)
+
+
+@pytest.mark.parametrize(
+    "titles",
+    [Step(Fail(ProviderError("no"))), Step(Wait(anyio.Event())), Step(Say("\n"))],
+    ids=["fails", "hangs", "says nothing"],
+)
+async def test_a_title_that_does_not_come_harms_nothing(world: World, titles: Step) -> None:
+    """The answer is there, the default title stays, and closing does not wait."""
+    provider = ByKind(Step(Say("ok")), titles)
+    with anyio.fail_after(10):
+        async with open_with(world, provider) as hf:
+            session = await unnamed(world, hf)
+            await hf.sessions.process(session, "x")
+            assert title.is_default((await hf.sessions.get(session)).title)
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        ("", ""),
+        ("  \n\n Title \nmore", "Title"),
+        ("<think>a\nb</think>Real", "Real"),
+        ("<think>never closed", ""),
+        ("**Bold**", "Bold"),
+        ("x" * 101, "x" * 97 + "..."),
+        ("\x1b[31mred\x07", "[31mred"),
+    ],
+)
+def test_a_title_is_one_clean_line(said: str, made: str) -> None:
+    """Whatever the model said."""
+    assert trimmed(said) == made
