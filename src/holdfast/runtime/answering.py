@@ -27,7 +27,7 @@ from holdfast.schema.part import RetryPart, ToolPart
 from holdfast.schema.request import ToolRef
 from holdfast.schema.times import Created
 from holdfast.tool.output import ToolDenied, ToolParked
-from holdfast.tools import executing
+from holdfast.tools import executing, structured
 
 
 class Heard:
@@ -91,7 +91,8 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
     earlier = _calls_before(ready)
 
     async def call(called: Called) -> None:
-        doomed = plan.is_doomed(earlier, called.part)
+        # The answer of a given form has a bound of its own.
+        doomed = called.part.tool != structured.NAME and plan.is_doomed(earlier, called.part)
         earlier.append(called.part)
         try:
             refusal = await _refused(asking, called.part) if doomed else None

@@ -19,7 +19,9 @@ from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.session import Session
+from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
 
 DEPTH_MAX = 32
@@ -68,6 +70,7 @@ async def sampled(run: Run, user: UserMessage, history: list[MessageWithParts]) 
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     policy = await policy_of(run.engine, session, around, agent)
     registry = run.tools(session)
+    form = user.format if isinstance(user.format, JsonSchemaFormat) else None
     hidden = visibility.hidden(registry.names(), policy.rules, policy.restrictions)
     without = registry.names() if not model.tool_call else hidden
     return Ready(
@@ -79,10 +82,14 @@ async def sampled(run: Run, user: UserMessage, history: list[MessageWithParts]) 
         variant=user.model.variant,
         system=choose.system_blocks(model, agent),
         history=history,
-        toolset=registry.materialise(without=without),
+        toolset=_toolset(registry.materialise(without=without), form),
         policy=policy,
         last_step=agent.steps is not None and plan.steps_since_prompt(history) + 1 >= agent.steps,
     )
+
+
+def _toolset(shown: Toolset, form: JsonSchemaFormat | None) -> Toolset:
+    return shown if form is None else shown.plus(structured.structured_tool(form.schema))
 
 
 async def policy_of(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, ProviderError
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
-from holdfast.runtime import announcing, budget
+from holdfast.runtime import announcing, budget, shaping
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
@@ -38,11 +38,18 @@ async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard)
         return await _failed(run, ready, message, heard, failed.error)
     finish = heard.processor.finish
     assert finish is not None, "a stream ends with a finish or a failure"
-    fault = _filtered(finish)
-    await _finished(run, ready, message, finish, fault)
+    fault = _filtered(finish) or shaping.fault(ready, heard)
+    missing = fault is None and shaping.is_missing(ready, heard)
+    done = replace(message, structured=heard.settling.taken, finish=BROKEN_OFF if missing else None)
+    await _finished(run, ready, done, finish, fault)
     if fault is not None:
         announcing.error(run.engine.feed, run.recorder.session, fault)
         return Ended(next="stop")
+    if heard.settling.taken is not None:
+        return Ended(next="stop")
+    if missing:
+        await run.recorder.add_message(lambda id: shaping.reminder(id, message, run.engine.clock.now_ms()))
+        return Ended(next="continue")
     return _next(heard)
 
 
@@ -84,7 +91,7 @@ async def _finished(
 
     done = replace(
         message,
-        finish=reason,
+        finish=message.finish or reason,
         error=fault,
         cost=amount,
         tokens=finish.tokens,

@@ -21,7 +21,7 @@ from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import UserMessage
 from holdfast.schema.model import ModelRef, SessionModel
-from holdfast.schema.output_format import OutputFormat
+from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
 from holdfast.schema.part import AgentPart, Part, SubtaskPart, TextPart
 from holdfast.schema.prompt import (
     AdmittedPrompt,
@@ -38,6 +38,7 @@ from holdfast.schema.times import Created
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord, StoredRecord
+from holdfast.tools import structured
 
 _TRIES = 30
 
@@ -70,6 +71,8 @@ async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
         ids.check("msg", prompt.id)
     if not prompt.parts:
         raise InvalidInput("a prompt needs at least one part")
+    if isinstance(prompt.format, JsonSchemaFormat):
+        structured.check_schema(prompt.format.schema)
     for attempt in range(_TRIES):
         record = await engine.store.session(session)
         if record is None:

@@ -12,7 +12,7 @@ from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.executing import STOPPED
 
 BROKEN_OFF: Final = "unknown"
-"""The finish of a message whose stream broke off: the model is still owed its turn."""
+"""The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):

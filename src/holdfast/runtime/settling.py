@@ -20,8 +20,9 @@ from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
+from holdfast.schema.wire import JsonMap
 from holdfast.tool.output import ToolParked
-from holdfast.tools import executing
+from holdfast.tools import executing, structured
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep, Settlement
 from holdfast.tools.registry import Toolset
@@ -69,6 +70,10 @@ class Settling:
         self._closed = closed
         self._group: TaskGroup | None = None
         self.count = 0
+        self.taken: JsonMap | None = None
+        """The answer of the form that was asked for, once the model has given one."""
+        self.shaped = 0
+        """How often it has tried to."""
         self.stopped = False
         """A person said no without words: the work ends after this turn."""
         self.parked = False
@@ -81,6 +86,7 @@ class Settling:
     async def start(self, called: Called) -> None:
         """Begin a call. Those over the limit of a turn are settled at once, unrun."""
         self.count += 1
+        self.shaped += called.part.tool == structured.NAME
         if self.count > self._limits.calls_a_turn_max:
             text = (
                 f"Too many calls in one turn (at most {self._limits.calls_a_turn_max}). Call fewer at once."
@@ -111,6 +117,8 @@ class Settling:
             raise
         with anyio.CancelScope(shield=True):
             await self.settle(call.part, settlement)
+        if called.part.tool == structured.NAME and settlement.outcome is None:
+            self.taken = called.part.state.input
         self.stopped = self.stopped or settlement.stops
 
     async def _execute(self, call: Call, called: Called) -> Settlement:

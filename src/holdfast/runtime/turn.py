@@ -4,7 +4,7 @@ from typing import Final
 
 from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
-from holdfast.provider.request import Request, ToolDefinition
+from holdfast.provider.request import Request, ToolChoice, ToolDefinition
 from holdfast.runtime import answering, boundary, budget, closing
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.plan import Ended
@@ -13,6 +13,7 @@ from holdfast.schema import usage
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.times import Created
 
 LAST_STEP: Final = (
@@ -57,13 +58,19 @@ def _request(ready: Ready) -> Request:
             ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
             for tool in ready.toolset.tools
         ],
-        tool_choice="none" if ready.last_step else "auto",
+        tool_choice=_choice(ready),
         agent=ready.agent,
         variant=ready.variant,
         output_tokens_max=flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX),
         cache_key=caching.cache_key(ready.session, compacted=False),
         session=ready.session.id,
     )
+
+
+def _choice(ready: Ready) -> ToolChoice:
+    if ready.last_step:
+        return "none"
+    return "required" if isinstance(ready.user.format, JsonSchemaFormat) else "auto"
 
 
 async def _opened(run: Run, ready: Ready) -> AssistantMessage:

@@ -70,17 +70,25 @@ class Registry:
 class Toolset:
     """The tools that one turn shows its model."""
 
-    def __init__(self, registry: Registry, shown: dict[str, Registration]) -> None:
+    def __init__(self, registry: Registry, shown: dict[str, Registration], own: Tool | None = None) -> None:
         self._registry = registry
         self._shown = shown
+        self._own = own
+
+    def plus(self, own: Tool) -> "Toolset":
+        """The same, with a tool of this turn alone."""
+        return Toolset(self._registry, self._shown, own)
 
     @property
     def tools(self) -> list[Tool]:
-        """In the order of their names."""
-        return [registration.tool for registration in self._shown.values()]
+        """In the order of their names; the turn's own comes last."""
+        shown = [registration.tool for registration in self._shown.values()]
+        return shown if self._own is None else [*shown, self._own]
 
     def find(self, name: str) -> Tool | None:
         """The tool of a call; a name in another case is forgiven, since models vary it."""
+        if self._own is not None and name == self._own.name:
+            return self._own
         found = self._shown.get(name) or self._shown.get(name.lower())
         return None if found is None else found.tool
 
