@@ -1,22 +1,23 @@
-"""Show Holdfast at work on a temporary data directory: a session's life, a kill, a fork, an export."""
+"""Show Holdfast at work on a temporary home: a turn with a tool, a kill -9 in its middle, its continuation.
+
+The model is scripted: a small server on this machine that speaks Chat Completions. `--model PROVIDER/MODEL`
+asks a real one instead, for the first turn.
+"""
 
 import asyncio
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-import holdfast
-from holdfast.app import Holdfast
-from holdfast.feed.tail import BEGINNING
-from holdfast.schema.message import UserMessage
-from holdfast.schema.model import ModelRef
-from holdfast.schema.part import TextPart
-from holdfast.schema.times import Created
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 
 COMMAND = str(Path(sys.executable).with_name("holdfast"))
 
@@ -26,114 +27,150 @@ def say(text: str) -> None:
     print(f"\n\x1b[1m{text}\x1b[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
 
 
-def run(*arguments: str) -> str:
-    """A command as a person would type it."""
-    print(f"$ holdfast {' '.join(arguments)}", flush=True)
-    done = subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=True)
-    shown = done.stdout if len(done.stdout) < 2000 else f"{done.stdout[:200]}…\n"
-    print(shown + done.stderr, end="", flush=True)
-    return done.stdout
+class Stage:
+    """A home, a project and a store of their own."""
+
+    def __init__(self, place: Path) -> None:
+        self.project = place / "project"
+        self.project.mkdir(parents=True)
+        (self.project / "parse.py").write_text("def parse(text):\n    return text.split()[0]\n")
+        subprocess.run(["git", "init", "-q", "."], cwd=self.project, check=True)
+        self.home = place / "home"
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST", "OPENCODE"))
+        }
+        self.environment = {
+            **kept,
+            "HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.home / "config"),
+            "XDG_DATA_HOME": str(self.home / "data"),
+            "XDG_CACHE_HOME": str(self.home / "cache"),
+        }
+
+    def settings(self, url: str) -> None:
+        """The person's settings: the scripted provider."""
+        folder = self.home / "config" / "holdfast"
+        folder.mkdir(parents=True)
+        model = {"limit": {"context": 100_000, "output": 8_000}, "cost": {"input": 1, "output": 5}}
+        entry = {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{url}/v1"},
+            "models": {"demo": model},
+        }
+        settings = {
+            "model": "scripted/demo",
+            "provider": {"scripted": entry},
+            "agent": {"title": {"disable": True}},
+        }
+        (folder / "holdfast.json").write_text(json.dumps(settings, indent=2))
+
+    async def run(self, *arguments: str, quiet: bool = False) -> str:
+        """A command as a person would type it."""
+        print(f"$ holdfast {' '.join(arguments)}", flush=True)
+        done = await asyncio.to_thread(
+            subprocess.run,
+            [COMMAND, *arguments],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        if done.returncode:
+            raise SystemExit(f"holdfast {' '.join(arguments)} failed: {done.stdout}{done.stderr}")
+        if not quiet:
+            print(done.stdout + done.stderr, end="", flush=True)
+        return done.stdout
+
+    def start(self, *arguments: str) -> "subprocess.Popen[bytes]":
+        """A command that runs on."""
+        print(f"$ holdfast {' '.join(arguments)} &", flush=True)
+        return subprocess.Popen(
+            [COMMAND, *arguments],
+            cwd=self.project,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
 
 
-async def ask(hf: Holdfast, session: str, words: str) -> str:
-    """Store a person's message, as the engine will."""
-    message = UserMessage(
-        id=await hf.sessions.new_id(session, "msg"),
-        session_id=session,
-        time=Created(created=hf.clock.now_ms()),
-        agent="build",
-        model=ModelRef(provider_id="demo", model_id="demo"),
-    )
-    await hf.sessions.update_message(message)
-    part = TextPart(
-        id=await hf.sessions.new_id(session, "prt"), session_id=session, message_id=message.id, text=words
-    )
-    await hf.sessions.update_part(part)
-    return message.id
-
-
-async def first(store: str) -> str:
-    """A session is made and filled while somebody follows it."""
-    async with holdfast.open(store) as hf:
-        session = await hf.sessions.create(title="Fix the failing test")
-        for words in ("Why does test_parse fail?", "Please fix it.", "And add a test for the empty file."):
-            await ask(hf, session.id, words)
-        print("What a follower hears, from the beginning:")
-        heard = 0
-        async for frames in hf.feed.follow(BEGINNING, session=session.id):
-            for frame in frames:
-                print(f"  {frame.type:<24} {frame.value().get('part', {}).get('text', '')}")
-            heard += len(frames)
-            if heard >= 7:
-                break
-        return session.id
-
-
-async def write_for_ever(store: str, session: str) -> None:
-    """Write until somebody kills us, and say what was acknowledged."""
-    async with holdfast.open(store) as hf:
-        for n in range(1_000_000):
-            message = await ask(hf, session, f"acknowledged {n}")
-            os.write(1, f"{message}\n".encode())
-
-
-async def count(store: str, session: str, acknowledged: list[str]) -> tuple[int, int]:
-    """How many of the acknowledged messages are there."""
-    async with holdfast.open(store) as hf:
-        found = {message.info.id for message in (await hf.sessions.messages(session)).messages}
-        return len(acknowledged), len([id for id in acknowledged if id in found])
-
-
-def main() -> None:
+async def tour(stage: Stage, mock: MockProvider, model: str | None) -> None:
     """The tour."""
+    say("1. A turn with a tool call: the model reads a file of the project.")
+    look = Call("read", {"filePath": "parse.py"})
+    mock.play(
+        Reply((Say("Let me look at parse.py."), look)),
+        Reply(
+            (Say("parse() fails for an empty text: split() gives an empty list, and [0] raises IndexError."),)
+        ),
+    )
+    chosen = ("-m", model) if model else ()
+    await stage.run("run", *chosen, "Why does parse fail for an empty file?")
+
+    say("2. The next answer is cut by kill -9 in its middle.")
+    mock.play(
+        Trouble(
+            "stall",
+            after=8,
+            reply=Reply((Say("The fix is small: return an empty string when there is no word."),)),
+        )
+    )
+    runner = stage.start("run", "--continue", "How would you fix it?")
+    await mock.stalled.wait()
+    await asyncio.sleep(1.3)  # An open text is saved within a second.
+    runner.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(runner.communicate)
+    mock.release()
+    listed = json.loads(await stage.run("session", "list", "--format", "json", quiet=True))
+    session = listed[0]["id"]
+    await stage.run("session", "show", session)
+
+    say("3. Another process goes on from what was saved.")
+    mock.play(Reply((Say(" Then the caller need not care."),)))
+    await stage.run("session", "resume", session)
+    last = mock.requests[-1].json["messages"]
+    print(f"The model was shown {len(last)} messages, among them what it had said before the kill.")
+    await stage.run("doctor")
+
+    say("4. Search, fork, export, import into a plain tree of JSON files.")
+    await stage.run("session", "search", "IndexError")
+    await stage.run("session", "fork", session)
+    file = str(stage.home / "session.json")
+    tree = f"file://{stage.home}/tree"
+    await stage.run("session", "export", session, "--output", file)
+    await stage.run("--store", tree, "session", "import", file)
+    await stage.run("--store", tree, "session", "list", "--all")
+
+    say("5. What is in force here, and what it cost.")
+    await stage.run("config")
+    info = json.loads(await stage.run("session", "show", session, "--format", "json", quiet=True))["info"]
+    print(f"{info['tokens']['input'] + info['tokens']['output']} tokens, ${info['cost']:.6f}.")
+
+
+@contextlib.contextmanager
+def temporary() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
     place = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
-    store = f"sqlite://{place}/holdfast.db"
-    os.environ["HOLDFAST_STORE"] = store
-    began = time.monotonic()
     try:
-        say("1. A session is created and filled; a client follows it.")
-        session = asyncio.run(first(store))
-
-        say("2. A writer is killed with SIGKILL in the middle of its work.")
-        writer = subprocess.Popen(
-            [sys.executable, __file__, "--writer", store, session], stdout=subprocess.PIPE, text=True
-        )
-        assert writer.stdout is not None
-        acknowledged = [writer.stdout.readline().strip()]
-        time.sleep(0.5)
-        writer.kill()
-        acknowledged += writer.communicate()[0].split("\n")[:-1]
-        said, kept = asyncio.run(count(store, session, acknowledged))
-        print(f"It had acknowledged {said} messages; {kept} of them are in the store.")
-        assert said == kept, "this must never happen"
-        run("doctor")
-
-        say("3. List, search, fork, archive.")
-        run("session", "list")
-        run("session", "search", "empty", "file")
-        run("session", "fork", session)
-        run("session", "archive", session)
-        run("session", "list")
-
-        say("4. Export, and import into a store that is a plain tree of JSON files.")
-        run("session", "export", session, "--output", str(place / "session.json"))
-        run("--store", f"file://{place}/tree", "session", "import", str(place / "session.json"))
-        there = json.loads(
-            run("--store", f"file://{place}/tree", "session", "show", session, "--format", "json")
-        )
-        print(f"The tree holds {sum(1 for _ in (place / 'tree').rglob('*.json'))} files.")
-        assert there["info"]["title"] == "Fix the failing test"
-
-        say("5. Delete.")
-        run("session", "delete", session, "--yes")
-        run("session", "list", "--all", "--archived")
-        say(f"Done in {time.monotonic() - began:.1f} s; everything was in {place} and is gone now.")
+        yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
 
+async def main() -> None:
+    """Set the stage, and show."""
+    model = sys.argv[2] if sys.argv[1:2] == ["--model"] and len(sys.argv) > 2 else None
+    began = time.monotonic()
+    with temporary() as place:
+        async with MockProvider() as mock:
+            stage = Stage(place)
+            stage.settings(mock.url)
+            await tour(stage, mock, model)
+        say(f"Done in {time.monotonic() - began:.1f} s; everything was in {place} and is gone now.")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--writer"]:
-        asyncio.run(write_for_ever(sys.argv[2], sys.argv[3]))
-    else:
-        main()
+    asyncio.run(main())
