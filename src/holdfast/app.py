@@ -25,6 +25,10 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.tools.registry import Registry
 
 
+AROUND_MS = 1_000
+AROUND_MAX = 256
+
+
 class Holdfast:
     """An open runtime: its store, its feed, and what can be asked of sessions."""
 
@@ -49,6 +53,7 @@ class Holdfast:
         self._provider = provider
         self._presence = presence
         self._around = around
+        self._known_around: dict[str, tuple[int, Surroundings]] = {}
         self._wires: Wires | None = None
         self._tools: Registry | None = None
         self._coordinator: Coordinator | None = None
@@ -107,6 +112,18 @@ class Holdfast:
     async def _surroundings(self, session: Session) -> "Surroundings":
         if self._around is not None:
             return self._around(session)
+        # A prompt and its turns share one reading of the files; what a person edits counts a second later.
+        now_ms = self.clock.boot_ms()
+        known = self._known_around.get(session.directory)
+        if known is not None and now_ms - known[0] < AROUND_MS:
+            return known[1]
+        found = await self._read_surroundings(session)
+        if len(self._known_around) >= AROUND_MAX:
+            self._known_around.clear()
+        self._known_around[session.directory] = (now_ms, found)
+        return found
+
+    async def _read_surroundings(self, session: Session) -> "Surroundings":
         import anyio.to_thread
 
         from holdfast.provider import credentials

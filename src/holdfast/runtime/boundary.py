@@ -47,14 +47,17 @@ async def cross(run: Run) -> Ready | None:
     """Promote what waits, and fix the turn; None when there is nothing to say."""
     engine, id = run.engine, run.recorder.session
     waiting = await inbox.pending(engine, id)
-    history = await run.history.read(without=frozenset(prompt.id for prompt in waiting))
+    everything = await run.history.read()
+    unheard = {each.prompt.id for each in waiting}
+    history = [message for message in everything if message.info.id not in unheard]
     owed = plan.owes_answer(history)
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     if promoted:
-        await inbox.promote(engine, run.recorder, promoted)
-        left = {prompt.id for prompt in waiting} - {prompt.id for prompt in promoted}
-        history = await run.history.read(without=frozenset(left))
-        owed = not all(prompt.no_reply for prompt in promoted) and plan.owes_answer(history)
+        chosen = {each.prompt.id for each in promoted}
+        joining = [message for message in everything if message.info.id in chosen]
+        await inbox.promote(engine, run.recorder, promoted, [message.info for message in joining])
+        history += joining  # Their new place is behind everything that was said.
+        owed = not all(each.prompt.no_reply for each in promoted) and plan.owes_answer(history)
     newest = plan.newest_user(history)
     if not owed or newest is None:
         return None

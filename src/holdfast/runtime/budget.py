@@ -28,6 +28,8 @@ _DEPTH_MAX = 64
 
 async def reserve(engine: Engine, session: Session, request: Request, turn: str) -> str | None:
     """Set aside what a turn may use at most; why not, when there is not enough left."""
+    if session.parent_id is None and session.budget is None:
+        return None
     wanted = _most(request)
     refusal: str | None = None
 

@@ -46,9 +46,9 @@ async def _work(run: Run, *, force: bool) -> None:
     try:
         if await recovery.recover(run):
             return  # A call still waits for a person.
+        if not force and await _waits_for_word(run):
+            return
         while True:
-            if not force and await _waits_for_word(run):
-                return
             ended = await turn(run)
             malformed = malformed + 1 if ended.malformed else 0
             if malformed > run.engine.limits.malformed_max:
@@ -68,9 +68,8 @@ async def _work(run: Run, *, force: bool) -> None:
 
 async def _waits_for_word(run: Run) -> bool:
     """Whether an outcome is unknown, and nobody has said anything since."""
-    if await inbox.pending(run.engine, run.recorder.session):
-        return False
-    return recovery.is_recoverable(await run.history.read())
+    unheard = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
+    return not unheard and recovery.is_recoverable(await run.history.read())
 
 
 async def _unexpected(run: Run, error: BaseException) -> None:

@@ -20,13 +20,10 @@ class History:
         self._session = session
         self._known: dict[str, tuple[int, Any]] = {}
 
-    async def read(self, *, without: frozenset[str] = frozenset()) -> list[MessageWithParts]:
-        """Messages by their place, from the last compaction on; `without` those that wait in the inbox."""
+    async def read(self) -> list[MessageWithParts]:
+        """Messages by their place, from the last compaction on, those that wait in the inbox included."""
         page = await self._store.messages(MessageQuery(self._session, since_compaction=True))
-        ordered = sorted(
-            (message for message in page.messages if message.info.id not in without),
-            key=lambda message: message.info.place,
-        )
+        ordered = sorted(page.messages, key=lambda message: message.info.place)
         fresh: dict[str, tuple[int, Any]] = {}
         history = [self._typed(message, fresh) for message in ordered]
         self._known = fresh

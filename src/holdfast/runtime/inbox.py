@@ -19,7 +19,7 @@ from holdfast.runtime.room import Engine
 from holdfast.schema import ids, stored
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import MessageID, PartID
-from holdfast.schema.message import UserMessage
+from holdfast.schema.message import Message, UserMessage
 from holdfast.schema.model import ModelRef, SessionModel
 from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
 from holdfast.schema.part import AgentPart, Part, SubtaskPart, TextPart
@@ -37,7 +37,7 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
 from holdfast.store.query import MessageQuery
-from holdfast.store.record import SessionRecord, StoredRecord
+from holdfast.store.record import SessionRecord
 from holdfast.tools import structured
 
 _TRIES = 30
@@ -241,46 +241,45 @@ async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
     return None
 
 
-async def pending(engine: Engine, session: str) -> list[AdmittedPrompt]:
+class Waiting(msgspec.Struct, frozen=True):
+    """A prompt that waits for its promotion, and the number of its record."""
+
+    prompt: AdmittedPrompt
+    seq: int
+
+
+async def pending(engine: Engine, session: str) -> list[Waiting]:
     """Prompts that wait for their promotion, in the order of their admission."""
     records = await engine.store.select("prompt", session=session, mark=Mark.OPEN)
-    return [_value(record) for record in records]
+    found = []
+    for record in records:
+        value = record.value()
+        assert isinstance(value, AdmittedPrompt)
+        found.append(Waiting(value, record.seq))
+    return found
 
 
-def _value(record: StoredRecord) -> AdmittedPrompt:
-    value = record.value()
-    assert isinstance(value, AdmittedPrompt)
-    return value
-
-
-def next_to_promote(waiting: Sequence[AdmittedPrompt], *, idle: bool) -> list[AdmittedPrompt]:
+def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
     """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
 
     Pure. The one that queued comes first: what steers was said about the work that it begins.
     """
-    steering = [prompt for prompt in waiting if prompt.delivery == "steer"]
+    steering = [each for each in waiting if each.prompt.delivery == "steer"]
     if not idle or steering:
         return steering
-    return [prompt for prompt in waiting if prompt.delivery == "queue"][:1]
+    return [each for each in waiting if each.prompt.delivery == "queue"][:1]
 
 
-async def promote(engine: Engine, recorder: Recorder, prompts: Sequence[AdmittedPrompt]) -> None:
-    """Give prompts their place in the model's history, in one commit."""
-    puts: list[Put] = []
-    expect: list[Expectation] = []
-    for prompt in prompts:
-        message = await engine.store.get(recorder.session, "message", prompt.id)
-        record = await engine.store.get(recorder.session, "prompt", prompt.id)
-        if record is None:
-            continue  # Removed meanwhile.
-        expect.append(Unchanged(recorder.session, "prompt", prompt.id, record.seq))
-        puts.append(prompt_put(replace(prompt, promoted=engine.clock.now_ms())))
-        if message is not None:
-            value = message.value()
-            assert isinstance(value, UserMessage)
-            puts.append(message_put(value, placed=True))
-    if puts:
-        await recorder.commit(*puts, expect=expect)
+async def promote(
+    engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
+) -> None:
+    """Give prompts and their messages a place in the model's history, in one commit."""
+    now_ms = engine.clock.now_ms()
+    await recorder.commit(
+        *(prompt_put(replace(each.prompt, promoted=now_ms)) for each in chosen),
+        *(message_put(message, placed=True) for message in messages),
+        expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
+    )
 
 
 def prompt_put(prompt: AdmittedPrompt) -> Put:

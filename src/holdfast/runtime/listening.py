@@ -13,6 +13,8 @@ from holdfast.schema.request import InterruptRequest, PermissionRequest, Questio
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 
+PAUSE_S = 0.05
+
 
 class Listener:
     """The ears of one process."""
@@ -32,6 +34,7 @@ class Listener:
                     await self._news.wait()
                 self._news = anyio.Event()
                 await self._look()
+                await anyio.sleep(PAUSE_S)  # A turn writes often; a person's answer is as quick with a pause.
                 await watch.wait()
         finally:
             watch.close()

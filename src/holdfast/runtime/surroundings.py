@@ -24,6 +24,7 @@ from holdfast.provider.catalog import refresh
 from holdfast.provider.local import catalogue
 from holdfast.provider.resolve import Providers
 from holdfast.provider.secret import Credential
+from holdfast.runtime import hosts
 from holdfast.schema.command import Command
 
 
@@ -49,13 +50,12 @@ class Surroundings:
     def providers(self) -> Providers:
         """Whom the person can ask, and with which models."""
         config = self.loaded.config
-        # A host's token goes by a name that its settings use; the person's own environment wins.
-        tokens = {name: secret.reveal() for name, secret in credentials.variables(self.credentials).items()}
         return Providers(
             (*refresh.snapshots(), *catalogue.snapshots(config.provider or {})),
             entries=config.provider or {},
             credentials=self.credentials,
-            env=tokens | dict(os.environ),
+            env=os.environ,
+            tokens=hosts.tokens(self.loaded, self.credentials),
             disabled=config.disabled_providers or (),
             enabled=config.enabled_providers,
         )
