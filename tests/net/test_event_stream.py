@@ -60,6 +60,26 @@ def test_the_end_gives_what_is_whole(stream: bytes, events: list[bytes]) -> None
     assert [ServerEvent("", data) for data in events] == parse(stream)
 
 
+@pytest.mark.parametrize(
+    ("stream", "events", "unended"),
+    [
+        (b"data: a\n\ndata: b", [b"a", b"b"], True),
+        (b"data: a\ndata: b", [b"a\nb"], True),
+        (b"\xef\xbb\xbfdata: a", [b"a"], True),
+        (b"data: a\n", [b"a"], False),
+        (b"data: a\n\n: b", [b"a"], True),
+    ],
+)
+def test_who_can_decode_may_ask_for_the_last_line(stream: bytes, events: list[bytes], unended: bool) -> None:
+    """A line without its end counts when it is asked for, and the parser says that there is one."""
+    parser = EventStreamParser()
+    given_before = parser.feed(stream)
+
+    assert parser.unended == unended
+    assert [ServerEvent("", data) for data in events] == given_before + parser.close(whole=True)
+    assert not parser.unended
+
+
 PIECES = st.sampled_from(
     (
         b"data: ",

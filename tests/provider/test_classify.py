@@ -6,7 +6,7 @@ import pytest
 from holdfast.errors import ProviderError
 from holdfast.provider import classify
 from holdfast.provider.redact import MARK, Redactor, of_request
-from holdfast.provider.retry_after import retry_after_ms
+from holdfast.provider.retry_after import WAIT_MS_MAX, retry_after_ms
 
 NOW_MS = 1_800_000_000_000  # Fri, 15 Jan 2027 08:00:00 GMT
 
@@ -58,6 +58,28 @@ RESPONSES = [
     (307, b"", "other", False),
     (418, b"\xff\xfe", "other", False),
     (400, b'["odd", {"shape": 1}]', "other", False),
+    (
+        400,
+        said(
+            "Invalid 'messages[2].tool_calls[0].id': string too long. Expected a maximum of 40",
+            code="string_above_max_length",
+        ),
+        "other",
+        False,
+    ),
+    (
+        400,
+        said("Invalid 'messages[2].content': string too long.", code="string_above_max_length"),
+        "context-overflow",
+        False,
+    ),
+    (400, said("invalid tool name: dns_lookup"), "other", False),
+    (400, said("Unknown parameter: 'exhausted'."), "other", False),
+    (400, said("Could not process image: timed out fetching url"), "other", False),
+    (422, said("tool 'unavailable' not found"), "other", False),
+    (400, said("unknown tool: rate_limit_check"), "other", False),
+    (400, said("Rate limit has been exceeded"), "rate-limit", True),
+    (400, said("ThrottlingException"), "rate-limit", True),
 ]
 
 
@@ -122,6 +144,9 @@ def test_errors_inside_a_stream(error: object, kind: str, retryable: bool) -> No
         ({"retry-after": "Fri, 15 Jan 2027 07:00:00 GMT"}, 0),
         ({"retry-after": "Fri, 15 Jan 2027 08:00:30"}, 30_000),
         ({"retry-after": "Fri, 99 Jan 2027 08:00:30 GMT"}, None),
+        ({"retry-after": "1e306"}, WAIT_MS_MAX),
+        ({"retry-after-ms": "1e300"}, WAIT_MS_MAX),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, WAIT_MS_MAX),
     ],
 )
 def test_when_to_ask_again(headers: dict[str, str], ms: int | None) -> None:
@@ -196,3 +221,26 @@ def test_the_secrets_of_a_request_are_found() -> None:
 
     assert str(shown) == f"{MARK} {MARK} {MARK} plain more"
     assert shown.headers == {"x-token": MARK, "ratelimit-tokens": "9"}
+
+
+@pytest.mark.parametrize("ahead", range(340, 440, 9))
+def test_a_secret_at_the_end_of_what_is_shown_goes_whole(ahead: int) -> None:
+    """A long message is shortened after its secrets are out, so the cut leaves no half of one."""
+    secret = "3f9a0c7be1d24d55a8876b1f0e2c4d91"
+    other = "sk-abcdefghijklmnopqrstuvwxyz012345"
+    body = said(f"{'x ' * (ahead // 2)}{secret} {other} is wrong; {'y ' * 400}", code="invalid_api_key")
+    error = classify.of_response(401, {}, body, provider="acme", now_ms=NOW_MS)
+
+    shown = str(of_request(secret, "https://h/", {}).error(error))
+
+    assert secret[:4] not in shown
+    assert other[:5] not in shown
+    assert len(shown) < 600
+    assert shown.endswith("… (HTTP 401); log in again (`holdfast providers login`) or choose another model")
+
+
+def test_a_password_in_an_address_is_a_secret() -> None:
+    """As it stands there, as it is meant, and as it travels in a header."""
+    redactor = of_request(None, "https://me:pass%2Fword@h/x", {})
+
+    assert redactor.text("pass%2Fword pass/word bWU6cGFzcy93b3Jk") == f"{MARK} {MARK} {MARK}"

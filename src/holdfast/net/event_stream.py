@@ -5,7 +5,8 @@ byte order mark and comments are skipped, `data` lines are joined by newline, an
 `id` and `retry` are ignored: nobody reconnects to a model.
 
 One departure: at the end of the stream an event that lacks only its blank line is given, because servers
-forget it. A line that lacks its own end is dropped: it was cut.
+forget it. A line that lacks its own end is dropped as cut, unless the reader asks for it (`whole`): only who
+decodes it can tell.
 
 What must stay true: memory is bounded. `event_bytes_max` is checked after each chunk, so an event may exceed
 it by one chunk at most.
@@ -69,13 +70,19 @@ class EventStreamParser:
                 raise self._oversized()
         return events
 
-    def close(self) -> list[ServerEvent]:
-        """The event that lacks only its blank line, if there is one."""
+    @property
+    def unended(self) -> bool:
+        """Whether the last line lacks its end."""
+        return bool(self._line)
+
+    def close(self, *, whole: bool = False) -> list[ServerEvent]:
+        """The event that lacks only its blank line, if any. `whole`: a line without its end counts."""
         if self._too_long:
             raise self._oversized()
         events: list[ServerEvent] = []
-        self._read([b""], events)
+        self._read([b"".join(self._line), b""] if whole and self._line else [b""], events)
         self._line.clear()
+        self._line_bytes = 0
         return events
 
     def _read(self, lines: list[bytes], events: list[ServerEvent]) -> None:

@@ -2,10 +2,12 @@
 
 Two ways in: a response that is no stream (`of_response`), and an error inside a stream (`of_object`). Both
 read the shapes that providers use: `{"error": {"type", "code", "message"}}`, flat ones, plain text.
-Secrets are taken out by the caller (`redact.py`), since only it knows them.
+Secrets are taken out by the caller (`redact.py`), since only it knows them; therefore nothing is cut to a
+length here: half of a secret would no longer be known for one.
 
 The rules, first match wins: a stated code; context overflow by its wording (unless the text speaks of rate
-limits); the HTTP status; the wording. An overflow is never retried; a status of 500 or more always is.
+limits); the HTTP status; the wording. An overflow is never retried; a status of 500 or more always is. Words
+do not make a refusal (4xx) retryable: they may be quoted from the request, a tool's name for one.
 """
 
 import re
@@ -17,14 +19,12 @@ from holdfast.errors import ProviderError, ProviderFailure
 from holdfast.provider.retry_after import retry_after_ms
 
 BODY_CHARACTERS_MAX = 65_536
-_SHOWN_MAX = 400
 
 # What providers' own codes and types mean. They go first: a 429 may stand for an empty purse.
 _CODES: dict[str, ProviderFailure] = {
     "context_length_exceeded": "context-overflow",
     "model_context_window_exceeded": "context-overflow",
     "request_too_large": "context-overflow",
-    "string_above_max_length": "context-overflow",
     "insufficient_quota": "quota",
     "usage_not_included": "quota",
     "usage_limit_reached": "quota",
@@ -71,7 +71,9 @@ _OVERFLOW = re.compile(
     | prompt\shas\s[\d,]+\stokens.{0,60}(?:only|limit|maximum) | larger\sthan\sthe\smaximum.{0,20}context
     | greater\sthan\sthe\scontext\slength | input\slength.{0,40}exceed.{0,40}(?:context|maximum|limit)
     | tokens\sto\skeep.{0,40}context | longer\sthan\sthe\smodel'?s\scontext
-    | model_max_prompt_tokens_exceeded"""
+    | model_max_prompt_tokens_exceeded
+    # A field that holds words, not one that holds an id or a name.
+    | \b(?:content|output|text|input|instructions|prompt)(?:\[\d+\])?'?:\sstring\stoo\slong"""
 )
 _NOT_OVERFLOW = re.compile(
     r"(?i)rate[\s_-]?limit|too\s?many\s?requests|throttl|tokens?\sper\s(?:min|day|hour|sec)|per[\s-]minute"
@@ -88,8 +90,12 @@ _WORDS: tuple[tuple[ProviderFailure, re.Pattern[str]], ...] = (
     ("timeout", re.compile(r"(?i)timed?[\s-]?out|deadline exceeded")),
     (
         "connection",
-        re.compile(r"(?i)econnre|connection (?:reset|error|refused)|socket hang up|enotfound|dns"),
+        re.compile(r"(?i)econnre|connection (?:reset|error|refused)|socket hang up|enotfound|\bdns\b"),
     ),
+)
+# What a refusal may say of itself to be one that passes; single words are not enough.
+_LIMITED = re.compile(
+    r"(?i)rate[\s_-]?limit(?:s|ed)?\s(?:\w+\s){0,3}(?:reached|exceeded)|too many requests|throttl"
 )
 _TRANSIENT_WORDS = re.compile(
     r"(?i)\b(?:500|502|503|504|524|529)\b|internal (?:server )?error|server error|bad gateway|try again"
@@ -153,7 +159,7 @@ def _judge(
         known = known if known in {"quota", "auth"} else "context-overflow"
     if known is None:
         known = next((kind for kind, words in _WORDS if words.search(message)), None)
-        known = _of_status(status, known)
+        known = _of_status(status, known, message)
     retryable = (
         known in _RETRYABLE
         or (status is not None and (status >= 500 or status in {408, 409, 425}))
@@ -163,7 +169,7 @@ def _judge(
     return known, retryable and known not in {"context-overflow", "quota", "auth", "content-filter"}
 
 
-def _of_status(status: int | None, worded: ProviderFailure | None) -> ProviderFailure:
+def _of_status(status: int | None, worded: ProviderFailure | None, message: str) -> ProviderFailure:
     """The kind by status, where a status says more than the words."""
     match status:
         case 401 | 403:
@@ -176,6 +182,10 @@ def _of_status(status: int | None, worded: ProviderFailure | None) -> ProviderFa
             return worded if worded in {"rate-limit", "quota"} else "overloaded"
         case 408 | 504 | 524:
             return "timeout"
+        case int() if 400 <= status < 500:
+            if worded in {"auth", "quota", "content-filter"}:
+                return worded
+            return "rate-limit" if _LIMITED.search(message) else "other"
         case _:
             return worded or "other"
 
@@ -183,7 +193,7 @@ def _of_status(status: int | None, worded: ProviderFailure | None) -> ProviderFa
 def _parsed(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 
@@ -218,6 +228,5 @@ def _plain(text: str) -> str:
 
 
 def _sentence(provider: str, kind: ProviderFailure, message: str, where: str) -> str:
-    shown = message if len(message) <= _SHOWN_MAX else message[:_SHOWN_MAX] + "…"
     after = f"; {_NEXT[kind]}" if kind in _NEXT else ""
-    return f"{provider}: {shown} ({where}){after}"
+    return f"{provider}: {message} ({where}){after}"

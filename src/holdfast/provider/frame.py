@@ -22,7 +22,7 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
 
         try:
             value = json.loads(data)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if value is None:
             raise

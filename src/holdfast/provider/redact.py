@@ -3,18 +3,24 @@
 A `Redactor` knows the secrets of one request: the key, and every header or query value whose name speaks of
 one. It removes them in each form in which a server may echo them (plain, JSON-escaped, percent-encoded), and
 also what only looks like a credential. What must stay true: it runs over every `ProviderError` that leaves
-`stream.py`, wherever the error was made.
+`stream.py`, wherever the error was made, and a message is shortened here, after its secrets are out.
 """
 
+import base64
 import re
 from collections.abc import Iterable
-from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 import msgspec
 
 from holdfast.errors import ProviderError
 
 MARK = "[redacted]"
+
+# Of a long message its beginning is shown, and the end that `classify.py` wrote: the status and what to do.
+# Between them may stand what was cut when the body was read, and so the beginning of a secret.
+_SHOWN_MAX = 400
+_OUR_END = re.compile(r" \((?:HTTP \d{3}|inside its stream)\)(?:; [^;]{1,120})?$")
 
 # A name that speaks of a secret, among headers and query parameters.
 _SECRET_NAME = re.compile(r"(?i)auth|cookie|secret|token|password|signature|credential|(?:^|[-_])key$|apikey")
@@ -60,7 +66,7 @@ class Redactor:
     def error(self, error: ProviderError) -> ProviderError:
         """The same error without secrets, in one line."""
         return ProviderError(
-            self.text(" ".join(str(error).split())),
+            _shortened(self.text(" ".join(str(error).split()))),
             kind=error.kind,
             retryable=error.retryable,
             retry_after_ms=error.retry_after_ms,
@@ -81,11 +87,32 @@ class Redactor:
 def of_request(key: str | None, url: str, headers: dict[str, str]) -> Redactor:
     """A redactor for one HTTP request."""
     secrets = [] if key is None else [key]
+    secrets += _in_address(url)
     secrets += [value for name, value in parse_qsl(urlsplit(url).query) if _SECRET_NAME.search(name)]
     for name, value in headers.items():
         if _SECRET_NAME.search(name):
             secrets += [value, *value.split()[1:]]  # `Bearer xyz`: the last word alone is the secret
     return Redactor(secrets)
+
+
+def _in_address(url: str) -> list[str]:
+    """The password before a host's name, also as it stands in the header that is made of it."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return []
+    if not parts.password:
+        return []
+    name, password = unquote(parts.username or ""), unquote(parts.password)
+    basic = base64.b64encode(f"{name}:{password}".encode("utf-8", "replace")).decode()
+    return [parts.password, password, basic]
+
+
+def _shortened(text: str) -> str:
+    ours = _OUR_END.search(text)
+    end = ours[0] if ours else ""
+    words = text.removesuffix(end)
+    return text if len(words) <= _SHOWN_MAX else f"{words[:_SHOWN_MAX]}…{end}"
 
 
 def _replaced(found: re.Match[str]) -> str:

@@ -6,6 +6,7 @@ feeds the decoder, for all wires alike.
 
 from collections.abc import Sequence
 from typing import Protocol
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,7 +16,10 @@ from holdfast.provider.request import Request
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider is reached and how it knows us. `key` never appears in a repr, log or error."""
+    """Where a provider is reached and how it knows us.
+
+    Neither `key` nor what an address may hold of a secret (a password, a query) appears in a repr.
+    """
 
     base_url: str
     key: str | None = None
@@ -26,10 +30,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     total_timeout_ms: int | None = 1_800_000
 
     def __repr__(self) -> str:
-        return f"Endpoint({self.base_url!r}, key={'set' if self.key else None})"
+        return f"Endpoint({_shown(self.base_url)!r}, key={'set' if self.key else None})"
 
     def __rich_repr__(self) -> list[tuple[str, object]]:
-        return [("base_url", self.base_url), ("key", "set" if self.key else None)]
+        return [("base_url", _shown(self.base_url)), ("key", "set" if self.key else None)]
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +44,19 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.url!r}, {len(self.body)} bytes)"
+        return f"HttpRequest({_shown(self.url)!r}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, object]]:
+        return [("url", _shown(self.url)), ("bytes", len(self.body))]
+
+
+def _shown(url: str) -> str:
+    """An address without name, password and query."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "…"
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 class Decoder(Protocol):

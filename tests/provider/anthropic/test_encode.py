@@ -1,6 +1,6 @@
 """Requests on the Messages wire, field by field."""
 
-import itertools
+import re
 
 import msgspec
 import pytest
@@ -21,6 +21,7 @@ from holdfast.provider.request import (
     SystemUpdate,
     Text,
     ToolCall,
+    ToolChoice,
     ToolDefinition,
     ToolResult,
     User,
@@ -117,18 +118,19 @@ def test_controls_options_and_fields() -> None:
         tools=(tool,),
         tool_choice=NamedTool(name="read"),
         system=("You are.", "", "Here."),
-        controls=GenerationControls(temperature=0.5, top_p=0.9, top_k=3, stop=("END",), seed=1),
+        controls=GenerationControls(temperature=0.5, top_k=3, stop=("END",), seed=1),
         options={"reasoning_effort": "high", "user": "u", "parallel_tool_calls": False, "verbosity": "low"},
         body={"output_config": {"format": {"type": "json_schema"}}, "speed": "fast"},
     )
     del made["messages"], made["model"], made["max_tokens"], made["stream"]
 
     assert made == {
-        "tools": [{"name": "read", "description": "Reads.", "input_schema": {"type": "object"}}],
+        "tools": [
+            {"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}
+        ],
         "tool_choice": {"type": "tool", "name": "read", "disable_parallel_tool_use": True},
         "system": [block("You are."), block("Here.")],
         "temperature": 0.5,
-        "top_p": 0.9,
         "top_k": 3,
         "stop_sequences": ["END"],
         "output_config": {"effort": "high", "format": {"type": "json_schema"}},
@@ -145,7 +147,40 @@ def test_thinking_excludes_sampling() -> None:
 
     assert on["thinking"] == {"type": "adaptive"}
     assert not {"temperature", "top_p", "top_k"} & set(on)
-    assert {"temperature", "top_p", "top_k"} <= set(off)
+    assert {"temperature", "top_k"} <= set(off)
+
+
+def test_temperature_excludes_top_p() -> None:
+    """Newer models refuse the two together; a model that takes no temperature still gets the other."""
+    controls = GenerationControls(temperature=0.5, top_p=0.9)
+    both = body(controls=controls)
+    cold = body(controls=controls, model=a_model(temperature=False))
+
+    assert (both.get("temperature"), both.get("top_p")) == (0.5, None)
+    assert (cold.get("temperature"), cold.get("top_p")) == (None, 0.9)
+    assert body(controls=GenerationControls(top_p=0.9))["top_p"] == 0.9
+
+
+@pytest.mark.parametrize(
+    ("choice", "thinks"),
+    [("auto", True), ("none", True), ("required", False), (NamedTool(name="t"), False)],
+)
+def test_thinking_gives_way_to_a_forced_call(choice: ToolChoice, thinks: bool) -> None:
+    """The wire refuses thinking with a forced tool; without tools nothing is forced."""
+    thinking = {"type": "enabled", "budget_tokens": 2_000}
+    tool = ToolDefinition(name="t", description="", input={})
+    made = body(tools=(tool,), tool_choice=choice, options={"thinking": thinking})
+    bare = body(tool_choice=choice, options={"thinking": thinking})
+
+    assert (thinking if thinks else None) == made.get("thinking")
+    assert bare["thinking"] == thinking
+
+
+def test_every_schema_is_an_object() -> None:
+    """A tool without input is still told as a tool that takes an object."""
+    tools = (ToolDefinition(name="t", description="", input={}),)
+
+    assert body(tools=tools)["tools"][0]["input_schema"] == {"type": "object", "properties": {}}
 
 
 def test_a_turn_with_everything() -> None:
@@ -202,7 +237,7 @@ def test_a_turn_with_everything() -> None:
                 },
                 {"type": "bash_code_execution_tool_result", "tool_use_id": "srv_2", "content": {}},
                 {"type": "text", "text": "So", "citations": [{"url": "u"}]},
-                {"type": "tool_use", "id": "call_1_x", "name": "read", "input": {"path": "a"}},
+                {"type": "tool_use", "id": "call_1_x_4e413e2e76fd", "name": "read", "input": {"path": "a"}},
             ],
         },
         {
@@ -210,7 +245,7 @@ def test_a_turn_with_everything() -> None:
             "content": [
                 {
                     "type": "tool_result",
-                    "tool_use_id": "call_1_x",
+                    "tool_use_id": "call_1_x_4e413e2e76fd",
                     "content": [block("seen"), {"type": "image", "source": image}],
                     "is_error": True,
                 },
@@ -222,7 +257,7 @@ def test_a_turn_with_everything() -> None:
 
 
 def test_roles_alternate_and_nothing_is_empty() -> None:
-    """Neighbours of one role are merged; blank text and empty messages are left out."""
+    """Neighbours of one role are merged; blank text is left out, and a message without a block says so."""
     made = messages(
         said("a"),
         said("", " "),
@@ -232,7 +267,45 @@ def test_roles_alternate_and_nothing_is_empty() -> None:
         Assistant(content=(Text(text=" "),)),
     )
 
-    assert made == [{"role": "user", "content": [block("a"), block("b"), block("c")]}]
+    assert made == [
+        {"role": "user", "content": [block("a"), block("[Empty message]"), block("b")]},
+        {"role": "assistant", "content": [block("[No answer]")]},
+        {"role": "user", "content": [block("c")]},
+        {"role": "assistant", "content": [block("[No answer]")]},
+    ]
+
+
+def test_a_blank_prompt_is_a_prompt() -> None:
+    """A request is never without messages, and never begins with the model."""
+    empty = {"role": "user", "content": [block("[Empty message]")]}
+
+    assert messages(said(" \n")) == [empty]
+    assert messages(said(" "), ANSWER, said("b"))[0] == empty
+
+
+def test_thinking_never_ends_a_message() -> None:
+    """The wire refuses a message of the model's that ends with thinking, so its silence is said."""
+    thought = Reasoning(text="Hm", metadata={"anthropic": {"signature": "s"}})
+    made = messages(said("a"), Assistant(content=(thought,)), said("b"))
+
+    assert made[1]["content"] == [
+        {"type": "thinking", "thinking": "Hm", "signature": "s"},
+        block("[No answer]"),
+    ]
+
+
+def test_ids_that_differ_stay_different() -> None:
+    """A replaced character or a cut end makes no two ids one; an id that fits is left alone."""
+    ids = ("a.1", "a:1", "a_1", "x" * 80, "x" * 81)
+    calls = Assistant(content=tuple(ToolCall(id=id, name="read", input={}) for id in ids))
+    results = Results(content=tuple(ToolResult(id=id, name="read", content=()) for id in ids))
+    _, called, answered = messages(said("a"), calls, results)
+
+    made = [one["id"] for one in called["content"]]
+    assert made == [one["tool_use_id"] for one in answered["content"]]
+    assert len(set(made)) == len(ids)
+    assert made[2] == "a_1"
+    assert all(re.fullmatch(r"[\w-]{1,64}", one) for one in made)
 
 
 @pytest.mark.parametrize(
@@ -300,7 +373,11 @@ def test_marks_sit_on_blocks() -> None:
         {"role": "user", "content": [block("a"), {**block("b"), **mark}]},
         {
             "role": "assistant",
-            "content": [{**block("c"), **mark}, {"type": "redacted_thinking", "data": "x"}],
+            "content": [
+                block("c"),
+                {"type": "redacted_thinking", "data": "x"},
+                {**block("[No answer]"), **mark},
+            ],
         },
     ]
 
@@ -320,12 +397,22 @@ def test_an_update_is_wrapped() -> None:
 
 
 def test_an_update_is_native_where_the_model_takes_it() -> None:
-    """One model has the role, after the user and before the model; elsewhere it is wrapped there too."""
+    """One model has the role, after the user; elsewhere it is wrapped there too. What follows moves nothing.
+
+    The role must have the model's turn behind it, so a person who speaks instead finds its silence told.
+    """
     opus = a_model(api_id="claude-opus-4-8")
+    silent = {"role": "assistant", "content": [block("[No answer]")]}
 
     assert messages(said("a"), UPDATE, model=opus)[1:] == [NATIVE]
     assert messages(said("a"), UPDATE, ANSWER, said("b"), model=opus)[1] == NATIVE
-    assert messages(said("a"), UPDATE, said("b"), model=opus)[0]["content"][1] == WRAPPED
+    assert messages(said("a"), UPDATE, said("b"), model=opus)[1:] == [
+        NATIVE,
+        silent,
+        {"role": "user", "content": [block("b")]},
+    ]
+    assert messages(said("a"), UPDATE, UPDATE, ANSWER, model=opus)[1]["content"] == [*NATIVE["content"]] * 2
+    assert messages(said("a"), ANSWER, UPDATE, UPDATE, model=opus)[2]["content"] == [WRAPPED] * 2
     assert messages(said("a"), ANSWER, UPDATE, model=opus)[2]["content"] == [WRAPPED]
 
 
@@ -347,15 +434,3 @@ def test_the_same_request_gives_the_same_bytes() -> None:
 
     assert first == second
     assert msgspec.json.decode(first.body)["messages"][0]["content"] == [block("x\ufffdy")]
-
-
-def test_a_longer_history_extends_the_shorter_one() -> None:
-    """Without marks, each request begins with the blocks of the one before it."""
-    call = Assistant(content=(Text(text="t"), ToolCall(id="c", name="read", input={})))
-    result = Results(content=(ToolResult(id="c", name="read", content=(Text(text="r"),)),))
-    history = (said("a"), UPDATE, call, result, UPDATE, ANSWER, said("b"), ANSWER)
-    made = [messages(*history[:end]) for end in range(1, len(history) + 1)]
-
-    for shorter, longer in itertools.pairwise(made):
-        flat = [[(m["role"], item) for m in one for item in m["content"]] for one in (shorter, longer)]
-        assert flat[1][: len(flat[0])] == flat[0]

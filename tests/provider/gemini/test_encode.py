@@ -1,7 +1,5 @@
 """Requests on the Gemini wire."""
 
-from itertools import pairwise
-
 import msgspec
 import pytest
 
@@ -363,15 +361,3 @@ def test_an_update_is_wrapped() -> None:
     assert contents(said("a"), ANSWER, UPDATE)[2] == {"role": "user", "parts": [{"text": WRAPPED}]}
     with pytest.raises(InvariantBroken):
         contents(CALL, UPDATE, RESULT)
-
-
-def test_a_longer_history_extends_the_shorter_one() -> None:
-    """Each request begins with what the one before it said, on every generation."""
-    history = (said("a"), UPDATE, CALL, SHOTS, UPDATE, ANSWER, said("b"), UPDATE, ANSWER)
-    for which in (OLD, NEW):
-        made = [
-            msgspec.json.encode(contents(*history[:end], model=which)).decode().removesuffix("]}]")
-            for end in range(1, len(history) + 1)
-        ]
-        for shorter, longer in pairwise(made):
-            assert longer.startswith(shorter)

@@ -24,7 +24,7 @@ from holdfast.provider.events import (
 )
 from holdfast.provider.openai_chat.decode import ChatDecoder
 from holdfast.schema.usage import CacheTokens, Tokens
-from tests.provider.talking import decode
+from tests.provider.talking import decode, text_of, thought_of
 
 DONE = b"data: [DONE]\n\n"
 
@@ -354,3 +354,54 @@ def test_odd_frames_are_understood() -> None:
     texts = [event.text for event in events if isinstance(event, TextDelta)]
     assert texts == ["a", "b", "No."]
     assert ReasoningDelta(id="reasoning-1", text="Hm") in events
+
+
+def test_a_call_after_the_reason_is_a_call() -> None:
+    """Some servers say why they stop before they say the call; a call that is only said again is one."""
+    late = fragment(index=0, id="c", function={"name": "read", "arguments": "{}"})
+    events = heard(delta(content="a"), delta("stop"), late, DONE)
+
+    assert between(events)[3:] == [
+        ToolInputStart(id="c", name="read"),
+        ToolInputDelta(id="c", text="{}"),
+        ToolInputEnd(id="c"),
+        ToolCalled(id="c", name="read", input={}),
+    ]
+    assert isinstance(events[-2], StepFinish)
+    assert events[-2].reason == "tool-calls"
+    assert calls(heard(late, delta("tool_calls"), late, DONE)) == [ToolCalled(id="c", name="read", input={})]
+
+
+def test_a_call_without_a_name_gets_a_word_for_it() -> None:
+    """The model can then be told that there is no such tool; an empty name would be refused with it."""
+    events = heard(fragment(index=0, id="c", function={"arguments": "{}"}), delta("tool_calls"), DONE)
+
+    assert between(events)[0] == ToolInputStart(id="c", name="unnamed")
+    assert calls(events) == [ToolCalled(id="c", name="unnamed", input={})]
+
+
+def test_two_calls_of_one_id_are_told_apart() -> None:
+    """What the runtime knows them by must differ."""
+    both = [
+        {"index": 0, "id": "c", "function": {"name": "read", "arguments": "{}"}},
+        {"index": 1, "id": "c", "function": {"name": "read", "arguments": '{"a":1}'}},
+    ]
+    events = heard(delta(tool_calls=both), delta("tool_calls"), DONE)
+
+    assert [(call.id, call.input) for call in calls(events)] == [("c", {}), ("c-2", {"a": 1})]
+
+
+def test_the_first_answer_is_heard_wherever_it_stands() -> None:
+    """Another answer in the same chunk, or a choice without a number, hides nothing."""
+    other = {"index": 1, "delta": {"content": "no"}}
+    mixed = frame(choices=[other, {"index": 0, "delta": {"content": "yes"}}])
+    unnumbered = frame(choices=[{"index": None, "delta": {"content": "!"}, "finish_reason": "stop"}])
+
+    assert text_of(heard(mixed, frame(choices=[other]), unnumbered, DONE)) == "yes!"
+
+
+def test_thinking_in_another_field_than_stated_is_heard() -> None:
+    """The catalogue may be wrong about a server."""
+    events = heard(delta(reasoning="Hm"), delta("stop", content="x"), DONE, field="reasoning_content")
+
+    assert (thought_of(events), text_of(events)) == ("Hm", "x")

@@ -1,7 +1,6 @@
 """Requests on the Chat Completions wire, and what single servers need."""
 
 import re
-from itertools import pairwise
 
 import msgspec
 import pytest
@@ -100,7 +99,11 @@ SAID = {
     "tools": [
         {
             "type": "function",
-            "function": {"name": "read", "description": "Reads.", "parameters": {"type": "object"}},
+            "function": {
+                "name": "read",
+                "description": "Reads.",
+                "parameters": {"type": "object", "properties": {}},
+            },
         }
     ],
     "tool_choice": {"type": "function", "function": {"name": "read"}},
@@ -121,17 +124,38 @@ SAID = {
         ({}, {"max_tokens": 9, "top_k": 3, "reasoning_effort": "high"}),
         (
             {"provider_id": "openai", "npm": "@ai-sdk/openai"},
-            {"max_completion_tokens": 9, "reasoning_effort": "high", "prompt_cache_key": "prefix-1"},
+            {
+                "messages": [{"role": "user", "content": [item("Hello")]}],
+                "max_completion_tokens": 9,
+                "reasoning_effort": "high",
+                "prompt_cache_key": "prefix-1",
+            },
         ),
         (
             {"provider_id": "openrouter", "npm": "@openrouter/ai-sdk-provider"},
-            {"max_tokens": 9, "top_k": 3, "reasoning": {"effort": "high"}},
+            {
+                "messages": [{"role": "user", "content": [item("Hello")]}],
+                "max_tokens": 9,
+                "top_k": 3,
+                "reasoning": {"effort": "high"},
+            },
         ),
     ],
 )
 def test_settings_by_server(fields: dict[str, str], differs: dict[str, object]) -> None:
     """OpenAI's own service has a name for the limit and a cache key; a router nests the effort."""
     assert body(model=model(**fields), **SETTINGS) == {**SAID, **differs}
+
+
+def test_settings_of_mistral() -> None:
+    """It has its own name for the seed, and refuses fields that it does not know."""
+    controls = GenerationControls(seed=3, top_k=4, temperature=0.5)
+    made = body(model=model(provider_id="mistral", npm="@ai-sdk/mistral"), controls=controls)
+    routed = body(model=model(api_id="mistral-large"), controls=controls)
+
+    assert (made["random_seed"], made["temperature"]) == (3, 0.5)
+    assert not {"seed", "top_k", "stream_options"} & set(made)
+    assert (routed["seed"], routed["top_k"]) == (3, 4)
 
 
 def test_a_turn_with_a_tool() -> None:
@@ -157,11 +181,17 @@ def test_a_turn_with_a_tool() -> None:
     ]
 
 
-def test_empty_messages_are_left_out() -> None:
-    """Nothing empty is sent; a hosted call of another wire has no words here."""
+def test_a_message_without_words_says_so() -> None:
+    """Nothing empty is sent, and nothing is left out; a hosted call of another wire has no words here."""
     hosted = Assistant(content=(ToolCall(id="s", name="web_search", input={}, hosted=True),))
 
-    assert messages(said(""), said("a"), Assistant(content=()), hosted) == [{"role": "user", "content": "a"}]
+    silent = {"role": "assistant", "content": "[No answer]"}
+    assert messages(said(""), Assistant(content=()), said("a"), hosted) == [
+        {"role": "user", "content": "[Empty message]"},
+        silent,
+        {"role": "user", "content": "a"},
+        silent,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +217,19 @@ def test_attachments(media: Media, expected: dict[str, object]) -> None:
     """Images, PDFs, sounds and texts as content items beside the text."""
     user = User(content=(Text(text="See"), media))
 
-    assert messages(user) == [{"role": "user", "content": [item("See"), expected]}]
+    (made,) = messages(user, model=model(provider_id="vllm"))
+    assert made == {"role": "user", "content": [item("See"), expected]}
+
+
+def test_text_alone_is_a_string_where_lists_are_not_known() -> None:
+    """Some servers refuse a list of texts; with an image beside it there is no other way."""
+    assert messages(said("a", "b")) == [{"role": "user", "content": "a\nb"}]
+    pictured = User(content=(Text(text="a"), Media(mime="image/png", url=PNG)))
+    assert isinstance(messages(pictured)[0]["content"], list)
+    for provider in ("openrouter", "ollama", "lmstudio", "llamacpp", "vllm", "local"):
+        assert messages(said("a"), model=model(provider_id=provider)) == [
+            {"role": "user", "content": [item("a")]}
+        ]
 
 
 def test_media_of_results_follow_them() -> None:
@@ -208,32 +250,36 @@ def test_media_of_results_follow_them() -> None:
 
 
 def test_an_update_is_wrapped() -> None:
-    """A line on the user's text before it, else a message of its own; never between a call and its result."""
-    assert messages(said("a"), UPDATE) == [{"role": "user", "content": f"a\n{WRAPPED}"}]
+    """An item beside the user's, or a message of its own; never between a call and its result.
+
+    A string before it stays as it is: it was sent so.
+    """
+    wrapped = {"role": "user", "content": WRAPPED}
+    assert messages(said("a"), UPDATE) == [{"role": "user", "content": "a"}, wrapped]
+    assert messages(said("a"), UPDATE, model=model(provider_id="vllm")) == [
+        {"role": "user", "content": [item("a"), item(WRAPPED)]}
+    ]
     assert messages(ANSWER, UPDATE)[1] == {"role": "user", "content": WRAPPED}
     with pytest.raises(InvariantBroken):
         messages(CALL, UPDATE, RESULT)
 
 
 def test_marks_sit_on_the_last_item() -> None:
-    """A marked message is written as items; an update beside marks is an item wherever the marks are."""
-    made = messages(
-        said("a"),
-        ANSWER,
-        said("b"),
-        UPDATE,
-        system=("s", "t"),
-        marks=CacheMarks(system=(0,), messages=(1, 2)),
-    )
+    """Where marks are used everything is written as items, so a mark that moves on leaves the same behind."""
+    claude = model(api_id="claude-x")
+    history = (said("a"), CALL, RESULT, ANSWER, said("b"), UPDATE)
+    marks = CacheMarks(system=(0,), messages=(3, 4))
+    made = messages(*history, system=("s", "t"), model=claude, marks=marks)
 
-    assert made == [
-        {"role": "system", "content": [{**item("s"), **MARK}, item("t")]},
-        {"role": "user", "content": "a"},
+    assert made[0] == {"role": "system", "content": [{**item("s"), **MARK}, item("t")]}
+    assert made[3:] == [
+        {"role": "tool", "tool_call_id": "call_1", "content": [item("seen")]},
         {"role": "assistant", "content": [{**item("ok"), **MARK}]},
         {"role": "user", "content": [{**item("b"), **MARK}, item(WRAPPED)]},
     ]
-    later = messages(said("a"), UPDATE, ANSWER, marks=CacheMarks(messages=(2,)))
-    assert later[0] == {"role": "user", "content": [item("a"), item(WRAPPED)]}
+    assert b"".join(msgspec.json.encode(made).split(b',"cache_control":{"type":"ephemeral"}')) == (
+        msgspec.json.encode(messages(*history, system=("s", "t"), model=claude))
+    )
 
 
 def test_mistral_wants_short_ids_and_no_user_after_a_tool() -> None:
@@ -245,9 +291,20 @@ def test_mistral_wants_short_ids_and_no_user_after_a_tool() -> None:
     assert re.fullmatch("[a-z0-9]{9}", id)
     assert result["tool_call_id"] == id
     assert filler == {"role": "assistant", "content": "Done."}
-    assert user == {"role": "user", "content": "b"}
+    assert user == {"role": "user", "content": [item("b")]}
     kept = Assistant(content=(ToolCall(id="abcDEF123", name="read", input={}),))
     assert messages(kept, model=mistral)[0]["tool_calls"][0]["id"] == "abcDEF123"
+
+
+def test_ids_are_short_and_stay_different() -> None:
+    """OpenAI takes forty characters; Claude behind a router plain letters alone."""
+    long = [f"functions.mcp__some_server__some_very_long_tool_name:{number}" for number in range(2)]
+    calls = Assistant(content=tuple(ToolCall(id=id, name="read", input={}) for id in (*long, "a.1", "a:1")))
+    for fields, letters in (({}, "."), ({"api_id": "claude-x"}, r"[\w-]")):
+        (made,) = messages(calls, model=model(**fields))
+        ids = [call["id"] for call in made["tool_calls"]]
+        assert len(set(ids)) == 4
+        assert all(re.fullmatch(f"{letters}{{1,40}}", id) for id in ids)
 
 
 THOUGHT = Assistant(content=(Reasoning(text="Hm "), Reasoning(text="so"), Text(text="ok")))
@@ -290,17 +347,3 @@ def test_opaque_thinking_goes_back_as_it_came() -> None:
 
     assert (made["reasoning_details"], "reasoning" in made) == (details, False)
     assert made["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "s"}}
-
-
-def test_a_longer_history_extends_the_shorter_one() -> None:
-    """Without marks, each request begins with what the one before it said, on every dialect."""
-    history = (said("a"), UPDATE, CALL, RESULT, UPDATE, ANSWER, said("b"), UPDATE, ANSWER)
-    for fields in ({}, {"provider_id": "mistral"}, {"api_id": "deepseek-r", "reasoning": True}):
-        made = [
-            "\n".join(f"{m['role']}: {m.get('content')}{m.get('tool_calls')}" for m in one).removesuffix(
-                "None"
-            )
-            for one in (messages(*history[:end], model=model(**fields)) for end in range(1, len(history) + 1))
-        ]
-        for shorter, longer in pairwise(made):
-            assert longer.startswith(shorter)

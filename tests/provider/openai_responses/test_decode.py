@@ -122,7 +122,7 @@ def test_text_and_usage() -> None:
                 "output_tokens": 2,
                 "output_tokens_details": {"reasoning_tokens": 9},
             },
-            (0, 0, 2, 9, None),
+            (0, 0, 2, 5, None),
         ),
     ],
 )

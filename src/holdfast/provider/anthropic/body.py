@@ -1,11 +1,14 @@
 """The body of a Messages request: tools, system, messages, controls and options. Pure.
 
 Thinking and sampling exclude one another on this wire: with thinking on, temperature, top_p and top_k are not
-sent. `max_tokens` must be said and must exceed a thinking budget.
+sent. Temperature and top_p exclude one another too: the temperature is sent. A model that must call a tool
+may not think first: who demands a call depends on it, so the thinking gives way. `max_tokens` must be said
+and must exceed a thinking budget.
 """
 
 from typing import Any, assert_never
 
+from holdfast.provider import tool_schema
 from holdfast.provider.anthropic import messages
 from holdfast.provider.request import NamedTool, Request, ToolChoice
 from holdfast.schema.wire import JsonMap
@@ -16,7 +19,7 @@ OUTPUT_TOKENS_DEFAULT = 32_000
 def build(request: Request) -> JsonMap:
     """The body, without the request's compatibility fields."""
     options = request.options
-    thinking = _thinking(options)
+    thinking = _thinking(request)
     body: JsonMap = {
         "model": request.model.api_id,
         "max_tokens": _max_tokens(request, thinking),
@@ -24,7 +27,11 @@ def build(request: Request) -> JsonMap:
     }
     if request.tools:
         body["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.input}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": tool_schema.complete(tool.input),
+            }
             for tool in request.tools
         ]
     if (choice := _tool_choice(request.tool_choice, options)) is not None and request.tools:
@@ -45,9 +52,10 @@ def _max_tokens(request: Request, thinking: JsonMap | None) -> int:
     return wanted if budget < wanted else max(min(budget + wanted, limit), budget + 1)
 
 
-def _thinking(options: JsonMap) -> JsonMap | None:
-    thinking = options.get("thinking")
-    if not isinstance(thinking, dict):
+def _thinking(request: Request) -> JsonMap | None:
+    thinking = request.options.get("thinking")
+    forced = bool(request.tools) and request.tool_choice not in {"auto", "none"}
+    if not isinstance(thinking, dict) or (forced and thinking.get("type") != "disabled"):
         return None
     # `include_thoughts` is a word of another wire's.
     return {name: value for name, value in thinking.items() if name != "include_thoughts"}
@@ -57,9 +65,10 @@ def _controls(request: Request, *, thinking: bool) -> JsonMap:
     controls = request.controls
     said: JsonMap = {}
     if not thinking:
+        warmth = controls.temperature if request.model.temperature else None
         sampling = {
-            "temperature": controls.temperature if request.model.temperature else None,
-            "top_p": controls.top_p,
+            "temperature": warmth,
+            "top_p": controls.top_p if warmth is None else None,
             "top_k": controls.top_k,
         }
         said |= {name: value for name, value in sampling.items() if value is not None}

@@ -4,20 +4,22 @@ from typing import Any
 
 import msgspec
 
+from holdfast.provider.count import Count
+
 
 class Chunk(msgspec.Struct, gc=False):
     """A frame of the wire, with only what we read."""
 
 
 class OutputDetails(Chunk):
-    thinking_tokens: int | None = None
+    thinking_tokens: Count = None
 
 
 class Usage(Chunk):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    cache_creation_input_tokens: Count = None
+    cache_read_input_tokens: Count = None
     output_tokens_details: OutputDetails | None = None
     service_tier: str | None = None
 
@@ -62,7 +64,7 @@ class Frame(Chunk):
     """Any event of the stream, told apart by `type`."""
 
     type: str = ""
-    index: int = 0
+    index: int | None = 0
     delta: Delta | None = None
     content_block: ContentBlock | None = None
     message: Message | None = None

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
-from holdfast.provider import classify, frame, tool_input
+from holdfast.provider import classify, count, frame, tool_input, tool_name
 from holdfast.provider.anthropic.chunk import ContentBlock, Delta, Frame, Usage
 from holdfast.provider.anthropic.messages import OWN
 from holdfast.provider.events import (
@@ -83,13 +83,13 @@ class MessagesDecoder:
         said = frame.decode(_FRAMES, event.data)
         match said.type:
             case "content_block_delta":
-                block = self._blocks.get(said.index)
+                block = self._blocks.get(said.index or 0)
                 return () if block is None or said.delta is None else _grown(block, said.delta)
             case "content_block_start":
                 start = said.content_block
-                return () if start is None else [*self._begin(), *self._open(said.index, start)]
+                return () if start is None else [*self._begin(), *self._open(said.index or 0, start)]
             case "content_block_stop":
-                block = self._blocks.pop(said.index, None)
+                block = self._blocks.pop(said.index or 0, None)
                 return () if block is None else _ended(block)
             case "message_start":
                 if said.message is not None:
@@ -132,8 +132,8 @@ class MessagesDecoder:
             case "tool_use" | "server_tool_use":
                 hosted = start.type == "server_tool_use"
                 self._blocks[index] = _Block("hosted" if hosted else "tool", start.id, start)
-                self._names[start.id] = start.name
-                return [ToolInputStart(id=start.id, name=start.name, hosted=hosted)]
+                name = self._names[start.id] = tool_name.read(start.name)
+                return [ToolInputStart(id=start.id, name=name, hosted=hosted)]
             case kind if kind.endswith("_tool_result"):
                 return [self._resulted(start)]
             case _:
@@ -211,7 +211,7 @@ def _ended(block: _Block) -> list[ProviderEvent]:
             input, invalid = _input(block)
             called = ToolCalled(
                 id=block.id,
-                name=block.name,
+                name=tool_name.read(block.name),
                 input=input,
                 invalid=invalid,
                 hosted=block.kind == "hosted",
@@ -240,13 +240,13 @@ def _signed(block: _Block) -> JsonMap | None:
 def _tokens(usage: Usage) -> Tokens:
     """On this wire the input already excludes what the cache served or took."""
     details = usage.output_tokens_details
-    output = usage.output_tokens or 0
-    reasoning = min(output, (details.thinking_tokens if details else None) or 0)
+    output, reasoning = count.parts(usage.output_tokens, details.thinking_tokens if details else None)
     return Tokens(
-        input=usage.input_tokens or 0,
-        output=output - reasoning,
+        input=count.whole(usage.input_tokens),
+        output=output,
         reasoning=reasoning,
         cache=CacheTokens(
-            read=usage.cache_read_input_tokens or 0, write=usage.cache_creation_input_tokens or 0
+            read=count.whole(usage.cache_read_input_tokens),
+            write=count.whole(usage.cache_creation_input_tokens),
         ),
     )

@@ -1,17 +1,23 @@
 """Provider messages as Messages' blocks. Pure.
 
 The wire's rules: roles alternate, so neighbours of one role are merged; tool results come first in their
-message; blank text is refused, except between blocks of signed thinking; a tool's id has letters, digits, `_`
-and `-` only. A cache mark sits on the last block of its message that can carry one.
+message; blank text is refused, except between blocks of signed thinking; thinking may not end a message; a
+tool's id has letters, digits, `_` and `-` only. A cache mark sits on the last block of its message that can
+carry one.
 
-What must stay true: without marks, a longer history encodes to an extension of the shorter one.
+What must stay true: without marks, a longer history encodes to an extension of the shorter one, block by
+block. So each message leaves a block behind (`filler.py`), and what a message becomes is decided from what
+stands before it alone. A native system message must have the model's turn behind it: where the person speaks
+instead, because the turn failed, the model's silence is said.
 """
 
 import re
 from typing import assert_never
 
 from holdfast.errors import InvariantBroken
+from holdfast.provider import call_id
 from holdfast.provider import media as media_of
+from holdfast.provider.filler import NO_ANSWER, NO_WORDS
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -30,7 +36,8 @@ from holdfast.provider.system_update import wrapped
 from holdfast.schema.wire import JsonMap
 
 _MARK = {"type": "ephemeral"}
-_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+_THINKING = frozenset({"thinking", "redacted_thinking"})
+_ID_LENGTH_MAX = 64
 _NATIVE_SYSTEM = re.compile(r"(?:^|[/.])claude-opus-4-8(?:-\d{8})?$")
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 
@@ -61,24 +68,35 @@ def build(request: Request) -> list[JsonMap]:
             _mark(blocks)
         if isinstance(message, SystemUpdate):
             _check_pairing(request.messages, index)
-            if native and _native_here(request.messages, index):
-                built.append({"role": "system", "content": [{"type": "text", "text": message.text}]})
-                continue
-        if built and built[-1]["role"] == role:
-            built[-1]["content"] += blocks
-        else:
-            built.append({"role": role, "content": blocks})
+            before = request.messages[index - 1] if index else None
+            if native and _native_after(before, built):
+                role, blocks = "system", [{"type": "text", "text": message.text}]
+        _add(built, role, blocks)
     return built
+
+
+def _add(built: list[JsonMap], role: str, blocks: list[JsonMap]) -> None:
+    last = built[-1]["role"] if built else ""
+    if last == role:
+        built[-1]["content"] += blocks
+        return
+    if last == "system" and role == "user":
+        built.append({"role": "assistant", "content": [{"type": "text", "text": NO_ANSWER}]})
+    built.append({"role": role, "content": blocks})
 
 
 def _message(message: ProviderMessage) -> tuple[str, list[JsonMap]]:
     match message:
         case User(content=content):
-            return "user", [block for item in content if (block := _user_item(item)) is not None]
+            said = [block for item in content if (block := _user_item(item)) is not None]
+            return "user", said or [{"type": "text", "text": NO_WORDS}]
         case Assistant(content=content):
             signed = any(isinstance(item, Reasoning) and _own(item) for item in content)
             made = (_assistant_item(item, blank=signed) for item in content)
-            return "assistant", [block for block in made if block is not None]
+            said = [block for block in made if block is not None]
+            if not said or said[-1]["type"] in _THINKING:
+                said.append({"type": "text", "text": NO_ANSWER})
+            return "assistant", said
         case Results(content=results):
             return "user", [_result(result) for result in results]
         case SystemUpdate(text=text):
@@ -159,22 +177,20 @@ def _media(item: Media) -> JsonMap:
 
 def tool_id(id: str) -> str:
     """A call's id in the letters that the wire allows."""
-    return re.sub(r"[^A-Za-z0-9_-]", "_", id)
+    return call_id.fitted(id, length_max=_ID_LENGTH_MAX, plain=True)
 
 
 def _mark(blocks: list[JsonMap]) -> None:
     for block in reversed(blocks):
-        if block["type"] not in _UNMARKABLE:
+        if block["type"] not in _THINKING:
             block["cache_control"] = _MARK
             return
 
 
-def _native_here(history: tuple[ProviderMessage, ...], index: int) -> bool:
-    """Whether the native role may stand here: after a user's turn or hosted results, before the model's."""
-    before = history[index - 1] if index else None
-    after = history[index + 1] if index + 1 < len(history) else None
-    if not (after is None or isinstance(after, Assistant)):
-        return False
+def _native_after(before: ProviderMessage | None, built: list[JsonMap]) -> bool:
+    """Whether the native role may follow: a user's turn, hosted results, or itself, in one message."""
+    if isinstance(before, SystemUpdate):
+        return bool(built) and built[-1]["role"] == "system"
     if isinstance(before, Assistant):
         last = before.content[-1] if before.content else None
         return isinstance(last, HostedResult) or (isinstance(last, ToolCall) and last.hosted)

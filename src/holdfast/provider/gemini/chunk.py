@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.provider.count import Count
 from holdfast.schema.wire import JsonMap
 
 
@@ -14,12 +15,12 @@ class Chunk(msgspec.Struct, gc=False, rename="camel"):
 class Usage(Chunk):
     """Thoughts are counted beside the candidates; the prompt includes what was cached."""
 
-    prompt_token_count: int | None = None
-    cached_content_token_count: int | None = None
-    candidates_token_count: int | None = None
-    thoughts_token_count: int | None = None
-    tool_use_prompt_token_count: int | None = None
-    total_token_count: int | None = None
+    prompt_token_count: Count = None
+    cached_content_token_count: Count = None
+    candidates_token_count: Count = None
+    thoughts_token_count: Count = None
+    tool_use_prompt_token_count: Count = None
+    total_token_count: Count = None
 
 
 class FunctionCall(Chunk):

@@ -5,13 +5,15 @@ responses to one message's calls stand together, in the order of the calls. A si
 that it came with. From the third generation on the first call of a message must have one; a call that was
 made elsewhere gets the word with which the wire lets such a call pass.
 
-What must stay true: a longer history encodes to an extension of the shorter one.
+What must stay true: a longer history encodes to an extension of the shorter one, part by part. So each
+message leaves a part behind (`filler.py`): a message left out would join its neighbours.
 """
 
 from typing import assert_never
 
 from holdfast.errors import InvariantBroken
 from holdfast.provider import media as media_of
+from holdfast.provider.filler import NO_ANSWER, NO_WORDS
 from holdfast.provider.gemini import generation
 from holdfast.provider.request import (
     Assistant,
@@ -65,12 +67,13 @@ def build(request: Request) -> list[JsonMap]:
 def _message(message: ProviderMessage, request: Request) -> tuple[str, list[JsonMap]]:
     match message:
         case User(content=content):
-            return "user", [part for item in content if (part := _said(item)) is not None]
+            said = [part for item in content if (part := _said(item)) is not None]
+            return "user", said or [{"text": NO_WORDS}]
         case Assistant(content=content):
             parts = [part for item in content if (part := _spoken(item)) is not None]
             if generation.wants_signatures(request.model):
                 _sign(parts)
-            return "model", parts
+            return "model", parts or [{"text": NO_ANSWER}]
         case Results(content=results):
             inside = _INSIDE if generation.takes_media_in_results(request.model) else frozenset()
             responses = [_response(result, inside) for result in results]

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
-from holdfast.provider import classify, frame, tool_input
+from holdfast.provider import classify, count, frame, tool_input, tool_name
 from holdfast.provider.events import (
     Failed,
     Finish,
@@ -177,14 +177,15 @@ class GeminiDecoder:
     def _call(self, call: FunctionCall, part: Part, events: list[ProviderEvent]) -> None:
         text = call.args if isinstance(call.args, str) else msgspec.json.encode(call.args or {}).decode()
         id = call.id or self._derived(call.name, text)
+        name = tool_name.read(call.name)
         input, invalid = tool_input.read(text)
         self._called = True
         events += [
-            ToolInputStart(id=id, name=call.name),
+            ToolInputStart(id=id, name=name),
             ToolInputDelta(id=id, text=text),
             ToolInputEnd(id=id),
             ToolCalled(
-                id=id, name=call.name, input=input, invalid=invalid, metadata=_signed(part.thought_signature)
+                id=id, name=name, input=input, invalid=invalid, metadata=_signed(part.thought_signature)
             ),
         ]
 
@@ -248,11 +249,11 @@ def _signed(signature: str | None) -> JsonMap | None:
 
 def _tokens(usage: Usage) -> Tokens:
     """Disjoint counts. What tools at the provider brought in is input, told apart from the prompt."""
-    prompt, read = usage.prompt_token_count or 0, usage.cached_content_token_count or 0
+    input, read = count.parts(usage.prompt_token_count, usage.cached_content_token_count)
     return Tokens(
-        total=usage.total_token_count,
-        input=max(0, prompt - read) + (usage.tool_use_prompt_token_count or 0),
-        output=usage.candidates_token_count or 0,
-        reasoning=usage.thoughts_token_count or 0,
+        total=count.total(usage.total_token_count),
+        input=input + count.whole(usage.tool_use_prompt_token_count),
+        output=count.whole(usage.candidates_token_count),
+        reasoning=count.whole(usage.thoughts_token_count),
         cache=CacheTokens(read=read, write=0),
     )

@@ -2,6 +2,7 @@
 
 from typing import assert_never
 
+from holdfast.provider import tool_schema
 from holdfast.provider.openai_chat import dialect, messages
 from holdfast.provider.openai_chat.dialect import Dialect
 from holdfast.provider.request import NamedTool, Request, ToolChoice
@@ -18,13 +19,18 @@ def build(request: Request) -> JsonMap:
         "model": request.model.api_id,
         "messages": messages.build(request, server),
         "stream": True,
-        "stream_options": {"include_usage": True},
     }
+    if not server.mistral:  # It tells the usage unasked, and refuses what it does not know.
+        body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [
             {
                 "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.input},
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool_schema.complete(tool.input),
+                },
             }
             for tool in request.tools
         ]
@@ -40,10 +46,10 @@ def _controls(request: Request, server: Dialect) -> JsonMap:
         "max_completion_tokens" if server.own else "max_tokens": controls.max_output_tokens,
         "temperature": controls.temperature if request.model.temperature else None,
         "top_p": controls.top_p,
-        "top_k": None if server.own else controls.top_k,
+        "top_k": None if server.own or server.mistral else controls.top_k,
         "frequency_penalty": controls.frequency_penalty,
         "presence_penalty": controls.presence_penalty,
-        "seed": controls.seed,
+        "random_seed" if server.mistral else "seed": controls.seed,
         "stop": list(controls.stop) or None,
     }
     return {name: value for name, value in said.items() if value is not None}

@@ -4,29 +4,31 @@ from typing import Any
 
 import msgspec
 
+from holdfast.provider.count import Count
+
 
 class Chunk(msgspec.Struct, gc=False):
     """A part of a frame, with only what we read."""
 
 
 class PromptDetails(Chunk):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
 
 
 class CompletionDetails(Chunk):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Count = None
 
 
 class Usage(Chunk):
     """`prompt_cache_hit_tokens` is DeepSeek's name for what others tell in the details."""
 
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    total_tokens: int | None = None
+    prompt_tokens: Count = None
+    completion_tokens: Count = None
+    total_tokens: Count = None
     prompt_tokens_details: PromptDetails | None = None
     completion_tokens_details: CompletionDetails | None = None
-    prompt_cache_hit_tokens: int | None = None
+    prompt_cache_hit_tokens: Count = None
 
 
 class Function(Chunk):
@@ -55,7 +57,7 @@ class Delta(Chunk):
 
 
 class Choice(Chunk):
-    index: int = 0
+    index: int | None = 0
     delta: Delta | None = None
     finish_reason: str | None = None
 

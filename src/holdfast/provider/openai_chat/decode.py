@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
-from holdfast.provider import classify, frame
+from holdfast.provider import classify, count, frame
 from holdfast.provider.events import (
     Failed,
     Finish,
@@ -78,9 +78,11 @@ class ChatDecoder:
             return [Failed(error=classify.of_object({"error": said.error}, provider=self._provider))]
         if said.usage is not None:
             self._usage = said.usage
-        if not said.choices or said.choices[0].index != 0:
+        if not said.choices:
             return ()
         choice = said.choices[0]
+        if choice.index and (choice := next((one for one in said.choices if not one.index), choice)).index:
+            return ()  # Another answer to the same question: nobody asked for it.
         if not choice.finish_reason and self._begun and choice.delta is not None:
             return self._grown(choice.delta)
         events: list[ProviderEvent] = [*self._begin(said)]
@@ -89,12 +91,15 @@ class ChatDecoder:
         if choice.finish_reason and self._stop is None:  # Some servers write an empty one until the end.
             self._stop = choice.finish_reason
             events += self._end()
-            self._called = len(self._calls) > 0
-            events += self._calls.finish(self._response_id)
+            events += self._called_all()
         return events
 
     def close(self) -> Sequence[ProviderEvent]:
         return () if self._over else self._finish()
+
+    def _called_all(self) -> list[ProviderEvent]:
+        self._called = self._called or len(self._calls) > 0
+        return self._calls.finish(self._response_id)
 
     def _begin(self, said: Frame) -> Sequence[ProviderEvent]:
         if said.service_tier is not None:
@@ -128,10 +133,10 @@ class ChatDecoder:
         return events
 
     def _thought(self, delta: Delta) -> str:
+        value = delta.reasoning_content or delta.reasoning or delta.reasoning_text
         if self._reasoning_field is not None:
-            value = getattr(delta, self._reasoning_field)
-        else:
-            value = delta.reasoning_content or delta.reasoning or delta.reasoning_text
+            # The catalogue knows where to look first; a server that does otherwise is heard all the same.
+            value = getattr(delta, self._reasoning_field) or value
         if not value and delta.reasoning_details:
             value = "".join(_words(item) for item in delta.reasoning_details)
         return value if isinstance(value, str) else ""
@@ -161,6 +166,8 @@ class ChatDecoder:
         if self._stop is None:
             message = f"{self._provider} ended its stream without saying why"
             return [Failed(error=ProviderError(message, kind="no-finish", retryable=True))]
+        # Some servers go on after they have said why they stop.
+        late = [*self._end(), *self._called_all()]
         reason = _REASONS.get(self._stop, "other")
         if self._called and reason == "stop":
             reason = "tool-calls"  # Many servers say `stop` whatever the model did.
@@ -168,7 +175,7 @@ class ChatDecoder:
         if self._tier:
             own["serviceTier"] = self._tier
         return [
-            *self._end(),  # Some servers go on after they have said why they stop.
+            *late,
             StepFinish(
                 reason=reason,
                 tokens=_tokens(self._usage or Usage()),
@@ -225,18 +232,21 @@ def _split(thought: str, items: list[Any]) -> tuple[str, str]:
 
 def _tokens(usage: Usage) -> Tokens:
     """Disjoint counts: the prompt includes what was cached, the completion what was thought."""
-    prompt, completion = usage.prompt_tokens or 0, usage.completion_tokens or 0
-    cached = usage.prompt_tokens_details
-    read = (cached.cached_tokens if cached else None) or usage.prompt_cache_hit_tokens or 0
-    write = (cached.cache_write_tokens if cached else None) or 0
-    details = usage.completion_tokens_details
-    reasoning = (details.reasoning_tokens if details else None) or 0
+    cached, details = usage.prompt_tokens_details, usage.completion_tokens_details
+    read = (cached.cached_tokens if cached else None) or usage.prompt_cache_hit_tokens
+    write = cached.cache_write_tokens if cached else None
+    input, read, write = count.parts(usage.prompt_tokens, read, write)
+    thought = details.reasoning_tokens if details else None
+    output, reasoning = count.parts(usage.completion_tokens, thought)
+    total = count.total(usage.total_tokens)
     # Some servers count thinking beside the completion; their total gives them away.
-    beside = reasoning > 0 and usage.total_tokens == prompt + completion + reasoning
+    prompt, completion = count.whole(usage.prompt_tokens), count.whole(usage.completion_tokens)
+    if thought and total == prompt + completion + count.whole(thought):
+        output, reasoning = completion, count.whole(thought)
     return Tokens(
-        total=usage.total_tokens,
-        input=max(0, prompt - read - write),
-        output=completion if beside else max(0, completion - reasoning),
-        reasoning=reasoning if beside else min(reasoning, completion),
+        total=total,
+        input=input,
+        output=output,
+        reasoning=reasoning,
         cache=CacheTokens(read=read, write=write),
     )

@@ -1,10 +1,12 @@
 """Provider messages as chat messages. Pure.
 
 One system message stands first: templates of open models refuse a second. A tool's answer is text here, so
-media go into a user message behind the answers, introduced by a line. A marked message is written as a list
-of items, because the mark sits on an item; otherwise text alone is a string, which every server reads.
+media go into a user message behind the answers, introduced by a line. The user's content is a list of items
+where the server is known to read one. Elsewhere text alone is a string: DeepSeek and others refuse a list.
 
-What must stay true: without marks, a longer history encodes to an extension of the shorter one.
+What must stay true: without marks, a longer history encodes to an extension of the shorter one, item by item.
+So a string never grows and never becomes a list: an update joins a list as an item, and stands behind a
+string as a message of its own; and each message leaves one behind (`filler.py`).
 """
 
 import hashlib
@@ -12,12 +14,12 @@ import re
 from typing import Any, assert_never
 
 from holdfast.errors import InvariantBroken
-from holdfast.provider import http_request
+from holdfast.provider import call_id, http_request
 from holdfast.provider import media as media_of
+from holdfast.provider.filler import NO_ANSWER, NO_WORDS
 from holdfast.provider.openai_chat.dialect import Dialect
 from holdfast.provider.request import (
     Assistant,
-    CacheMarks,
     HostedResult,
     Media,
     Reasoning,
@@ -34,6 +36,7 @@ from holdfast.schema.wire import JsonMap
 _MARK = {"type": "ephemeral"}
 _AUDIO = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _FILLER = "Done."
+_ID_LENGTH_MAX = 40
 _ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 OWN = "openaiCompatible"
@@ -42,34 +45,34 @@ OWN = "openaiCompatible"
 
 def build(request: Request, server: Dialect) -> list[JsonMap]:
     """All messages, the system's first."""
-    built = _system(request)
+    built = _system(request, server)
     for index, message in enumerate(request.messages):
         marked = index in request.marks.messages
         match message:
             case User(content=content):
                 items = [item for part in content if (item := _item(part)) is not None]
-                _add_user(built, items, server, marked=marked)
+                _add_user(built, items or [{"type": "text", "text": NO_WORDS}], server, marked=marked)
             case Assistant(content=content):
-                if (said := _assistant(content, server)) is not None:
-                    _mark(said, marked=marked)
-                    built.append(said)
+                said = _assistant(content, server)
+                _mark(said, marked=marked)
+                built.append(said)
             case Results():
                 _add_results(built, message, server, marked=marked)
             case SystemUpdate(text=text):
                 if index + 1 < len(request.messages) and isinstance(request.messages[index + 1], Results):
                     raise InvariantBroken("a system update stands between tool calls and their results")
-                _add_update(built, {"type": "text", "text": wrapped(text)}, server, request.marks)
+                _add_update(built, {"type": "text", "text": wrapped(text)}, server)
                 _mark(built[-1], marked=marked)
             case _:
                 assert_never(message)
     return built
 
 
-def _system(request: Request) -> list[JsonMap]:
+def _system(request: Request, server: Dialect) -> list[JsonMap]:
     texts = [(index, text) for index, text in enumerate(request.system) if text]
     if not texts:
         return []
-    if not request.marks.system:
+    if not (server.marks or request.marks.system):
         return [{"role": "system", "content": "\n\n".join(text for _, text in texts)}]
     items: list[JsonMap] = []
     for index, text in texts:
@@ -80,29 +83,20 @@ def _system(request: Request) -> list[JsonMap]:
 
 
 def _add_user(built: list[JsonMap], items: list[JsonMap], server: Dialect, *, marked: bool = False) -> None:
-    if not items:
-        return
     if server.short_ids and built and built[-1]["role"] == "tool":
         built.append({"role": "assistant", "content": _FILLER})
-    said: JsonMap = {"role": "user", "content": _compact(items)}
+    said: JsonMap = {"role": "user", "content": items if server.lists else _compact(items)}
     _mark(said, marked=marked)
     built.append(said)
 
 
-def _add_update(built: list[JsonMap], item: JsonMap, server: Dialect, marks: CacheMarks) -> None:
-    """Append to the user's message before it, as a line or an item; else a message of its own.
-
-    Where marks are used it is always an item: a mark that moves on must leave the same blocks behind.
-    """
-    if not (built and built[-1]["role"] == "user"):
-        _add_user(built, [item], server)
-        return
-    content = built[-1]["content"]
-    if isinstance(content, str) and not (marks.system or marks.messages):
-        built[-1] = {"role": "user", "content": f"{content}\n{item['text']}"}
+def _add_update(built: list[JsonMap], item: JsonMap, server: Dialect) -> None:
+    """Append to the items of the user's message before it, else a message of its own."""
+    content = built[-1]["content"] if built and built[-1]["role"] == "user" else None
+    if isinstance(content, list):
+        built[-1] = {"role": "user", "content": [*content, item]}
     else:
-        items = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        built[-1] = {"role": "user", "content": [*items, item]}
+        _add_user(built, [item], server)
 
 
 def _add_results(built: list[JsonMap], message: Results, server: Dialect, *, marked: bool) -> None:
@@ -113,13 +107,15 @@ def _add_results(built: list[JsonMap], message: Results, server: Dialect, *, mar
         if shown:
             media += [{"type": "text", "text": f"Attached by the result of {result.name}:"}, *shown]
             text = text or "The result is attached below."
-        built.append({"role": "tool", "tool_call_id": _id(result.id, server), "content": text})
-    _add_user(built, media, server)
+        said = {"role": "tool", "tool_call_id": _id(result.id, server), "content": _words(text, server)}
+        built.append(said)
+    if media:
+        _add_user(built, media, server)
     if message.content:
         _mark(built[-1], marked=marked)
 
 
-def _assistant(content: tuple[Any, ...], server: Dialect) -> JsonMap | None:
+def _assistant(content: tuple[Any, ...], server: Dialect) -> JsonMap:
     texts: list[str] = []
     thoughts: list[str] = []
     details: list[Any] = []
@@ -137,17 +133,15 @@ def _assistant(content: tuple[Any, ...], server: Dialect) -> JsonMap | None:
                 pass  # The wire has no words for what another one's provider did itself.
             case _:
                 raise InvariantBroken(f"an assistant message holds {type(part).__name__}")
-    said: JsonMap = {"role": "assistant", "content": "".join(texts) or None}
+    carried = bool(server.reasoning_field and any(thoughts)) or bool(server.details and details)
+    words = "".join(texts) or (None if calls else "" if carried else NO_ANSWER)
+    said: JsonMap = {"role": "assistant", "content": words and _words(words, server)}
     if calls:
         said["tool_calls"] = calls
     if server.reasoning_field and (server.always_reasons or any(thoughts)):
         said[server.reasoning_field] = "".join(thoughts)
     if server.details and details:
         said["reasoning_details"] = details
-    if said["content"] is None and not calls:
-        if not any(thoughts):
-            return None
-        said["content"] = ""
     return said
 
 
@@ -194,7 +188,12 @@ def _media(part: Media) -> JsonMap:
 
 
 def _compact(items: list[JsonMap]) -> str | list[JsonMap]:
-    return items[0]["text"] if len(items) == 1 and items[0]["type"] == "text" else items
+    texts = [item["text"] for item in items if item["type"] == "text"]
+    return "\n".join(texts) if len(texts) == len(items) else items
+
+
+def _words(text: str, server: Dialect) -> str | list[JsonMap]:
+    return [{"type": "text", "text": text}] if server.marks and text else text
 
 
 def _mark(said: JsonMap, *, marked: bool) -> None:
@@ -214,4 +213,4 @@ def _id(id: str, server: Dialect) -> str:
             number, rest = divmod(number, 36)
             letters.append(_ALPHABET[rest])
         return "".join(letters)
-    return re.sub(r"[^A-Za-z0-9_-]", "_", id) if server.plain_ids else id
+    return call_id.fitted(id, length_max=_ID_LENGTH_MAX, plain=server.plain_ids)

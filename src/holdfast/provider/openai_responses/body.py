@@ -8,6 +8,7 @@ the server's default rewrites a tool's schema.
 
 from typing import assert_never
 
+from holdfast.provider import tool_schema
 from holdfast.provider.openai_responses import item_ids, items
 from holdfast.provider.request import NamedTool, Request, ToolChoice
 from holdfast.schema.wire import JsonMap
@@ -32,7 +33,7 @@ def build(request: Request) -> JsonMap:
                 "type": "function",
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": tool.input,
+                "parameters": tool_schema.complete(tool.input),
                 "strict": False,
             }
             for tool in request.tools

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.provider.count import Count
 from holdfast.schema.wire import JsonMap
 
 
@@ -12,18 +13,18 @@ class Chunk(msgspec.Struct, gc=False):
 
 
 class InputDetails(Chunk):
-    cached_tokens: int | None = None
-    cache_write_tokens: int | None = None
+    cached_tokens: Count = None
+    cache_write_tokens: Count = None
 
 
 class OutputDetails(Chunk):
-    reasoning_tokens: int | None = None
+    reasoning_tokens: Count = None
 
 
 class Usage(Chunk):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    total_tokens: int | None = None
+    input_tokens: Count = None
+    output_tokens: Count = None
+    total_tokens: Count = None
     input_tokens_details: InputDetails | None = None
     output_tokens_details: OutputDetails | None = None
 
@@ -50,8 +51,8 @@ class Frame(Chunk):
     type: str = ""
     output_index: int | None = None
     item_id: str | None = None
-    content_index: int = 0
-    summary_index: int = 0
+    content_index: int | None = 0
+    summary_index: int | None = 0
     delta: Any = None
     arguments: Any = None
     annotation: Any = None

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
-from holdfast.provider import classify, frame
+from holdfast.provider import classify, count, frame
 from holdfast.provider.events import (
     Failed,
     Finish,
@@ -54,7 +54,7 @@ class ResponsesDecoder:
         said = frame.decode(_FRAMES, event.data)
         if said.type == "response.output_text.delta":  # By far the most frequent.
             item = self._items.get(self._key(said))
-            id = item.texts.get(said.content_index) if type(item) is Message else None
+            id = item.texts.get(said.content_index or 0) if type(item) is Message else None
             if id is not None and type(said.delta) is str and said.delta:
                 return (TextDelta(id=id, text=said.delta),)
         match said.type:
@@ -135,11 +135,13 @@ class ResponsesDecoder:
             self._open(key, {"type": "reasoning" if thought else "message", "id": said.item_id})
         match self._items.get(key):
             case Message() as message:
-                return message.grow(said.content_index, text, refusal=said.type == "response.refusal.delta")
+                return message.grow(
+                    said.content_index or 0, text, refusal=said.type == "response.refusal.delta"
+                )
             case Thought() as thinking if said.type == "response.reasoning_text.delta":
-                return thinking.grow(said.content_index, text, shown=True)
+                return thinking.grow(said.content_index or 0, text, shown=True)
             case Thought() as thinking:
-                return thinking.grow(said.summary_index, text)
+                return thinking.grow(said.summary_index or 0, text)
             case Call() as call:
                 return call.grow(text)
             case _:
@@ -151,7 +153,7 @@ class ResponsesDecoder:
             case Call() as call:
                 call.final = said.arguments
             case Message() as message:
-                message.annotate(said.content_index, said.annotation)
+                message.annotate(said.content_index or 0, said.annotation)
             case _:
                 pass
 
@@ -204,15 +206,17 @@ def _error(said: Frame, response: Response) -> Any:
 
 def _tokens(usage: Usage) -> Tokens:
     """Disjoint counts: the input includes what was cached, the output what was thought."""
-    given, made = usage.input_tokens or 0, usage.output_tokens or 0
     cached, details = usage.input_tokens_details, usage.output_tokens_details
-    read = (cached.cached_tokens if cached else None) or 0
-    write = (cached.cache_write_tokens if cached else None) or 0
-    reasoning = min(made, (details.reasoning_tokens if details else None) or 0)
+    input, read, write = count.parts(
+        usage.input_tokens,
+        cached.cached_tokens if cached else None,
+        cached.cache_write_tokens if cached else None,
+    )
+    output, reasoning = count.parts(usage.output_tokens, details.reasoning_tokens if details else None)
     return Tokens(
-        total=usage.total_tokens,
-        input=max(0, given - read - write),
-        output=made - reasoning,
+        total=count.total(usage.total_tokens),
+        input=input,
+        output=output,
         reasoning=reasoning,
         cache=CacheTokens(read=read, write=write),
     )

@@ -4,14 +4,16 @@ The wire has no turns but a list of items: a message, a call, its output, a piec
 one piece of thinking are told as blocks and go back as one item. Thinking that led to nothing is refused by
 the server, and so is thinking that it can neither find nor decrypt: both stay away.
 
-What must stay true: a longer history encodes to an extension of the shorter one.
+What must stay true: a longer history encodes to an extension of the shorter one, down to the content of an
+item. So nothing joins what stood before a message of the model's, not even where that message left nothing.
 """
 
 from typing import assert_never
 
 from holdfast.errors import InvariantBroken
-from holdfast.provider import http_request
+from holdfast.provider import call_id, http_request
 from holdfast.provider import media as media_of
+from holdfast.provider.filler import NO_WORDS
 from holdfast.provider.openai_responses import item_ids
 from holdfast.provider.openai_responses.item_ids import Policy
 from holdfast.provider.request import (
@@ -30,6 +32,8 @@ from holdfast.provider.request import (
 from holdfast.provider.system_update import wrapped
 from holdfast.schema.wire import JsonMap
 
+_ID_LENGTH_MAX = 64
+
 OWN = "openai"
 """Under this name a part's metadata keeps what must come back to this wire: item ids, encrypted thinking."""
 
@@ -41,8 +45,8 @@ def build(request: Request) -> list[JsonMap]:
     for index, message in enumerate(request.messages):
         match message:
             case User(content=content):
-                if said := [item for part in content if (item := _content(part)) is not None]:
-                    built.append({"role": "user", "content": said})
+                said = [item for part in content if (item := _content(part)) is not None]
+                built.append({"role": "user", "content": said or [{"type": "input_text", "text": NO_WORDS}]})
             case Assistant():
                 built += _Answer(ids, len(built)).items(message)
             case Results(content=results):
@@ -50,15 +54,16 @@ def build(request: Request) -> list[JsonMap]:
             case SystemUpdate(text=text):
                 if index + 1 < len(request.messages) and isinstance(request.messages[index + 1], Results):
                     raise InvariantBroken("a system update stands between tool calls and their results")
-                _add_update(built, {"type": "input_text", "text": wrapped(text)})
+                joined = index > 0 and not isinstance(request.messages[index - 1], Assistant)
+                _add_update(built, {"type": "input_text", "text": wrapped(text)}, joined=joined)
             case _:
                 assert_never(message)
     return built
 
 
-def _add_update(built: list[JsonMap], item: JsonMap) -> None:
+def _add_update(built: list[JsonMap], item: JsonMap, *, joined: bool) -> None:
     """Append to the user's input before it, else an input of its own."""
-    if built and built[-1].get("role") == "user":
+    if joined and built and built[-1].get("role") == "user":
         built[-1] = {"role": "user", "content": [*built[-1]["content"], item]}
     else:
         built.append({"role": "user", "content": [item]})
@@ -139,7 +144,7 @@ class _Answer:
         known = {"id": own["itemId"]} if self._ids != "never" and own.get("itemId") else {}
         return {
             "type": "function_call",
-            "call_id": part.id,
+            "call_id": _call_id(part.id),
             "name": part.name,
             "arguments": http_request.encode(part.input).decode(),
             **known,
@@ -165,7 +170,11 @@ def _output(result: ToolResult) -> JsonMap:
         output: object = "\n".join(part.text for part in result.content if isinstance(part, Text))
     else:
         output = [item for part in result.content if (item := _content(part)) is not None]
-    return {"type": "function_call_output", "call_id": result.id, "output": output}
+    return {"type": "function_call_output", "call_id": _call_id(result.id), "output": output}
+
+
+def _call_id(id: str) -> str:
+    return call_id.fitted(id, length_max=_ID_LENGTH_MAX)
 
 
 def _content(part: Text | Media) -> JsonMap | None:

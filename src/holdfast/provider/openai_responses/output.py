@@ -8,7 +8,7 @@ the last block.
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from holdfast.provider import http_request, tool_input
+from holdfast.provider import http_request, tool_input, tool_name
 from holdfast.provider.events import (
     ProviderEvent,
     ReasoningDelta,
@@ -147,7 +147,7 @@ class Call:
         self._pieces: list[str] = []
 
     def begin(self) -> ProviderEvent:
-        return ToolInputStart(id=self.id, name=self._name)
+        return ToolInputStart(id=self.id, name=tool_name.read(self._name))
 
     def grow(self, text: str) -> Sequence[ProviderEvent]:
         self._pieces.append(text)
@@ -164,7 +164,7 @@ class Call:
             ToolInputEnd(id=self.id),
             ToolCalled(
                 id=self.id,
-                name=self._name or str(item.get("name") or ""),
+                name=tool_name.read(self._name or item.get("name")),
                 input=input,
                 invalid=invalid,
                 metadata={OWN: {"itemId": self._item_id}} if self._ids and self._item_id else None,

@@ -1,0 +1,48 @@
+"""Calls whose name the model left out, on each wire."""
+
+import msgspec
+import pytest
+
+from holdfast.provider.catalog.model import WireKind
+from holdfast.provider.events import Finish, ToolCalled, ToolInputStart
+from holdfast.provider.tool_name import UNNAMED
+from tests.provider.talking import ADAPTERS, a_request, decode
+
+CALL = {"type": "function_call", "call_id": "c", "id": "fc", "arguments": "{}"}
+STREAMS = {
+    WireKind.ANTHROPIC: [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c"}},
+        {"type": "content_block_stop", "index": None},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+        {"type": "message_stop"},
+    ],
+    WireKind.OPENAI_CHAT: [
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "id": "c", "function": {}}]}}]},
+        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    ],
+    WireKind.OPENAI_RESPONSES: [
+        {"type": "response.output_item.added", "output_index": 0, "item": CALL},
+        {"type": "response.output_item.done", "output_index": 0, "item": CALL},
+        {"type": "response.completed", "response": {}},
+    ],
+    WireKind.GEMINI: [
+        {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"id": "c", "args": {}}}]}, "finishReason": "STOP"}
+            ]
+        }
+    ],
+}
+
+
+@pytest.mark.parametrize("wire", STREAMS)
+def test_a_call_is_never_without_a_name(wire: WireKind) -> None:
+    """It is one that no tool has, so the model hears of it; an empty one would be refused when sent back."""
+    stream = b"".join(b"data: %s\n\n" % msgspec.json.encode(frame) for frame in STREAMS[wire])
+    events = decode(ADAPTERS[wire].decoder(a_request(wire)), stream)
+
+    assert [event.name for event in events if isinstance(event, ToolInputStart)] == [UNNAMED]
+    assert [event for event in events if isinstance(event, ToolCalled)] == [
+        ToolCalled(id="c", name=UNNAMED, input={})
+    ]
+    assert events[-1] == Finish()
