@@ -8,6 +8,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
+from holdfast.sessions.agents import AgentService
 from holdfast.sessions.room import Room
 from holdfast.sessions.service import SessionService
 from holdfast.sessions.trusting import Trusting
@@ -49,6 +50,7 @@ class Holdfast:
         self.feed = Feed(store, clock, self.mint)
         self._room = Room(store, clock, self.mint, host)
         self.sessions = SessionService(self._room, self._prompting_now)
+        self.agents = AgentService(self.sessions)
         self.trust = Trusting(self._room)
         self._provider = provider
         self._presence = presence

@@ -172,9 +172,10 @@ async def test_removing_takes_everything_below_along(hf: Holdfast, folder: Path)
 
 
 async def test_a_running_session_is_not_removed_moved_or_edited(
-    hf: Holdfast, folder: Path, tmp_path: Path
+    hf: Holdfast, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Busy is a claim by a living owner; a parent counts as busy through its child."""
+    """Busy is a claim by a living owner; a parent counts as busy through its child. Removal asks it to stop."""
+    monkeypatch.setattr("holdfast.runtime.coordinator.INTERRUPT_S", 0.05)
     root = await hf.sessions.create(directory=folder)
     child = await hf.sessions.create(parent=root.id)
     asked = await ask(hf, child.id, "hello")
@@ -182,9 +183,10 @@ async def test_a_running_session_is_not_removed_moved_or_edited(
     fence = await hf.store.claim(child.id, "runner")
     assert isinstance(fence, Fence)
 
+    for removed in (root.id, child.id):
+        with pytest.raises(Refused, match="did not stop"):
+            await hf.sessions.remove(removed)
     for refused in (
-        hf.sessions.remove(root.id),
-        hf.sessions.remove(child.id),
         hf.sessions.move(child.id, str(tmp_path)),
         hf.sessions.remove_message(child.id, asked.id),
         hf.sessions.update_message(asked),

@@ -105,7 +105,7 @@ async def policy_of(
         if record is not None:
             parent = record.value()
             there = await engine.around(parent)
-            above = await policy_of(engine, parent, there, _agent_of(parent, there), depth=depth - 1)
+            above = await policy_of(engine, parent, there, agent_of(parent, there), depth=depth - 1)
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
         restrictions=around.agents.restrictions(agent.name),
@@ -113,7 +113,8 @@ async def policy_of(
     )
 
 
-def _agent_of(session: Session, around: Surroundings) -> Agent:
+def agent_of(session: Session, around: Surroundings) -> Agent:
+    """The agent of a session; the default one when it names none, or one that is gone."""
     try:
         return around.agents.get(session.agent or around.agents.default)
     except NotFound:

@@ -1,9 +1,11 @@
 """Says something to a session, and what goes with it: waiting, interrupting, resuming, answering."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any, cast
 
 from holdfast.errors import NotFound
+from holdfast.feed.frame import Frame
 from holdfast.runtime import asking, inbox
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.inbox import Admitted, Prompt
@@ -15,8 +17,9 @@ from holdfast.schema.output_format import OutputFormat
 from holdfast.schema.prompt import Delivery, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
-from holdfast.sessions import reading
+from holdfast.sessions import reading, state
 from holdfast.sessions.room import Room
+from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
 
 
@@ -69,6 +72,29 @@ class Prompting:
         await self.prompt(session, parts, **wishes)
         await self.wait(session)
         return await self._last_answer(session)
+
+    async def turn(
+        self, session: str, parts: str | Sequence[PartInput], **wishes: Any
+    ) -> AsyncGenerator[Frame, None]:
+        """Prompt, and yield every event of the session until it is idle.
+
+        Close it (`aclosing`) to leave early; the work goes on without a listener.
+        """
+        cursor = await self._engine.store.head()
+        await self.prompt(session, parts, **wishes)
+        following = cast(
+            "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
+        )
+        async with aclosing(following) as batches:
+            async for frames in batches:
+                for frame in frames:
+                    yield frame
+                    if frame.type == "session.idle":
+                        return
+
+    async def state(self, session: str, *, limit: int) -> State:
+        """See `state.read`."""
+        return await state.read(self._room, self._engine, session, limit=limit)
 
     async def _last_answer(self, session: str) -> MessageWithParts:
         page = await reading.messages(self._room, MessageQuery(session, limit=20))

@@ -1,7 +1,7 @@
 """The front door: every verb on sessions in one object. Each is a function in a file of its own."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.schema.budget import Budget
@@ -20,10 +20,12 @@ from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
 if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only reads does not pay for it.
+    from holdfast.feed.frame import Frame
     from holdfast.runtime.inbox import Admitted
     from holdfast.schema.prompt import PartInput
     from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
     from holdfast.sessions.prompting import Prompting
+    from holdfast.sessions.state import State
 
 
 class SessionService:
@@ -107,7 +109,10 @@ class SessionService:
         return await updating.move(self.room, session, directory)
 
     async def remove(self, session: str) -> Sequence[str]:
-        """Erase it with its descendants and everything they hold; refused while one of them runs."""
+        """Erase it with its descendants and everything they hold. What runs is interrupted first."""
+        for each in (session, *(child.id for child in await reading.children(self.room, session, deep=True))):
+            if (await found(self.room, each)).busy:
+                await self._prompting().interrupt(each)
         return await self.room.store.erase(session)
 
     async def fork(self, session: str, message: str | None = None) -> Session:
@@ -180,6 +185,16 @@ class SessionService:
     ) -> MessageWithParts:
         """Say something to a session, and wait for its last answer."""
         return await self._prompting().process(session, parts, **wishes)
+
+    def turn(
+        self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
+    ) -> "AsyncGenerator[Frame, None]":
+        """Say something to a session, and hear everything that comes of it, until it is idle."""
+        return self._prompting().turn(session, parts, **wishes)
+
+    async def state(self, session: str, *, limit: int = 100) -> "State":
+        """A session as a client that joins wants it: itself, its latest messages, what it may do."""
+        return await self._prompting().state(session, limit=limit)
 
     async def wait(self, session: str) -> None:
         """Return when nobody runs the session any more."""
