@@ -111,6 +111,43 @@ def test_agents_are_listed_and_shown(shell: Shell) -> None:
     assert len(shell("agents", "--all", "--format", "json").json()) == 8
 
 
+def test_agents_are_shown_without_what_came_from_elsewhere(shell: Shell) -> None:
+    """Of a text with a variable in it only the words that ask for it, in every view."""
+    agent = {
+        "name": "shown",
+        "description": "{env:MY_SECRET}",
+        "prompt": "Say {env:MY_SECRET}.",
+        "model": "p/{env:MY_SECRET}",
+        "permission": [{"permission": "bash", "pattern": "{env:MY_SECRET}", "action": "allow"}],
+        "options": {"user": "{env:MY_SECRET}"},
+    }
+    rules = [{"permission": "read", "pattern": "x{env:MY_SECRET}", "action": "deny"}]
+    write(
+        shell.home / ".config/holdfast/holdfast.json",
+        json.dumps({"agent": {"key": agent}, "permission": rules}),
+    )
+    shell.environment = {"MY_SECRET": "hunter2"}
+    views = [
+        shell(*arguments)
+        for arguments in (
+            ("agents",),
+            ("agents", "--all", "--format", "json"),
+            ("agents", "shown"),
+            ("agents", "build", "--format", "json"),
+            ("config",),
+        )
+    ]
+    body = shell("agents", "shown", "--format", "json").json()
+
+    assert "hunter2" not in str(views) + str(body)
+    assert body["description"] == "{env:MY_SECRET}"
+    assert body["prompt"] == "Say {env:MY_SECRET}."
+    assert body["model"] == {"providerID": "p", "modelID": "{env:MY_SECRET}"}
+    assert body["options"] == {"user": "{env:MY_SECRET}"}
+    patterns = [rule["pattern"] for rule in body["permission"]]
+    assert {"{env:MY_SECRET}", "x{env:MY_SECRET}"} <= set(patterns)
+
+
 ASK = """
 import sys
 from pathlib import Path

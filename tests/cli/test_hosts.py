@@ -5,6 +5,7 @@ import json
 import os
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -27,6 +28,20 @@ ANSWER: dict[str, Any] = {
         "provider": {"own": {"name": "Own", "options": {"apiKey": "planted"}}},
     },
 }
+
+
+KEYS = """
+import anyio, json
+from pathlib import Path
+from holdfast.location.project import locate
+from holdfast.provider import credentials
+from holdfast.runtime import hosts, surroundings
+
+remote = anyio.run(hosts.settings_of, hosts.hosts_of(credentials.load()))
+around = surroundings.surroundings(locate(Path.cwd()), trusted=lambda _: False, remote=remote)
+found = {id: around.providers.provider(id).key for id in ("own", "anthropic", "near", "openai")}
+print(json.dumps({id: key and key.reveal() for id, key in found.items()}))
+"""
 
 
 class Host:
@@ -126,6 +141,64 @@ def test_a_host_gives_settings_within_its_bounds_and_they_outlast_it(shell: Shel
     assert TOKEN not in listed.out
     assert shell("providers", "logout", address).code == 0
     assert shell("config", "--format", "json").json()["config"] == {}
+
+
+def test_a_hosts_token_goes_to_its_own_providers_and_no_other_key_does(shell: Shell, host: Host) -> None:
+    """Not even for a provider of the catalogue that the host sends to itself."""
+    port = host.name.partition(":")[2]
+    own = f"https://localhost:{port}/v1"
+    providers = {
+        "own": {
+            "npm": "@ai-sdk/openai-compatible",
+            "env": ["EXAMPLE_TOKEN"],
+            "models": {"m": {}},
+            "api": own,
+        },
+        "anthropic": {"options": {"baseURL": own}},
+    }
+    host.answer = json.dumps({"auth": {"env": "OPENAI_API_KEY"}, "config": {"provider": providers}}).encode()
+    mine = shell.home / ".config/holdfast/holdfast.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text(json.dumps({"provider": {"near": {"options": {"baseURL": own}, "models": {"m": {}}}}}))
+    shell.environment = {**shell.environment, "ANTHROPIC_API_KEY": "mine", "EXAMPLE_TOKEN": "mine"}
+    assert shell("providers", "login", f"https://{host.name}", "--key-stdin", text=TOKEN).code == 0
+
+    keys = subprocess.run(
+        [sys.executable, "-c", KEYS],
+        env={"HOME": str(shell.home), "PATH": os.environ["PATH"], **shell.environment},
+        cwd=shell.folder,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert json.loads(keys) == {"own": TOKEN, "anthropic": TOKEN, "near": TOKEN, "openai": None}
+    origins = {one["id"]: one["origin"] for one in shell("providers", "list", "--format", "json").json()}
+    assert origins == {"own": "host", "anthropic": "host", "near": "host"}
+
+
+def test_a_host_that_fails_is_not_waited_for_again_at_once(shell: Shell, host: Host) -> None:
+    """Its copy is taken meanwhile, or nothing where there is none; later it is asked again."""
+    folder = shell.home / ".cache/holdfast/hosts"
+    assert shell("providers", "login", f"https://{host.name}", "--key-stdin", text=TOKEN).code == 0
+    (copy,) = folder.glob("*.json")
+    hour_ago = time.time() - 3_600
+    os.utime(copy, (hour_ago, hour_ago))
+    host.answer = b"<html>"
+    for _ in range(3):
+        assert shell("config", "--format", "json").json()["config"]["small_model"] == "anthropic/claude-haiku"
+    assert host.asked == 2
+
+    copy.unlink()
+    assert shell("config", "--format", "json").json()["config"] == {}
+    assert host.asked == 2
+
+    (failure,) = folder.glob("*.failed")
+    os.utime(failure, (hour_ago, hour_ago))
+    host.answer = json.dumps(ANSWER).encode()
+    assert shell("config", "--format", "json").json()["config"]["small_model"] == "anthropic/claude-haiku"
+    assert host.asked == 3
+    assert not failure.exists()
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_every_value_knows_where_it_was_set(world: World, monkeypatch: pytest.Mo
         "compaction.auto": "OPENCODE_DISABLE_AUTOCOMPACT",
         "compaction.reserved": f"{high}:3",
         "agent.x.prompt": f"{high}:5",
-        "agent.team/y.description": f"{agent}:1",
+        "agent.team/y.description": f"{agent}:2",
         "agent.team/y.prompt": f"{agent}:1",
         "share": "HOLDFAST_CONFIG_CONTENT:1",
     }

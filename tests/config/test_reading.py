@@ -197,7 +197,7 @@ def test_front_matter(text: str, head: dict[str, object], body: str) -> None:
         ("a: " + "[" * 2000, "nested too deeply|not YAML"),
         ("a: " + "[" * 40 + "]" * 40, "nested too deeply"),
         ("- a\n- b", "no list of keys"),
-        ("a: [1, 2", "not YAML at its line"),
+        ("a: [1, 2", "not YAML"),
         ("a: !!python/object/apply:os.system ['true']", "not YAML"),
         ("a: .nan", "not finite"),
         ("a: 2024-99-99", "cannot be"),
@@ -219,10 +219,46 @@ def test_a_bad_agent_file_is_skipped_with_a_warning(world: World) -> None:
     loaded = world.load()
 
     assert list(loaded.value["agent"]) == ["better"]
-    assert loaded.warnings == (f"{bad}: its front matter is not YAML at its line 3; the file is left out",)
-    path = write(world.project / ".opencode/command/c.md", "---\nsubtask: 5\n---\nB")
-    with pytest.raises(InvalidInput, match=f"{path}:1:1: command.c.subtask: expected `bool"):
+    assert loaded.warnings == (f"{bad}:3:1: its front matter is not YAML; the file is left out",)
+    path = write(world.project / ".opencode/command/c.md", "---\ndescription: d\nsubtask: 5\n---\nB")
+    with pytest.raises(InvalidInput, match=f"{path}:3:1: command.c.subtask: expected `bool"):
         world.load()
+
+
+@pytest.mark.parametrize(
+    ("head", "place"),
+    [
+        ("a: 1\nb: &x [1]\nc: *x", (4, 4)),
+        ("a: 1\n\tb: 2", (3, 1)),
+        ("a: Use when: always\nb: x: [y\nc: !!python/name:os.system 1", (4, 4)),
+        ("a:\n  b: " + "[" * 40 + "]" * 40, (3, 36)),
+        ("- a", (2, 1)),
+    ],
+)
+def test_a_mistake_in_front_matter_has_a_place(head: str, place: tuple[int, int]) -> None:
+    """Line and column of the file, also where values with colons were read as texts."""
+    with pytest.raises(markdown.BadFrontMatter) as raised:
+        markdown.split(f"---\n{head}\n---\nBody")
+
+    assert (raised.value.line, raised.value.column) == place
+
+
+def test_settings_in_front_matter_have_places(world: World) -> None:
+    """Warnings and errors about agents and commands name line and column, whatever stands above."""
+    path = write(
+        world.ours / "command/c.md", "---\ndescription: Use when: always\nsubtask: true\nodd: 1\n---\nB"
+    )
+    assert world.load().warnings == (
+        f"{path}:4:1: command.c.odd is no setting that Holdfast knows; it is ignored",
+    )
+    agent = write(
+        world.ours / "agent/team/a.md", "---\r\npermission:\r\n  bash:\r\n    rm: never\r\n---\r\nB"
+    )
+    with pytest.raises(InvalidInput) as raised:
+        world.load()
+    assert str(raised.value) == (
+        f"{agent}:4:5: agent.team/a.permission.bash.rm: expected one of 'allow', 'deny', 'ask'"
+    )
 
 
 def test_folders_are_walked_within_bounds(world: World) -> None:

@@ -10,6 +10,7 @@ from holdfast.schema.config import Config
 from tests.config.world import World, write
 
 SECRET = "hunter2hunter2"
+HIDDEN = redact.HIDDEN
 
 
 def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +55,41 @@ def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> No
         f"https://{redact.HIDDEN}@host.example/v1?token={redact.HIDDEN}&x=1"
     )
     assert shown["mcp"]["m"]["command"] == ["run", "--token", *[redact.HIDDEN] * 3]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            {"command": [f"--api-key={SECRET}", "--model=m"]},
+            {"command": [f"--api-key={HIDDEN}", "--model=m"]},
+        ),
+        ({"command": ["-e", f"API_KEY={SECRET}"]}, {"command": ["-e", f"API_KEY={HIDDEN}"]}),
+        ({"command": f"run --token={SECRET} x"}, {"command": f"run --token={HIDDEN} x"}),
+        (
+            {"command": ["--header", f"X-Auth: {SECRET}", "-H", SECRET, "last"]},
+            {"command": ["--header", f"X-Auth: {HIDDEN}", "-H", HIDDEN, "last"]},
+        ),
+        ({"command": [f"--header=X: {SECRET}", f"-HX: {SECRET}"]}, {"command": [HIDDEN, HIDDEN]}),
+        ({"command": ["-u", f"me:{SECRET}"]}, {"command": ["-u", HIDDEN]}),
+        (
+            {"keys": [SECRET], "tokens": [SECRET, {"a": SECRET}]},
+            {"keys": [HIDDEN], "tokens": [HIDDEN, {"a": HIDDEN}]},
+        ),
+        ({"password": 123456, "auth": {"user": SECRET}}, {"password": HIDDEN, "auth": {"user": HIDDEN}}),
+        ({"headers": {"a": [SECRET]}}, {"headers": {"a": [HIDDEN]}}),
+        (
+            {"max_tokens": 5, "apiKey": None, "token": False},
+            {"max_tokens": 5, "apiKey": None, "token": False},
+        ),
+        ({"agent": {"auth": {"mode": "all"}}}, {"agent": {"auth": {"mode": "all"}}}),
+        ({"permission": {"get_secret": {"*": "ask"}}}, {"permission": {"get_secret": {"*": "ask"}}}),
+        ({"token": "{env:MINE}", "x": "KEY={env:MINE}"}, {"token": "{env:MINE}", "x": "KEY={env:MINE}"}),
+    ],
+)
+def test_secrets_in_every_form_are_hidden(value: dict[str, object], expected: dict[str, object]) -> None:
+    """Options of a program, headers, lists, numbers and objects; and nothing that is none."""
+    assert redact.redacted(value, {}) == expected
 
 
 @pytest.mark.parametrize(

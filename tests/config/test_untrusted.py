@@ -1,6 +1,7 @@
 """A repository that nobody trusts tries everything, and gets what it may have."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,12 @@ FORBIDDEN: list[dict[str, Any]] = [
     {"command": {"c": {"template": "read @/etc/passwd"}}},
     {"command": {"c": {"template": "read @docs/../../x"}}},
     {"command": {"c": {"template": "{file:/etc/passwd}"}}},
+    {"command": {"c": {"template": "run !$9`id`"}}},
+    {"command": {"c": {"template": "run !$ARGUMENTS`id`"}}},
+    {"command": {"c": {"template": "see @$9/etc/passwd"}}},
+    {"command": {"c": {"template": "see @.$8./$9./x"}}},
+    {"command": {"c": {"template": "run !$A$9RGUMENTS`id`"}}},
+    {"command": {"c": {"template": "run !" + "$A" * 50 + "$9" + "RGUMENTS" * 50 + "`id`"}}},
     {"command": {"review": {"template": "mine now"}}},
     {"commands": {"c": "no object"}},
     {"agent": {"a": {"prompt": "{env:SECRET}"}}},
@@ -193,6 +200,160 @@ def test_a_foreign_agent_is_never_the_default(world: World) -> None:
     write(world.ours / "holdfast.json", {"default_agent": "aaa"})
     with pytest.raises(agents.InvalidInput, match="the default agent aaa does not exist"):
         agents.agents(world.load(trusted=False), world.agent_places)
+
+
+def test_names_that_are_shown_are_taken_too(world: World) -> None:
+    """An agent or a command that the person calls otherwise than its entry keeps that name, and its place."""
+    write(
+        world.ours / "holdfast.json",
+        {
+            "default_agent": "mine",
+            "agent": {"k": {"name": "mine", "mode": "primary", "prompt": "p"}},
+            "command": {"c": {"name": "go", "template": "t"}},
+        },
+    )
+    write(world.project / ".opencode/agent/mine.md", "Theirs.")
+    write(world.project / ".opencode/command/go.md", "Theirs.")
+    loaded = world.load(trusted=False)
+    found = agents.agents(loaded, world.agent_places)
+
+    assert found.default == "mine"
+    assert [each.prompt for each in found.all if each.name == "mine"] == ["p"]
+    assert list(loaded.value["command"]) == ["c"]
+    assert "agent.mine (the name is taken)" in loaded.notices[0]
+    assert "command.go (the name is taken)" in loaded.notices[0]
+
+
+def test_a_text_is_judged_again_when_it_is_expanded() -> None:
+    """What a person types may complete a snippet; ordinary texts with placeholders are fine."""
+    assert not distrust.reaches_out("Fix $1 in @$2 as `git log` says: $ARGUMENTS! @docs/a.md")
+    assert distrust.reaches_out("Fix @../x")
+    assert distrust.reaches_out("Fix !`id`")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"skills": [f"http://{number}" for number in range(30_000)]},
+        {"agent": {f"a{number}": {"prompt": "p"} for number in range(10_000)}},
+        {"agent": {f"a{number}": {"model": "x/y"} for number in range(10_000)}},
+        {"instructions": ["a.md"] * 100_000},
+    ],
+    ids=["skills", "agents", "dropped", "instructions"],
+)
+def test_very_many_settings_hold_nobody_up(value: dict[str, Any], world: World) -> None:
+    """Twice as many take twice as long, and the notice stays short; two files say the same here."""
+    write(world.project / "opencode.json", value)
+    write(world.project / "opencode.jsonc", value)
+    began = time.process_time()
+    loaded = world.load(trusted=False)
+    for origin in loaded.origins.values():
+        str(origin)
+
+    assert time.process_time() - began < 3
+    assert sum(map(len, loaded.notices)) < 5_000
+    assert len(loaded.instructions) <= 2 * distrust.INSTRUCTIONS_MAX
+
+
+def test_a_folder_of_agents_that_leads_out_is_not_walked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even its names are read; a link inside the worktree is followed."""
+    for number in range(3):
+        write(world.home / f"many/{number}.md", "secret")
+    (world.project / ".opencode").mkdir()
+    (world.project / ".opencode/agent").symlink_to(world.home / "many")
+    write(world.project / "elsewhere/go.md", "Go.")
+    (world.project / ".opencode/command").symlink_to(world.project / "elsewhere")
+    walked: list[str] = []
+    walk = os.walk
+    monkeypatch.setattr(os, "walk", lambda top: (walked.append(str(top)), walk(top))[1])
+    loaded = world.load(trusted=False)
+
+    folder = world.project / ".opencode"
+    assert str(folder / "agent") not in walked
+    assert f"not trusted: {folder}/agent lies outside the worktree; it is left out" in loaded.notices
+    assert loaded.value == {"command": {"go": {"template": "Go."}}}
+
+
+def test_a_strangers_pattern_looks_at_nothing_outside_and_comes_to_an_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Links are followed only where they are named and stay inside; what may be looked at is bounded."""
+    write(world.home / "out/x.md", "secret")
+    (world.project / "out").symlink_to(world.home / "out")
+    (world.project / "near").symlink_to(world.project / "docs")
+    for name in "abc":
+        (world.project / name).symlink_to(".")
+    write(world.project / "docs/deep/x.md", "fine")
+    looked: list[str] = []
+    scan = os.scandir
+
+    def scandir(path: Any) -> Any:
+        looked.append(os.path.realpath(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+
+    def found(entry: str) -> list[str]:
+        source = instructions.InstructionSource(entry, world.project, contained=True)
+        paths = instructions.files(source, directory=world.sub, worktree=world.project, home=world.home)
+        return [str(path.relative_to(world.project)) for path in paths]
+
+    assert found("out/*.md") == []
+    assert found("*/*.md") == []
+    assert found("near/deep/*.md") == ["near/deep/x.md"]
+    assert found("**/x.md") == found("docs/**") == found("docs/*/?.md") == ["docs/deep/x.md"]
+    assert found("/".join(["*"] * 30) + "/x.md") == []
+    assert found("**/*/" * 15 + "x.md") == []
+    assert found("**/" * 20_000 + "y.md") == []
+    assert found("*/" * 20_000 + "x.md") == []
+    assert all(Path(path).is_relative_to(world.project) for path in looked)
+    assert len(looked) < 5_000
+
+
+@pytest.mark.parametrize(("flag", "named"), [("CONFIG_DIR", "conf"), ("CONFIG", "conf/opencode.json")])
+@pytest.mark.parametrize("prefix", ["../", "./../", "../sub/../"])
+def test_a_relative_name_in_the_environment_is_no_trust(
+    flag: str, named: str, prefix: str, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It means another file in each repository: inside one that nobody trusts, it is the repository's own."""
+    write(world.project / "conf/opencode.json", {"model": "evil/x", "permission": {"bash": "deny"}})
+    monkeypatch.setenv(f"OPENCODE_{flag}", prefix + named)
+    loaded = world.load(trusted=False)
+
+    assert loaded.value == {}
+    assert loaded.restrictions == ([Rule(permission="bash", pattern="*", action="deny")],)
+    assert "model; `holdfast trust " in loaded.notices[0]
+    assert not any(each.trusted for each in loaded.folders if each.path.name == "conf")
+    assert world.load(trusted=lambda path: world.project in (path, *path.parents)).config.model == "evil/x"
+    monkeypatch.setenv(f"OPENCODE_{flag}", str(world.project / named))
+    assert world.load(trusted=False).config.model == "evil/x", "the whole path is the person's own word"
+
+
+def test_a_relative_name_is_no_trust_through_a_link_or_for_the_top(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link of the repository leads nowhere, its top is asked for as such, and nothing is read twice."""
+    write(world.home / "planted/opencode.json", {"model": "evil/x", "agent": {"a": {"prompt": "p"}}})
+    (world.sub / "conf").symlink_to(world.home / "planted")
+    monkeypatch.setenv("HOLDFAST_CONFIG_DIR", "conf")
+    assert world.load(trusted=False).value == {}
+    write(world.project / "opencode.json", {"model": "evil/x"})
+    monkeypatch.setenv("HOLDFAST_CONFIG_DIR", "..")
+    monkeypatch.setenv("HOLDFAST_CONFIG", "../opencode.json")
+    loaded = world.load(trusted=False)
+
+    assert (loaded.value, loaded.untrusted) == ({}, world.project)
+    assert [notice.count("opencode.json: model;") for notice in loaded.notices] == [1]
+
+
+def test_a_relative_name_that_leads_out_is_the_persons(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No repository decides what lies there."""
+    write(world.home / "conf/opencode.json", {"model": "mine/x"})
+    monkeypatch.setenv("HOLDFAST_CONFIG_DIR", "../../home/conf")
+
+    assert world.load(trusted=False).config.model == "mine/x"
 
 
 def test_links_lead_nowhere(world: World) -> None:

@@ -165,6 +165,74 @@ def test_a_host_starts_nothing_sets_no_keys_and_widens_nothing(world: World) -> 
     assert loaded.untrusted is None
 
 
+def test_where_a_host_chose_the_address_nothing_secret_of_others_remains(world: World) -> None:
+    """Keys and headers of the person, of a trusted project too; what is none stays. Each is named."""
+    own = {"baseURL": "https://models.example/v1"}
+    write(
+        world.ours / "holdfast.json",
+        {
+            "provider": {
+                "taken": {
+                    "options": {"apiKey": "k", "headers": {"x": "k"}, "timeout": 5},
+                    "models": {"key": {"headers": {"x": "k"}, "options": {"apiKey": "k", "seed": 1}}},
+                },
+                "mine": {"options": {"apiKey": "k", "baseURL": "https://mine.example"}},
+            }
+        },
+    )
+    write(world.project / "opencode.json", {"provider": {"taken": {"options": {"authToken": "k"}}}})
+    loaded = world.load(remote=(said(provider={"taken": {"options": own}, "new": {"api": own["baseURL"]}}),))
+
+    assert loaded.value["provider"] == {
+        "taken": {"options": {"timeout": 5, **own}, "models": {"key": {"options": {"seed": 1}}}},
+        "mine": {"options": {"apiKey": "k", "baseURL": "https://mine.example"}},
+        "new": {"options": own},
+    }
+    assert loaded.host_providers == {"taken": HOST, "new": HOST}
+    (notice,) = loaded.notices
+    assert notice == (
+        f"{HOST} chose the address of taken, so these settings are left out: provider.taken.options.apiKey, "
+        "provider.taken.options.headers, provider.taken.options.authToken, "
+        "provider.taken.models.key.headers, provider.taken.models.key.options.apiKey"
+    )
+    assert not any("apiKey" in path for path in loaded.origins if path[1] == "taken")
+
+
+def test_an_address_of_the_person_is_not_the_hosts(world: World) -> None:
+    """A later layer that names another address takes the provider back."""
+    write(
+        world.project / "opencode.json",
+        {"provider": {"p": {"options": {"baseURL": "https://mine.example", "apiKey": "k"}}}},
+    )
+    loaded = world.load(remote=(said(provider={"p": {"api": "https://models.example"}}),))
+
+    assert loaded.host_providers == {}
+    assert loaded.value["provider"]["p"]["options"] == {"baseURL": "https://mine.example", "apiKey": "k"}
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://models.example/${OPENAI_API_KEY}",
+        "https://${OPENAI_API_KEY}.models.example",
+        "https://models.example/{env:OPENAI_API_KEY}",
+        "https://evil.example\\.models.example",
+        "https://models.example /x",
+        "https://models.example:x@evil.example",
+        "https://notmodels.example",
+        "https://[models.example",
+    ],
+)
+def test_an_address_carries_nothing_to_the_host(address: str, world: World) -> None:
+    """No variable of the environment is filled in, nor is its host read in two ways. The package goes too:
+    it would bring an address of its own.
+    """
+    loaded = world.load(remote=(said(provider={"p": {"npm": "@ai-sdk/openai", "api": address}}),))
+
+    assert loaded.value == {"provider": {"p": {}}}
+    assert "provider.p.npm, provider.p.api" in loaded.notices[0]
+
+
 def test_a_host_that_talks_nonsense_is_left_out(world: World) -> None:
     """Wrong types are named, and nothing of the host counts."""
     loaded = world.load(remote=(said(model=3, permission="deny"),))

@@ -33,6 +33,8 @@ def test_a_plugin_that_cannot_be_loaded_is_told_and_the_others_are_loaded(tmp_pa
     write(tmp_path / "plugin" / "b.py", "raise KeyError('gone')")
     write(tmp_path / "plugin" / "c.py", "def plugin(context): raise ValueError('no')")
     write(tmp_path / "plugin" / "d.py", "async def event(input, output): ...")
+    write(tmp_path / "plugin" / "e.py", "import sys; sys.exit(4)")
+    write(tmp_path / "plugin" / "f.py", "def plugin(context): raise SystemExit")
 
     plugins, heard = found(tmp_path)
 
@@ -41,6 +43,31 @@ def test_a_plugin_that_cannot_be_loaded_is_told_and_the_others_are_loaded(tmp_pa
         ("a", "SyntaxError"),
         ("b", "KeyError"),
         ("c", "ValueError"),
+        ("e", "SystemExit"),
+        ("f", "SystemExit"),
+    ]
+
+
+def test_a_plugin_brings_tools(tmp_path: Path) -> None:
+    """Those that are none are told, and the rest is taken; so is what cannot be registered yet."""
+    write(tmp_path / "plugin" / "a.py", "tools = 5\nauth = object()")
+    write(
+        tmp_path / "plugin" / "b.py",
+        "from holdfast.tool.declare import tool\n"
+        "@tool(description='Tell the weather.')\n"
+        "async def weather(context, city: str) -> str:\n"
+        "    return city\n"
+        "tools = [weather, print]\n",
+    )
+    write(tmp_path / "plugin" / "c.py", "import email as tools, email as provider")
+
+    plugins, heard = found(tmp_path)
+
+    assert [[tool.name for tool in plugin.tools] for plugin in plugins] == [[], ["weather"], []]
+    assert [str(each) for each in heard] == [
+        "plugin a, auth: to register one is not supported yet",
+        "plugin a, tools: must be a sequence of tools",
+        "plugin b, tools: builtin_function_or_method is no tool; declare it with @tool",
     ]
 
 

@@ -1,24 +1,34 @@
 """Plugins are called in order, each on a copy, and none of them can harm a session."""
 
+import asyncio
+import subprocess
+import sys
 import threading
+from copy import deepcopy
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from holdfast.plugins.dispatcher import Dispatcher, Plugin, Trouble
+from holdfast.plugins import leash
+from holdfast.plugins.dispatcher import TIMEOUTS_MAX, Dispatcher, Plugin, Trouble
 from holdfast.plugins.hooks import (
     CHAT_HEADERS,
     CHAT_PARAMS,
     HOOKS,
     MESSAGES_TRANSFORM,
+    TOOL_EXECUTE_AFTER,
     ChatHeaders,
     ChatParams,
     ChatTurn,
     MessagesSeen,
     MessagesShown,
+    ToolAfter,
+    ToolOutcome,
 )
 from holdfast.schema.model import ModelRef
+from holdfast.tool.declare import Tool
 from tests.provider.history import user
 
 TURN = ChatTurn(session_id="ses_1", agent="build", model=ModelRef(provider_id="p", model_id="m"))
@@ -116,6 +126,206 @@ async def test_a_plain_function_runs_in_a_thread_and_cannot_hold_the_session() -
     assert made == ChatHeaders()
     assert "took longer" in heard[0].message
     assert where[0] is not threading.main_thread()
+
+
+class Stubborn:
+    """A plugin that cannot be cancelled."""
+
+    def __init__(self) -> None:
+        self.asked_to_end = 0
+
+    async def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        while True:
+            try:
+                await anyio.sleep_forever()
+            except BaseException:  # noqa: BLE001
+                self.asked_to_end += 1
+
+
+class Shields:
+    """A plugin that hides from its cancellation."""
+
+    async def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.sleep_forever()
+
+
+STUBBORN = """
+import anyio
+from holdfast.plugins import hooks, leash
+from holdfast.plugins.dispatcher import Dispatcher, Plugin
+
+leash.GRACE_S = 0.01
+
+class Stubborn:
+    async def event(self, input, output):
+        while True:
+            try:
+                await anyio.sleep_forever()
+            except BaseException:
+                pass
+
+    def config(self, input, output):
+        import time
+        time.sleep(300)
+
+async def main():
+    calls = Dispatcher([Plugin("s", "here", Stubborn())], print, limit_s=0.01)
+    await calls.call(hooks.EVENT, hooks.Happened(event={}), hooks.Nothing())
+    await calls.call(hooks.CONFIG, hooks.ConfigSeen(config={}), hooks.Nothing())
+
+anyio.run(main)
+"""
+
+
+def test_a_hook_that_will_not_end_does_not_keep_the_process() -> None:
+    """Neither a coroutine nor a plain function, and nothing is said of them at the end."""
+    ran = subprocess.run(
+        [sys.executable, "-c", STUBBORN], capture_output=True, text=True, check=True, timeout=30
+    )
+
+    assert [line.split(":")[0] for line in ran.stdout.splitlines()] == ["plugin s, event", "plugin s, config"]
+    assert ran.stderr == ""
+
+
+@pytest.mark.parametrize("bad", [Stubborn(), Shields()])
+def test_a_hook_that_will_not_end_holds_neither_the_session_nor_the_loop(
+    bad: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next plugin is called in time, and the loop closes."""
+    monkeypatch.setattr(leash, "GRACE_S", 0.05)
+
+    async def main() -> ChatParams:
+        calls, _ = dispatcher(bad, Adds("next"), limit_s=0.05)
+        return await calls.call(CHAT_PARAMS, TURN, ChatParams())
+
+    ended: list[ChatParams] = []
+    thread = threading.Thread(target=lambda: ended.append(anyio.run(main)), daemon=True)
+    thread.start()
+    thread.join(20)
+
+    assert ended == [ChatParams(options={"said": ["next"]})]
+
+
+async def test_a_hook_whose_time_is_over_may_tidy_up() -> None:
+    """It is cancelled first, and gets a while; nobody waits for it."""
+    tidied = anyio.Event()
+
+    class Tidy:
+        async def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                await anyio.lowlevel.cancel_shielded_checkpoint()
+                tidied.set()
+
+    calls, heard = dispatcher(Tidy(), limit_s=0.05)
+    await calls.call(CHAT_PARAMS, TURN, ChatParams())
+
+    assert len(heard) == 1
+    with anyio.fail_after(5):
+        await tidied.wait()
+
+
+class Exits:
+    async def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        raise SystemExit(3)
+
+
+class ExitsPlainly:
+    def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        raise SystemExit(3)
+
+
+class CancelsItself:
+    async def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        raise asyncio.CancelledError
+
+
+class Interrupts:
+    def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (Exits(), "SystemExit: 3"),
+        (ExitsPlainly(), "RuntimeError: SystemExit: 3"),
+        (CancelsItself(), "CancelledError: it ended itself"),
+        (Interrupts(), "RuntimeError: KeyboardInterrupt:"),
+    ],
+)
+async def test_a_plugin_cannot_end_the_process(bad: object, message: str) -> None:
+    """To exit, to interrupt or to pretend a cancellation is a fault as any other."""
+    calls, heard = dispatcher(bad, Adds("next"))
+
+    made = await calls.call(CHAT_PARAMS, TURN, ChatParams())
+
+    assert made == ChatParams(options={"said": ["next"]})
+    assert [each.message for each in heard] == [message]
+
+
+async def test_a_plugin_that_hangs_again_and_again_is_called_no_more() -> None:
+    """What it leaves behind does not pile up, on none of its hooks; the others go on."""
+    gate = threading.Event()
+    calls_made: list[str] = []
+
+    class Blocks:
+        def chat_params(self, input: ChatTurn, output: ChatParams) -> None:
+            calls_made.append("params")
+            gate.wait(30)
+
+        async def chat_headers(self, input: ChatTurn, output: ChatHeaders) -> None:
+            calls_made.append("headers")
+
+    before = threading.active_count()
+    calls, heard = dispatcher(Blocks(), Adds("x"), limit_s=0.02)
+    for _ in range(10):
+        made = await calls.call(CHAT_PARAMS, TURN, ChatParams())
+    await calls.call(CHAT_HEADERS, TURN, ChatHeaders())
+    after = threading.active_count()
+    gate.set()
+
+    assert made == ChatParams(options={"said": ["x"]})
+    assert calls_made == ["params"] * TIMEOUTS_MAX
+    assert after - before <= TIMEOUTS_MAX
+    assert not calls.wants(CHAT_HEADERS)
+    assert heard[-1].message == "its time was over 3 times; it is called no more"
+    assert len(heard) == TIMEOUTS_MAX + 1
+
+
+async def test_what_a_plugin_does_to_its_input_reaches_nobody() -> None:
+    """Not the caller, and not the next plugin."""
+    seen: list[dict[str, Any]] = []
+
+    class Meddles:
+        def tool_execute_after(self, input: ToolAfter, output: ToolOutcome) -> None:
+            seen.append(deepcopy(input.args))
+            input.args["deep"].append("changed")
+
+    given: dict[str, Any] = {"deep": []}
+    calls, _ = dispatcher(Meddles(), Meddles())
+    told = ToolAfter(tool="t", session_id="s", call_id="c", args=given)
+    await calls.call(TOOL_EXECUTE_AFTER, told, ToolOutcome(title="", output="", metadata={}))
+
+    assert given == {"deep": []}
+    assert seen == [{"deep": []}, {"deep": []}]
+
+
+def test_the_tools_of_all_plugins_are_told() -> None:
+    """In the order of the plugins; of two with one name it is the later one."""
+
+    async def run(context: object, input: object) -> str:
+        return ""
+
+    def made(name: str, words: str) -> Tool:
+        return Tool(name=name, description=words, schema={}, run=run, permission=name)
+
+    one, two, again = made("one", ""), made("two", ""), made("one", "again")
+    plugins = [Plugin("a", "here", object(), (one, two)), Plugin("b", "here", object(), (again,))]
+
+    assert Dispatcher(plugins, print).tools == (again, two)
 
 
 async def test_cancellation_passes_through() -> None:

@@ -12,7 +12,7 @@ from holdfast.provider.catalog.model import Limit, Settings, WireKind
 from holdfast.provider.catalog.name import ModelName
 from holdfast.provider.catalog.snapshot import Place, Snapshot
 from holdfast.provider.resolve import Providers
-from holdfast.provider.secret import Credential, Secret
+from holdfast.provider.secret import Credential, HostToken, Secret
 from holdfast.provider.wire import Endpoint
 from holdfast.schema.provider_entry import ModelEntry, ProviderEntry
 
@@ -122,6 +122,36 @@ def test_the_key_nearest_to_the_person_counts() -> None:
         ("sk-o", "env OPENAI_API_KEY", "env"),
         ("filed", "opencode", "api"),
         ("configured", "config", "config"),
+    ]
+
+
+def test_to_an_address_that_a_host_chose_only_its_token_goes() -> None:
+    """Not a key of the settings, of the credentials or of the environment; without a token none at all."""
+    entries = {
+        id: {"options": {"baseURL": "https://host.example/v1", "apiKey": "configured"}, "models": {"m": {}}}
+        for id in ("openai", "own")
+    }
+    held = {"openai": Credential(type="api", secret=Secret("filed"), origin="file")}
+    chosen = {id: HostToken(Secret("token"), only=True) for id in entries}
+    found = providers(entries, credentials=held, tokens=chosen)
+    keys = [found.endpoint(found.model(id, "m")).key for id in entries]
+    assert keys == ["token", "token"]
+    assert [found.provider(id).origin for id in entries] == ["host", "host"]
+    none = providers(entries, credentials=held, tokens={id: HostToken(None, only=True) for id in entries})
+    assert none.provider("openai").problem == (
+        "it has no key; set OPENAI_API_KEY or run `holdfast providers login openai`"
+    )
+    assert none.endpoint(none.model("own", "m")).key is None
+
+
+def test_a_hosts_token_is_the_last_key_of_an_address_that_the_person_chose() -> None:
+    """Whatever the person gave comes before it."""
+    entry = {"zoo": {"options": {"baseURL": "https://host.example"}}}
+    tokens = {"zoo": HostToken(Secret("token"), only=False)}
+    found = [providers(entry, env=env, tokens=tokens).provider("zoo") for env in ({}, {"ZOO_KEY": "mine"})]
+    assert [(one.key and one.key.reveal(), one.origin) for one in found] == [
+        ("token", "host"),
+        ("mine", "env ZOO_KEY"),
     ]
 
 

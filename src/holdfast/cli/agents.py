@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.cli.output import clean, format_option, note, print_array, print_raw, print_table
 from holdfast.schema.agent import Agent
+from holdfast.schema.model import ModelRef
 from holdfast.schema.rule import Ruleset
 from holdfast.schema.wire import encode
 
@@ -24,17 +25,17 @@ def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str)
 
     around = here(ctx).around
     found, loaded = around.agents, around.loaded
-    visible = partial(without_secrets, redact.redacted(loaded.value, loaded.origins))
+    visible = partial(without_secrets, loaded.value, redact.redacted(loaded.value, loaded.origins))
     if name is not None:
-        agent = found.get(name)
+        agent = visible(found.get(name))
         if form == "json":
-            print_raw(encode(visible(agent)))
+            print_raw(encode(agent))
         else:
             print_agent(agent, found.restrictions(name))
     else:
-        shown = [agent for agent in found.all if everything or not agent.hidden]
+        shown = [visible(agent) for agent in found.all if everything or not agent.hidden]
         if form == "json":
-            print_array(encode(visible(agent)) for agent in shown)
+            print_array(map(encode, shown))
         else:
             rows = [[agent.name, agent.mode, model_of(agent), agent.description or ""] for agent in shown]
             print_table(["AGENT", "MODE", "MODEL", "DESCRIPTION"], rows, stretch=3)
@@ -42,13 +43,46 @@ def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str)
         note(line)
 
 
-def without_secrets(settings: dict[str, Any], agent: Agent) -> Agent:
-    """The agent as it may be shown: options may hold keys."""
+def without_secrets(value: dict[str, Any], safe: dict[str, Any], agent: Agent) -> Agent:
+    """The agent as it may be shown: options may hold keys, and anything what came from the environment.
+
+    `value` are the settings that made it, `safe` the same as they may be shown.
+    """
     from holdfast.config import redact
 
-    entry = settings.get("agent", {}).get(agent.name, {})
-    options = entry.get("options") or redact.redacted(agent.options, {})
-    return replace(agent, options=options if agent.options else {})
+    entries = value.get("agent", {})
+    key = next(
+        (key for key, entry in entries.items() if (entry.get("name") or key) == agent.name), agent.name
+    )
+    entry, shown = entries.get(key, {}), safe.get("agent", {}).get(key, {})
+    changed: dict[str, Any] = {
+        field: shown[field]
+        for field in ("description", "variant", "prompt", "color")
+        if entry.get(field) is not None and shown[field] != entry[field]
+    }
+    if agent.model is not None and shown.get("model") != entry.get("model"):
+        provider, _, model = shown["model"].partition("/")
+        changed["model"] = ModelRef(provider_id=provider, model_id=model)
+    if agent.options:
+        changed["options"] = shown.get("options") or redact.redacted(agent.options, {})
+    patterns = _patterns(value.get("permission"), safe.get("permission"))
+    patterns |= _patterns(entry.get("permission"), shown.get("permission"))
+    changed["permission"] = [
+        replace(rule, pattern=patterns.get(rule.pattern, redact.text(rule.pattern)))
+        for rule in agent.permission
+    ]
+    return replace(agent, **changed)
+
+
+def _patterns(value: Any, shown: Any) -> dict[str, str]:
+    """Patterns that may not be shown, and what stands for each. Only rules in order can hold any."""
+    if not isinstance(value, list) or not isinstance(shown, list):
+        return {}
+    return {
+        rule["pattern"]: seen["pattern"]
+        for rule, seen in zip(value, shown, strict=True)
+        if rule["pattern"] != seen["pattern"]
+    }
 
 
 def model_of(agent: Agent) -> str:

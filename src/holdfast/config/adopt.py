@@ -24,10 +24,15 @@ class Guests(msgspec.Struct):
 
 
 def names_in_use(merged: Merged) -> dict[str, set[str]]:
-    """Names that the person or Holdfast has given."""
+    """Names that the person or Holdfast has given: those of the entries, and those that they are shown by."""
+    given = {"agent": builtin_agents.NAMES, "command": builtin_commands.NAMES}
     return {
-        "agent": {*builtin_agents.NAMES, *merged.value.get("agent", {})},
-        "command": {*builtin_commands.NAMES, *merged.value.get("command", {})},
+        kind: {
+            *names,
+            *merged.value.get(kind, {}),
+            *(entry["name"] for entry in merged.value.get(kind, {}).values() if entry.get("name")),
+        }
+        for kind, names in given.items()
     }
 
 

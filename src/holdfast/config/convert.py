@@ -81,9 +81,11 @@ def _primary(mode: Any) -> Any:
 
 
 def _skills(skills: list[Any]) -> dict[str, list[Any]]:
-    urls = [item for item in skills if isinstance(item, str) and item.startswith(("http://", "https://"))]
-    paths = [item for item in skills if item not in urls]
-    return {key: items for key, items in (("paths", paths), ("urls", urls)) if items}
+    found: dict[str, list[Any]] = {"paths": [], "urls": []}
+    for item in skills:
+        remote = isinstance(item, str) and item.startswith(("http://", "https://"))
+        found["urls" if remote else "paths"].append(item)
+    return {key: items for key, items in found.items() if items}
 
 
 def _compaction(value: dict[str, Any]) -> dict[str, Any]:

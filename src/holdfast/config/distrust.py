@@ -16,9 +16,12 @@ from holdfast.permission import from_config
 
 AGENT_KEYS = ("description", "mode", "prompt", "color", "steps", "temperature", "top_p")
 COMMAND_KEYS = ("template", "description", "agent", "subtask")
+INSTRUCTIONS_MAX = 50
 
 _SHELL = re.compile(r"!\s*`")
 _OUTSIDE = re.compile(r"@(?:[~/]|\S*\.\.)")
+_PLACEHOLDER = re.compile(r"\$(?:\d+|ARGUMENTS)")
+_LAYERS_MAX = 4
 
 
 class Reduced(msgspec.Struct, frozen=True):
@@ -54,12 +57,30 @@ def reduce(value: dict[str, Any]) -> Reduced:
     return left
 
 
+def reaches_out(template: str) -> bool:
+    """Whether a stranger's command text would run something, or name a file outside: as it stands, or once
+    its placeholders are filled with nothing.
+
+    Whoever expands such a text asks again about the result: what a person types may complete a snippet.
+    """
+    for _ in range(_LAYERS_MAX):
+        if substitute.refers(template) or _SHELL.search(template) or _OUTSIDE.search(template):
+            return True
+        left = _PLACEHOLDER.sub("", template)
+        if left == template:
+            return False
+        template = left
+    return True  # Placeholders inside placeholders: nobody writes that in good faith.
+
+
 def _instructions(items: list[Any], left: Reduced) -> None:
     kept = [item for item in items if instructions.harmless(item) and not substitute.refers(item)]
     if kept:
-        left.value["instructions"] = kept
+        left.value["instructions"] = kept[:INSTRUCTIONS_MAX]
     if len(kept) < len(items):
         left.dropped.append("instructions outside the worktree")
+    if len(kept) > INSTRUCTIONS_MAX:
+        left.dropped.append(f"instructions after the first {INSTRUCTIONS_MAX}")
 
 
 def _agent(name: str, agent: Any, left: Reduced) -> None:
@@ -80,7 +101,7 @@ def _agent(name: str, agent: Any, left: Reduced) -> None:
 
 def _command(name: str, command: Any, left: Reduced) -> None:
     template = command.get("template") if isinstance(command, dict) else None
-    if not isinstance(template, str) or _unsafe(command) or _OUTSIDE.search(template):
+    if not isinstance(template, str) or _unsafe(command) or reaches_out(template):
         left.dropped.append(f"command.{name}")
         return
     left.dropped.extend(f"command.{name}.{key}" for key in command if key not in COMMAND_KEYS)

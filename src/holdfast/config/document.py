@@ -10,7 +10,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.config import positions
+from holdfast.config import markdown, positions
 from holdfast.config.positions import KeyPath
 from holdfast.errors import InvalidInput
 from holdfast.person import small_file
@@ -53,27 +53,41 @@ class Document:
         self.value = _parsed(self) if value is None else value
 
     @cached_property
-    def _positions(self) -> dict[KeyPath, int]:
+    def _places(self) -> dict[KeyPath, tuple[int, int]]:
+        """Line and column of every key."""
         match self.form:
             case "json":
-                return positions.of_json(self.text)
+                return self._placed(positions.of_json(self.text))
             case "toml":
-                return positions.of_toml(self.text)
-            case "markdown" | "given":
+                return self._placed(positions.of_toml(self.text))
+            case "markdown":
+                return self._in_markdown()
+            case "given":
                 return {}
+
+    def _placed(self, offsets: dict[KeyPath, int]) -> dict[KeyPath, tuple[int, int]]:
+        breaks = positions.line_breaks(self.text)
+        return {path: positions.line_and_column(breaks, offset) for path, offset in offsets.items()}
+
+    def _in_markdown(self) -> dict[KeyPath, tuple[int, int]]:
+        """The file is one entry, which its front matter does not say."""
+        ((kind, entries),) = self.value.items()
+        (name,) = entries
+        found = markdown.positions(self.text)
+        return {(kind,): (1, 1), (kind, name): (1, 1)} | {(kind, name, *p): at for p, at in found.items()}
 
     def line_of(self, path: KeyPath) -> tuple[int, int]:
         """Line and column of a key, or of the nearest one above it that can be found."""
-        known = self._positions
+        known = self._places
         trails: list[KeyPath] = [()]
-        best = 0
+        best = (1, 1)
         for key in path:
             names = (key, *(_SPELT.get(key, ()) if isinstance(key, str) else ()))
             trails = [(*trail, name) for trail in trails for name in names if (*trail, name) in known]
             if not trails:
                 break
             best = known[trails[0]]
-        return positions.line_and_column(self.text, best)
+        return best
 
     def where(self, path: KeyPath = ()) -> str:
         """`file:line:column` of a key."""
@@ -134,7 +148,7 @@ def _fault(document: Document, said: tuple[Any, ...]) -> InvalidInput:
     elif isinstance(sign, str) and sign:
         at = max(at, document.text.find(sign, at))
         what = f"unexpected {sign!r}"
-    line, column = positions.line_and_column(document.text, at)
+    line, column = positions.line_and_column(positions.line_breaks(document.text), at)
     return InvalidInput(f"{document.source}:{line}:{column}: {what}; this is not valid JSON")
 
 

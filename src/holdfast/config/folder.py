@@ -1,7 +1,8 @@
 """Agents, modes and commands that lie as Markdown files in a configuration folder.
 
 A file's name below `agent/` is the agent's name, folders kept (`team/review`), unless its front matter names
-it. Walking is bounded, and links to folders below the first are not followed.
+it. Walking is bounded; links to folders below the first are not followed, and the first only where it is
+allowed.
 """
 
 import os
@@ -15,6 +16,7 @@ from holdfast.errors import HoldfastError
 
 FILES_MAX = 500
 DEPTH_MAX = 8
+ENTRIES_MAX = 20_000
 BYTES_MAX = 256 * 1024
 
 Kind = Literal["agent", "command"]
@@ -37,13 +39,19 @@ def documents(
     """A document for each agent and command; a file that cannot be read becomes a problem, a line."""
     for kind, name, mode in _FOLDERS:
         top = folder / name
+        if not allowed(top):
+            if os.path.lexists(top):
+                problems.append(f"{top} lies outside the worktree; it is left out")
+            continue
         for path in _files(top, 0 if mode else DEPTH_MAX, problems):
             if not allowed(path):
                 problems.append(f"{path} lies outside the worktree; it is left out")
                 continue
             try:
                 document = _document(kind, top, path, primary=mode)
-            except (markdown.BadFrontMatter, HoldfastError) as error:
+            except markdown.BadFrontMatter as error:
+                problems.append(f"{path}:{error.line}:{error.column}: {error}; the file is left out")
+            except HoldfastError as error:
                 said = str(error)
                 problems.append(
                     said if said.startswith(str(path)) else f"{path}: {said}; the file is left out"
@@ -69,11 +77,14 @@ def _document(kind: Kind, top: Path, path: Path, *, primary: bool) -> Document |
 
 def _files(top: Path, depth: int, problems: list[str]) -> list[Path]:
     found: list[Path] = []
+    seen = 0
     for place, folders, names in os.walk(top):
         level = len(Path(place).relative_to(top).parts)
         folders[:] = sorted(folders) if level < depth else []
         found.extend(Path(place, name) for name in sorted(names) if name.endswith(".md"))
-        if len(found) > FILES_MAX:
-            problems.append(f"{top} has more than {FILES_MAX} files; the others are left out")
+        seen += len(folders) + len(names)
+        if len(found) > FILES_MAX or seen > ENTRIES_MAX:
+            many = f"{FILES_MAX} files" if len(found) > FILES_MAX else f"{ENTRIES_MAX} entries"
+            problems.append(f"{top} has more than {many}; the others are left out")
             return found[:FILES_MAX]
     return found

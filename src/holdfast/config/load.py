@@ -12,6 +12,7 @@ then the flags that stand for settings. What must stay true: files of a project 
 apart until all other layers are laid (`distrust`), so they can neither override nor be mixed with them.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from holdfast.config import (
     document,
     finish,
     folder,
+    host_providers,
     places,
     substitute,
     well_known,
@@ -76,17 +78,25 @@ class _Loading:
         for host, reduced in hosts:
             self.adopt(host, reduced, home)
         self.strangers.settle(self.merged, self.guests, home)
-        return self.answer()
+        chosen = host_providers.chosen(
+            self.merged, {well_known.url_of(each.host): each.host for each in remote}
+        )
+        self.notices.extend(host_providers.withhold(self.merged, chosen))
+        return self.answer(chosen)
 
     def project(self) -> None:
         """The files and folders of the project, each as far as it is trusted."""
         for each in places.of_project(self.where):
-            if self.trusted(each.trust_path):
-                self.folder(each)
-                continue
-            self.strangers.read(each)
-            if each.kind == "folder":
-                self.folders.append(ConfigFolder(each.path, trusted=False))
+            self.as_trusted(each)
+
+    def as_trusted(self, each: Folder) -> None:
+        """A folder of the project: its word counts if the person trusts it."""
+        if self.trusted(each.trust_path):
+            self.folder(each)
+            return
+        self.strangers.read(each)
+        if each.kind == "folder":
+            self.folders.append(ConfigFolder(each.path, trusted=False))
 
     def folder(self, each: Folder) -> None:
         """A folder whose word counts."""
@@ -108,21 +118,26 @@ class _Loading:
         self.merged.lay(_rooted(_known(value), found.folder), Origin(found.source, found))
 
     def flagged(self) -> None:
-        """Layers that the environment names."""
+        """Layers that the environment names. A relative name means another file in each repository, so what
+        it leads to inside one is the repository's own.
+        """
         if named := flags.flag(flags.CONFIG_DIR):
             path = self.where.directory / Path(named).expanduser()
+            project = places.belongs(named, self.where)
             if path.is_dir():
-                self.folder(Folder(path, places.IN_FOLDER, "folder", project=False))
+                each = Folder(path, places.IN_FOLDER, "folder", project=project, top=self.where.worktree)
+                self.as_trusted(each) if project else self.folder(each)
             else:
                 self.warnings.append(
                     f"{flags.variable_of(flags.CONFIG_DIR)} names {path}, which is no folder"
                 )
         if named := flags.flag(flags.CONFIG):
             path = self.where.directory / Path(named).expanduser()
-            found = document.read(path)
-            if found is None:
+            project = places.belongs(named, self.where)
+            if not os.path.exists(path):  # noqa: PTH110 - false, and no error, for what we may not see
                 raise InvalidInput(f"{flags.variable_of(flags.CONFIG)} names {path}, which does not exist")
-            self.lay(found)
+            each = Folder(path.parent, (path.name,), "files", project=project, top=self.where.worktree)
+            self.as_trusted(each) if project else self.folder(each)
         if text := flags.flag(flags.CONFIG_CONTENT):
             source = flags.variable_of(flags.CONFIG_CONTENT) or flags.CONFIG_CONTENT
             self.lay(Document(source, text, "json", self.where.directory))
@@ -152,7 +167,7 @@ class _Loading:
         if said := ", ".join(dict.fromkeys((*reduced.dropped, *dropped))):
             self.notices.append(f"{host} may not decide these settings, and they are left out: {said}")
 
-    def answer(self) -> Loaded:
+    def answer(self, chosen: dict[str, str]) -> Loaded:
         value = self.merged.value
         entries = [
             InstructionSource(entry, self.folder_of(("instructions", index)), contained=False)
@@ -166,6 +181,7 @@ class _Loading:
             agent_restrictions=self.guests.agent_restrictions,
             foreign_agents=frozenset(self.guests.agents),
             foreign_commands=frozenset(self.guests.commands),
+            host_providers=chosen,
             instructions=(*entries, *self.strangers.contained),
             folders=tuple(self.folders),
             warnings=tuple(dict.fromkeys(self.warnings)),

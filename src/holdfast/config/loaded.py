@@ -32,7 +32,10 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     foreign_agents: frozenset[str] = frozenset()
     """Agents that a folder which nobody trusts, or a host, brought."""
     foreign_commands: frozenset[str] = frozenset()
-    """The same for commands: their texts are never given to a shell."""
+    """The same for commands: their texts are never given to a shell, and no file outside the worktree is put
+    into them. Whoever expands one asks `distrust.reaches_out` about the result."""
+    host_providers: dict[str, str] = {}
+    """Providers whose address a host chose, with the host: no key but its own may go there."""
     instructions: tuple[InstructionSource, ...] = ()
     folders: tuple[ConfigFolder, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -51,6 +51,13 @@ class Merged:
             target = target.setdefault(key, {})
         self._put(target, path[-1], value, path, origin)
 
+    def drop(self, path: KeyPath) -> None:
+        """Take a value away, as if nobody had set it."""
+        target: Any = self.value
+        for key in path[:-1]:
+            target = target[key]
+        self._forget(target.pop(path[-1]), path)
+
     def _objects(self, into: dict[str, Any], value: dict[str, Any], path: KeyPath, origin: Origin) -> None:
         for key, item in value.items():
             below = (*path, key)
@@ -66,7 +73,7 @@ class Merged:
 
     def _put(self, into: dict[str, Any], key: Any, value: Any, path: KeyPath, origin: Origin) -> None:
         if key in into:
-            self._forget(path)
+            self._forget(into[key], path)
         into[key] = _copied(value)
         for leaf in leaves(value, path):
             self.origins[leaf] = Origin(origin.source, origin.document, leaf)
@@ -104,9 +111,14 @@ class Merged:
         for pattern, action in new.items():
             self._put(old, pattern, action, (*path, pattern), origin)
 
-    def _forget(self, path: KeyPath) -> None:
-        for known in [known for known in self.origins if known[: len(path)] == path]:
-            del self.origins[known]
+    def _forget(self, value: Any, path: KeyPath) -> None:
+        """Only what stood there is looked at: a stranger's layers may have very many values."""
+        self.origins.pop(path, None)
+        items = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
+        for key, item in items:
+            self._forget(item, (*path, key))
 
 
 def ordered(value: Any) -> list[dict[str, str]]:

@@ -38,11 +38,14 @@ class Folder(msgspec.Struct, frozen=True):
     kind: Literal["files", "folder"]
     """`folder`: agents and commands may lie in it too."""
     project: bool
+    top: Path | None = None
+    """The top of the checkout, for a folder that may be that itself."""
 
     @property
     def trust_path(self) -> Path:
         """The directory that a person trusts when they trust this."""
-        return self.path.parent if self.kind == "folder" else self.path
+        path = self.path.parent if self.kind == "folder" else self.path
+        return path if self.top is None or path.is_relative_to(self.top) else self.top
 
 
 def of_person(places: Places) -> list[Folder]:
@@ -73,6 +76,17 @@ def downward(worktree: Path, directory: Path) -> list[Path]:
         return [directory]
     below = directory.relative_to(worktree).parts
     return [worktree.joinpath(*below[:count]) for count in range(len(below) + 1)]
+
+
+def belongs(named: str, places: Places) -> bool:
+    """Whether a file that the environment names is the project's: the name is relative, and leads into the
+    worktree, be it as it is written or through links.
+    """
+    relative = Path(named).expanduser()
+    if relative.is_absolute():
+        return False
+    path = places.directory / relative
+    return Path(os.path.normpath(path)).is_relative_to(places.worktree) or inside(path, places.worktree)
 
 
 def inside(path: Path, worktree: Path) -> bool:

@@ -71,9 +71,13 @@ def of_toml(text: str) -> dict[KeyPath, int]:
     return found
 
 
-def line_and_column(text: str, offset: int) -> tuple[int, int]:
+def line_breaks(text: str) -> list[int]:
+    """Where the lines end."""
+    return [match.start() for match in re.finditer("\n", text)]
+
+
+def line_and_column(breaks: list[int], offset: int) -> tuple[int, int]:
     """Both counted from one, as editors do."""
-    breaks = [match.start() for match in re.finditer("\n", text)]
     line = bisect_right(breaks, offset - 1)
     return line + 1, offset - (breaks[line - 1] + 1 if line else 0) + 1
 

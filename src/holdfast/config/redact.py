@@ -19,8 +19,16 @@ _SECRET_NAME = re.compile(
     r"|api_?key|apikey|access_?key|private_?key|secret|password|credential|bearer|authtoken|accesstoken",
     re.IGNORECASE,
 )
+_SECRETS_NAME = re.compile(r"(?:^|[_\-.])(?:tokens|passwords|auths|cookies)$", re.IGNORECASE)
+"""Of such names only what holds several values: numbers go by them too (`max_tokens`)."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _SECRET_PLACES = frozenset(("headers", "environment", "env"))
+_NAMES = frozenset(("agent", "command", "provider", "models", "mcp", "formatter", "lsp", "references"))
+"""Settings whose keys are names that somebody gave: an agent called `auth` is no secret."""
+_HEADER_OPTIONS = frozenset(("-H", "--header", "--headers"))
+_USER_OPTIONS = frozenset(("-u", "--user", "--proxy-user"))
+_ASSIGNED = re.compile(r"(?<![\w?&])(-{0,2}[A-Za-z][\w.\-]*)=(?=\S)(\"[^\"]*\"|'[^']*'|\S+)")
+_HEADER = re.compile(r"([A-Za-z][\w\-]*)\s*:\s*\S.*", re.DOTALL)
 _SECRET_TEXT = re.compile(
     r"\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abpr]|AKIA|AIza|hf|gsk)[-_]?[A-Za-z0-9_\-]{12,}"
     r"|(?i:bearer|basic)\s+[A-Za-z0-9._~+/=\-]{8,}"
@@ -41,14 +49,28 @@ def redacted(value: dict[str, Any], origins: Origins) -> dict[str, Any]:
 def text(value: str) -> str:
     """A text without the secrets that can be told by their shape."""
     value = _IN_URL.sub(f"{HIDDEN}@", _SECRET_TEXT.sub(HIDDEN, value))
-    return _IN_QUERY.sub(lambda found: f"{found[1]}={HIDDEN}", value)
+    value = _IN_QUERY.sub(lambda found: f"{found[1]}={HIDDEN}", value)
+    return _ASSIGNED.sub(_assigned, value)
+
+
+def named_secret(name: str) -> bool:
+    """Whether what goes by that name is a secret."""
+    return _SECRET_NAME.search(_CAMEL.sub("_", name)) is not None
+
+
+def _assigned(found: re.Match[str]) -> str:
+    """`--api-key=…` and `API_KEY=…`; the words that ask for a secret from elsewhere may be seen."""
+    if found[1] in ("--header", "--headers"):
+        return f"{found[1]}={HIDDEN}"
+    named = named_secret(found[1].lstrip("-")) and not substitute.REFERENCE.fullmatch(found[2])
+    return f"{found[1]}={HIDDEN}" if named else found[0]
 
 
 def _shown(value: Any, path: KeyPath, origins: Origins) -> Any:
     match value:
         case dict():
             return {
-                key: _secret(item) if _is_secret(key, item, path) else _shown(item, (*path, key), origins)
+                key: _hidden(item) if _is_secret(key, item, path) else _shown(item, (*path, key), origins)
                 for key, item in value.items()
             }
         case list():
@@ -60,13 +82,25 @@ def _shown(value: Any, path: KeyPath, origins: Origins) -> Any:
 
 
 def _list(items: list[Any], path: KeyPath, origins: Origins) -> list[Any]:
-    """What follows an option such as `--token` is a secret too."""
+    """What follows an option such as `--token` is a secret too, and so may be a header."""
     found = []
     for index, item in enumerate(items):
         before = items[index - 1] if index else None
-        named = isinstance(before, str) and before.startswith("-") and _named_secret(before.lstrip("-"))
-        found.append(HIDDEN if named else _shown(item, (*path, index), origins))
+        shown = _shown(item, (*path, index), origins)
+        if isinstance(before, str) and before.startswith("-") and "=" not in before:
+            if before in _HEADER_OPTIONS:
+                shown = _header(shown)
+            elif before in _USER_OPTIONS or named_secret(before.lstrip("-")):
+                shown = HIDDEN
+        elif isinstance(item, str) and item.startswith(("-H", "--header=", "--headers=")) and ":" in item:
+            shown = HIDDEN
+        found.append(shown)
     return found
+
+
+def _header(shown: Any) -> str:
+    found = _HEADER.fullmatch(shown) if isinstance(shown, str) else None
+    return f"{found[1]}: {HIDDEN}" if found else HIDDEN
 
 
 def _as_written(value: str, path: KeyPath, origins: Origins) -> str:
@@ -93,15 +127,28 @@ def _at(document: Document, path: KeyPath) -> Any:
 
 
 def _is_secret(key: str, item: Any, path: KeyPath) -> bool:
-    if path and path[-1] in _SECRET_PLACES and isinstance(item, str):
+    rules = path[:1] == ("permission",) or (path[:1] == ("agent",) and path[2:3] == ("permission",))
+    if item is None or isinstance(item, bool) or rules:
+        return False
+    if isinstance(item, dict) and path and path[-1] in _NAMES:
+        return False
+    if path and path[-1] in _SECRET_PLACES and isinstance(item, (str, list)):
         return True
-    return isinstance(item, str) and _named_secret(key)
+    if isinstance(item, (dict, list)) and _SECRETS_NAME.search(_CAMEL.sub("_", key)):
+        return True
+    return named_secret(key)
 
 
-def _named_secret(name: str) -> bool:
-    return _SECRET_NAME.search(_CAMEL.sub("_", name)) is not None
-
-
-def _secret(item: str) -> str:
+def _hidden(item: Any) -> Any:
     """What stands for a secret; the words that ask for one from elsewhere may be seen."""
-    return item if substitute.REFERENCE.fullmatch(item) else HIDDEN
+    match item:
+        case None | bool():
+            return item
+        case dict():
+            return {key: _hidden(inner) for key, inner in item.items()}
+        case list():
+            return [_hidden(inner) for inner in item]
+        case str() if substitute.REFERENCE.fullmatch(item):
+            return item
+        case _:
+            return HIDDEN

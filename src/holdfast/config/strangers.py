@@ -20,6 +20,8 @@ from holdfast.config.places import Folder, Places
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.rule import Ruleset
 
+NAMED_MAX = 30
+
 
 class Strangers:
     """What was set aside so far."""
@@ -31,12 +33,15 @@ class Strangers:
         self.contained: list[InstructionSource] = []
         self._aside: list[tuple[Document, Reduced]] = []
         self._dropped: dict[str, list[str]] = {}
+        self._known: set[str] = set()
 
     def read(self, each: Folder) -> None:
         """Set aside the harmless part of a folder."""
         problems: list[str] = []
         for name in each.names:
             path = each.path / name
+            if self._is_known(path):
+                continue
             try:
                 found = document.read(path) if self._within(path) else None
             except HoldfastError as error:
@@ -46,7 +51,7 @@ class Strangers:
                 self._set_aside(found, each)
             elif os.path.lexists(path) and not self._within(path):
                 problems.append(f"{path} lies outside the worktree; it is left out")
-        if each.kind == "folder":
+        if each.kind == "folder" and not self._is_known(each.path):
             for found in folder.documents(each.path, problems, self._within):
                 self._set_aside(found, each)
             for name in folder.PROGRAMS:
@@ -70,11 +75,18 @@ class Strangers:
         if rules:
             guests.restrictions.append(rules)
         if self._dropped:
-            said = "; ".join(f"{source}: {', '.join(names)}" for source, names in self._dropped.items())
+            said = "; ".join(f"{source}: {_some(names)}" for source, names in self._dropped.items())
             self.notices.append(
                 f"{self.untrusted} is not trusted, so these settings are left out: {said}; "
                 f"`holdfast trust {self.untrusted}` makes them count"
             )
+
+    def _is_known(self, path: Path) -> bool:
+        """Whether it was read already: a flag may name what the project has anyway."""
+        plain = os.path.normpath(path)
+        known = plain in self._known
+        self._known.add(plain)
+        return known
 
     def _within(self, path: Path) -> bool:
         return places.inside(path, self.where.worktree)
@@ -95,3 +107,9 @@ class Strangers:
             self._dropped.setdefault(source, []).extend(names)
             if self.untrusted is None:
                 self.untrusted = self.where.worktree if each is None else each.trust_path
+
+
+def _some(names: list[str]) -> str:
+    """The first of them; a stranger decides how many there are."""
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more

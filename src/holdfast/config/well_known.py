@@ -1,8 +1,9 @@
 """Settings of a provider's host that the person logged in to: `https://HOST/.well-known/opencode`.
 
 The host may describe its own service and be stricter than the person. It cannot start programs, set keys,
-choose which variable holds one, send requests elsewhere than to itself, or widen permissions. Fetching and
-keeping are done by whoever calls; when the host does not answer within 5 s, its last good copy holds.
+choose which variable holds one, send requests elsewhere than to itself, or widen permissions; and where it
+chose the address, no key but its own token goes (`host_providers`). Fetching and keeping are done by whoever
+calls; when the host does not answer within 5 s, its last good copy holds.
 """
 
 import re
@@ -22,6 +23,8 @@ from holdfast.errors import HoldfastError, InvalidInput
 WAIT_S: Final = 5.0
 
 _HOST = re.compile(r"(?=.{1,253}(?::\d{1,5})?$)[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?(?::\d{1,5})?")
+_FILLED_IN = frozenset("${}\\")
+"""Signs by which a variable of the environment could get into an address, or its host be misread."""
 _PLAIN_KEYS = (
     "model",
     "small_model",
@@ -31,7 +34,7 @@ _PLAIN_KEYS = (
     "tool_output",
     "attachment",
 )
-_PROVIDER_KEYS = ("id", "name", "npm", "whitelist", "blacklist")
+_PROVIDER_KEYS = ("id", "name", "whitelist", "blacklist")
 _MODEL_KEYS = (
     "id",
     "name",
@@ -149,8 +152,11 @@ def _provider(name: str, entry: dict[str, Any], host: str, dropped: list[str]) -
     options = entry.get("options")
     address = options.get("baseURL") if isinstance(options, dict) else None
     address = entry.get("api") if address is None else address
-    if _is_own(address, host):
+    own = isinstance(address, str) and is_own(address, host)
+    if own:
         kept["options"] = {"baseURL": address}
+        # Without an address of the host a package would bring another's, and somebody's key would go there.
+        kept |= {key: entry[key] for key in ("npm",) if key in entry}
     models = entry.get("models")
     if isinstance(models, dict):
         kept["models"] = {
@@ -158,14 +164,14 @@ def _provider(name: str, entry: dict[str, Any], host: str, dropped: list[str]) -
             for id, model in models.items()
             if isinstance(model, dict)
         }
-    allowed = {*_PROVIDER_KEYS, "models", *(("options", "api") if "options" in kept else ())}
+    allowed = {*_PROVIDER_KEYS, "models", *(("npm", "options", "api") if own else ())}
     dropped.extend(f"provider.{name}.{key}" for key in entry if key not in allowed)
     return kept
 
 
-def _is_own(address: object, host: str) -> bool:
-    """Whether requests would go to the host itself or below it, encrypted."""
-    if not isinstance(address, str):
+def is_own(address: str, host: str) -> bool:
+    """Whether requests would go to the host itself or below it, encrypted, and carry nothing else there."""
+    if any(sign in _FILLED_IN or not sign.isprintable() or sign.isspace() for sign in address):
         return False
     try:
         parts = urlsplit(address)

@@ -5,8 +5,10 @@ names, and Python files in the `plugin/` and `plugins/` folders of trusted confi
 
 A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
 plugins of folders that nobody trusts. A module offers `plugin`, a function that gets a `PluginContext` and
-answers an object with hooks; a module without it is itself that object. Plugins written in JavaScript are
-named and left alone. What cannot be loaded costs a notice, nothing else.
+answers an object with hooks; a module without it is itself that object. Its attribute `tools`, a sequence of
+`holdfast.tool.declare.Tool`, are tools that it brings. To register ways of signing in (`auth`) or providers
+(`provider`) is not supported yet, and is told. Plugins written in JavaScript are named and left alone. What
+cannot be loaded costs a notice, nothing else.
 """
 
 import importlib
@@ -22,9 +24,11 @@ from typing import Any
 import msgspec
 
 from holdfast.plugins.dispatcher import Plugin, Trouble
+from holdfast.tool.declare import Tool
 
 GROUP = "holdfast.plugins"
 FOLDERS = ("plugin", "plugins")
+UNSUPPORTED = ("auth", "provider")
 
 
 class PluginContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +62,12 @@ def discover(
             continue
         seen.add(origin)
         try:
-            found.append(Plugin(name, origin, _hooks(load(), context)))
-        except Exception as error:  # noqa: BLE001 - foreign code may raise anything when it is loaded
+            hooks = _hooks(load(), context)
+            tools = _tools(name, hooks, report)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
             report(Trouble(name, "load", _line(f"{type(error).__name__}: {error} ({origin})")))
+        else:
+            found.append(Plugin(name, origin, hooks, tools))
     return found
 
 
@@ -111,6 +118,24 @@ def _module(path: Path) -> ModuleType:
 def _hooks(loaded: Any, context: PluginContext) -> Any:
     make = getattr(loaded, "plugin", None) if isinstance(loaded, ModuleType) else loaded
     return make(context) if callable(make) else loaded
+
+
+def _tools(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[Tool, ...]:
+    """The tools of a plugin. What is none is told, and the others are taken."""
+    for word in UNSUPPORTED:
+        # A module of that name beside others is no registration.
+        if not isinstance(getattr(hooks, word, None), ModuleType | None):
+            report(Trouble(name, word, "to register one is not supported yet"))
+    brought = getattr(hooks, "tools", None)
+    if brought is None or isinstance(brought, ModuleType):
+        return ()
+    if not isinstance(brought, Sequence):
+        report(Trouble(name, "tools", "must be a sequence of tools"))
+        return ()
+    for each in brought:
+        if not isinstance(each, Tool):
+            report(Trouble(name, "tools", f"{_line(type(each).__name__)} is no tool; declare it with @tool"))
+    return tuple(each for each in brought if isinstance(each, Tool))
 
 
 def _line(text: str) -> str:

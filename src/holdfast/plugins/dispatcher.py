@@ -1,35 +1,38 @@
-"""Calls plugins: in the order of their registration, each on a copy, each within a time limit.
+"""Calls plugins: in the order of their registration, each on copies, each within a time limit.
 
-What must stay true: a plugin that raises, hangs or leaves nonsense behind costs its own change and a notice,
-never the session; the next plugin sees what the one before it made. Cancellation from outside passes through.
-A plain function cannot be stopped: when its time is over its thread is left to end by itself, and what it
-does later reaches nobody, since it holds a copy.
+What must stay true: a plugin that raises, hangs, exits or leaves nonsense behind costs its own change and a
+notice, never the session; the next plugin sees what the one before it made, and nobody what it did to its
+input. Cancellation from outside passes through. A hook whose time is over is let go (`leash`), and a plugin
+whose time was over `TIMEOUTS_MAX` times is called no more, so that what it left behind does not pile up.
 """
 
-import inspect
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
-import anyio
-import anyio.to_thread
 import msgspec
 
 from holdfast.plugins.hooks import HOOKS, Changeable, Hook, Told
+from holdfast.plugins.leash import Leash
 from holdfast.schema import wire
+from holdfast.tool.declare import Tool
 
 I = TypeVar("I", bound=Told)  # noqa: E741 - input
 O = TypeVar("O", bound=Changeable)  # noqa: E741 - output
 
 LIMIT_S = 10.0
+TIMEOUTS_MAX = 3
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """A plugin by name, with where it came from. `hooks` is any object with methods named as hooks are."""
+    """A plugin by name, with where it came from. `hooks` is any object with methods named as hooks are;
+    `tools` are those that it brings.
+    """
 
     name: str
     origin: str
     hooks: Any
+    tools: tuple[Tool, ...] = ()
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -52,15 +55,21 @@ class Dispatcher:
         self.plugins = tuple(plugins)
         self._report = report
         self._limit_s = limit_s
+        self._timeouts = [0] * len(self.plugins)
         # Most hooks have no taker: to ask costs one look-up.
-        self._takers: dict[str, list[tuple[Plugin, Callable[..., Any]]]] = {
+        self._takers: dict[str, list[tuple[int, Callable[..., Any]]]] = {
             hook.name: [
-                (plugin, method)
-                for plugin in self.plugins
+                (index, method)
+                for index, plugin in enumerate(self.plugins)
                 if callable(method := getattr(plugin.hooks, hook.method, None))
             ]
             for hook in HOOKS
         }
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools that the plugins bring, in their order; of two with one name the later one."""
+        return tuple({tool.name: tool for plugin in self.plugins for tool in plugin.tools}.values())
 
     def wants(self, hook: Hook[Any, Any]) -> bool:
         """Whether any plugin takes part, so that an input need not be made for nobody."""
@@ -68,25 +77,32 @@ class Dispatcher:
 
     async def call(self, hook: Hook[I, O], input: I, output: O) -> O:
         """`output` as the plugins leave it."""
-        for plugin, method in self._takers[hook.name]:
+        for index, method in tuple(self._takers[hook.name]):
+            plugin = self.plugins[index]
             changed = deepcopy(output)
             try:
-                with anyio.fail_after(self._limit_s):
-                    await self._run(method, input, changed)
-                output = _sound(changed)
+                raised = await Leash(method, deepcopy(input), changed).wait(self._limit_s)
             except TimeoutError:
                 self._trouble(plugin, hook, f"took longer than {self._limit_s:g} s; its change was dropped")
-            except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-                self._trouble(plugin, hook, f"{type(error).__name__}: {error}")
+                self._slow(index, hook)
+                continue
+            if raised is None:
+                try:
+                    output = _sound(changed)
+                    continue
+                except Exception as error:  # noqa: BLE001 - what is left behind may be anything
+                    raised = error
+            self._trouble(plugin, hook, f"{type(raised).__name__}: {raised}")
         return output
 
-    async def _run(self, method: Callable[..., Any], input: object, output: object) -> None:
-        if inspect.iscoroutinefunction(method):
-            await method(input, output)
-            return
-        made = await anyio.to_thread.run_sync(method, input, output, abandon_on_cancel=True)
-        if inspect.isawaitable(made):
-            await made
+    def _slow(self, index: int, hook: Hook[Any, Any]) -> None:
+        self._timeouts[index] += 1
+        if self._timeouts[index] == TIMEOUTS_MAX:
+            for name, takers in self._takers.items():
+                self._takers[name] = [taker for taker in takers if taker[0] != index]
+            self._trouble(
+                self.plugins[index], hook, f"its time was over {TIMEOUTS_MAX} times; it is called no more"
+            )
 
     def _trouble(self, plugin: Plugin, hook: Hook[Any, Any], message: str) -> None:
         line = " ".join(message.split())[:300]

@@ -1,13 +1,14 @@
 """The person's credentials: our own file, and OpenCode's `auth.json` underneath, which is only read.
 
 Both have OpenCode's shape: a provider's id, then `{type: "api", key}`, `{type: "oauth", access, …}` or
-`{type: "wellknown", key, token}` (for a host: `key` names a variable that its settings use). Ours wins.
+`{type: "wellknown", key, token}` (for a host: `key` names the variable that other programs set for its
+settings; here the token goes to the host and nowhere else). Ours wins.
 
 What must stay true: our file is readable by the person alone; entries that we do not understand survive an
 edit; no secret is in any message, not even a part of a broken file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -51,7 +52,7 @@ def save_key(provider_id: str, key: Secret) -> None:
 
 
 def save_token(host: str, variable: str, token: Secret) -> None:
-    """Remember the token of a host, by its address; its settings use it under the name `variable`."""
+    """Remember the token of a host, by its address; other programs know it by the name `variable`."""
     text = _one_word(token, host)
     _edit(lambda entries: {**entries, host: {"type": "wellknown", "key": variable, "token": text}})
 
@@ -69,15 +70,6 @@ def forget(provider_id: str) -> bool:
         return False
     _edit(lambda entries: {id: entry for id, entry in entries.items() if id != provider_id})
     return True
-
-
-def variables(credentials: Mapping[str, Credential]) -> dict[str, Secret]:
-    """The variables that hosts' settings may use."""
-    return {
-        item.variable: item.secret
-        for item in credentials.values()
-        if item.type == "wellknown" and item.variable
-    }
 
 
 def _read(path: Path, origin: Origin) -> dict[str, Credential]:

@@ -4,7 +4,8 @@ Everything comes in as a value, so the answer is a function of them; `Providers`
 out. What must stay true: nothing is decoded that is not asked for, and one bad entry harms only its provider.
 
 A provider is *available* when it is not switched off, Holdfast speaks its wire, its address is known, and it
-has a key or needs none (configured without any variable for one, or on this machine).
+has a key or needs none (configured without any variable for one, or on this machine). To an address that a
+host chose goes that host's token and no other key.
 """
 
 import re
@@ -20,7 +21,7 @@ from holdfast.provider.catalog.compose import combine, compose
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.catalog.name import ModelName, parse_model, suggestion
 from holdfast.provider.catalog.snapshot import Place, Snapshot
-from holdfast.provider.secret import Credential, Secret
+from holdfast.provider.secret import Credential, HostToken, Secret
 from holdfast.schema.provider_entry import ModelEntry, ProviderEntry
 from holdfast.schema.wire import JsonMap
 
@@ -36,7 +37,8 @@ LAST = "local"  # a very small model, never taken where a person has another
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider as this person has it. `problem` says why it cannot be used, None that it can.
 
-    `origin` tells where the key comes from, for people: `env NAME`, `config`, `file`, `opencode`, or nothing.
+    `origin` tells where the key comes from, for people: `env NAME`, `config`, `file`, `opencode`, `host`, or
+    nothing.
     """
 
     id: str
@@ -55,7 +57,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Providers:
-    """`snapshots`: the catalogue, the one that wins last. The rest is the person's."""
+    """`snapshots`: the catalogue, the one that wins last. The rest is the person's; `tokens` are those of
+    hosts, by the providers at their addresses.
+    """
 
     def __init__(
         self,
@@ -66,11 +70,13 @@ class Providers:
         env: Mapping[str, str] | None = None,
         disabled: Sequence[str] = (),
         enabled: Sequence[str] | None = None,
+        tokens: Mapping[str, HostToken] | None = None,
     ) -> None:
         self._snapshots = snapshots
         self._entries = entries or {}
         self._credentials = credentials or {}
         self._env = env or {}
+        self._tokens = tokens or {}
         self._disabled = frozenset(disabled)
         self._enabled = None if enabled is None else frozenset(enabled)
         self._known: dict[str, Provider] = {}
@@ -168,7 +174,7 @@ class Providers:
             name=entry.name or place.name,
             npm=entry.npm or place.npm,
             source="api"
-            if origin in ("file", "opencode")
+            if origin in ("file", "opencode", "host")
             else "env"
             if origin.startswith("env")
             else "config",
@@ -181,6 +187,9 @@ class Providers:
         return msgspec.structs.replace(provider, problem=self._problem(provider))
 
     def _key(self, id: str, entry: ProviderEntry, env: Sequence[str]) -> tuple[Secret | None, str]:
+        token = self._tokens.get(id)
+        if token is not None and token.only:
+            return token.secret, "host" if token.secret else ""
         given = entry.options.get("apiKey")
         if isinstance(given, str) and given:
             return Secret(given), "config"
@@ -191,7 +200,7 @@ class Providers:
             # Of several variables some are no keys: a resource, an account, a region.
             if self._env.get(name) and (len(env) == 1 or name.endswith(SECRET_ENDINGS)):
                 return Secret(self._env[name]), f"env {name}"
-        return None, ""
+        return (None, "") if token is None else (token.secret, "host")
 
     def _problem(self, provider: Provider) -> str | None:
         id = provider.id

@@ -33,6 +33,13 @@ class Secret:
 Origin = Literal["file", "opencode"]
 
 
+class HostToken(msgspec.Struct, frozen=True):
+    """A token that a host gave. `only`: the host chose the address, so no other key goes there."""
+
+    secret: Secret | None
+    only: bool
+
+
 class Credential(msgspec.Struct, frozen=True, kw_only=True):
     """`variable` is the name that a host's token goes by, for `wellknown`."""
 

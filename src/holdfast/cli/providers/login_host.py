@@ -47,7 +47,9 @@ def login_host(address: str, *, key_stdin: bool) -> None:
     token = _token(host, asked, from_stdin=key_stdin)
     credentials.save_token(f"https://{host}", asked.env, token)
     anyio.run(Copies().put, host, body.decode())
-    note(f"Signed in to {host}; its settings use the token as {asked.env}. `holdfast config` shows them.")
+    note(
+        f"Signed in to {host}; providers at its address use the token. `holdfast config` shows its settings."
+    )
 
 
 def host_of(address: str) -> str:
