@@ -13,6 +13,7 @@ import pytest
 from holdfast.errors import InvalidInput, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import Changes
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
@@ -63,6 +64,25 @@ async def test_a_store_that_vanished_is_not_made_anew(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing, match="there is no store"):
         await SqliteStore.open(tmp_path / "other.db", create=False)
     assert not (tmp_path / "other.db").exists()
+
+
+async def test_a_store_from_before_the_partial_index_gets_it(tmp_path: Path) -> None:
+    """The first stores of this format had another index in its place; the feed works on them too."""
+    path = tmp_path / "store.db"
+    await made(path)
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        db.execute("DROP INDEX record_moved; CREATE INDEX record_seq ON record(session, seq)")
+    store = await SqliteStore.open(path)
+    head = await store.head()
+    await store.commit(Batch((user(1, agent="plan"),)))
+    changes = await store.changes(head)
+    await store.close()
+
+    assert isinstance(changes, Changes)
+    assert [each.record.id for each in changes.records] == [msg(1)]
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE tbl_name='record'")}
+    assert ("record_moved" in names, "record_seq" in names) == (True, False)
 
 
 async def older(path: Path) -> None:

@@ -23,6 +23,8 @@ class Origin(msgspec.Struct, frozen=True, gc=False):
     kind: Kind
     id: str
     parent: str | None
+    position: int
+    """Which life of the id it is: a record made anew has another."""
     seq: int
     removed: bool
     ahead: bool = False
@@ -85,4 +87,6 @@ class Delta(msgspec.Struct, frozen=True, gc=False):
 
 def origin_of(record: StoredRecord, *, removed: bool, ahead: bool = False) -> Origin:
     """Where a durable frame comes from."""
-    return Origin(record.session, record.kind, record.id, record.parent, record.seq, removed, ahead)
+    return Origin(
+        record.session, record.kind, record.id, record.parent, record.position, record.seq, removed, ahead
+    )

@@ -26,6 +26,8 @@ class Joining:
         """A change was delivered from the store."""
         record = change.record
         key = record.session, record.kind, record.id
+        if change.again and self._read.get(key, -1) < record.position:
+            self._forget_below(key)
         self._read[key] = record.seq
         if change.removed:
             self._removed[key] = record.seq
@@ -45,8 +47,11 @@ class Joining:
 
     def retold(self, frame: Frame) -> Frame:
         """A frame as this listener must hear it: what it has read of already is not created once more."""
-        if frame.type != "session.created" or (frame.session, "session", frame.session) not in self._read:
+        origin = frame.origin
+        if frame.type != "session.created" or origin is None:
             return frame
+        if self._read.get((origin.session, "session", origin.id), -1) < origin.position:
+            return frame  # What it has read was a former life, or nothing.
         return msgspec.structs.replace(frame, type="session.updated", _json=None)
 
     def is_over(self, record: StoredRecord) -> bool:
@@ -55,6 +60,13 @@ class Joining:
         if self._read.get(key, -1) > record.seq and key not in self._open:
             return True
         return self._is_gone(origin_of(record, removed=False))
+
+    def _forget_below(self, above: Key) -> None:
+        """A former life is told to be gone: what was read below the id must be told again, if it lives."""
+        session, kind, _ = above
+        for key in [key for key in self._read if key[0] == session and key[1] != "session"]:
+            if kind == "session" or (kind == "message" and key[1] == "part"):
+                del self._read[key]
 
     def _is_gone(self, origin: Origin) -> bool:
         return any(self._removed.get(key, -1) > origin.seq for key in _above(origin))

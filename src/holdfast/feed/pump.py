@@ -5,7 +5,6 @@ held until the record of their part was announced, so that no listener hears of 
 """
 
 import asyncio
-import contextlib
 
 import msgspec
 
@@ -14,7 +13,7 @@ from holdfast.errors import StoreError
 from holdfast.feed.broadcast import Broadcast
 from holdfast.feed.frame import RESYNC, Delta, Frame, origin_of
 from holdfast.feed.open_parts import OpenParts
-from holdfast.feed.translate import event_of
+from holdfast.feed.translate import event_of, former_event
 from holdfast.schema.ids import Mint
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
@@ -32,6 +31,8 @@ class Pump:
         self._clock = clock
         self._mint = mint
         self._cursor: str | None = None
+        self._midway = False
+        """The cursor stands inside a batch, whose rest the store could not tell."""
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self.open_parts = OpenParts()
@@ -43,7 +44,7 @@ class Pump:
         async with self._lock:
             if self._task is not None and not self._task.done():
                 return
-            self._cursor = await self._store.head()
+            self._cursor, self._midway = await self._store.head(), False
             stale = self.open_parts.known()
             for record in await self._store.select("part", mark=Mark.OPEN):
                 self.open_parts.announce(record)
@@ -65,15 +66,17 @@ class Pump:
             task, self._task = self._task, None
             if task is not None:
                 task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        # Outside the lock, which the task may be waiting for. Only its end is awaited: a cancellation that is
+        # raised here is our own.
+        if task is not None:
+            await asyncio.wait([task])
 
     async def _run(self) -> None:
         """Follow the store; one that cannot be read for a while is asked again, less and less often."""
         pause_s = PAUSE_S
         watch = self._store.watch()
         try:
-            while True:
+            while self._task is asyncio.current_task():
                 # First look, then wait: what was committed before the watch began wakes nobody.
                 try:
                     async with self._lock:
@@ -90,41 +93,58 @@ class Pump:
             watch.close()
 
     async def _round(self) -> None:
-        """Read to the end of a batch and tell it page by page; what was told is behind the cursor."""
+        """Read to the end of a batch and tell it page by page; what was told is behind the cursor.
+
+        The rest of an interrupted batch tells nothing of what came after its beginning: another one follows.
+        """
         self.rounds += 1
+        is_fresh = not self._midway
         while True:
             changes = await self._store.changes(self._cursor)
             if isinstance(changes, Resync):
-                self._cursor = await self._store.head()
+                self._cursor, self._midway = await self._store.head(), False
                 reason = msgspec.json.encode(changes.reason)
                 self.publish(self.frame(RESYNC, None, b'{"reason":%b}' % reason))
                 return
             frames = [frame for change in changes.records for frame in self._frames(change)]
             if frames and changes.complete:
                 frames[-1].cursor = changes.cursor
-            self._cursor = changes.cursor
+            self._cursor, self._midway = changes.cursor, not changes.complete
             for frame in frames:
                 self.publish(frame)
-            if changes.complete:
+            if changes.complete and is_fresh:
                 return
+            is_fresh = is_fresh or changes.complete
 
     def _frames(self, change: Changed) -> list[Frame]:
         record = change.record
-        if change.removed:
+        if change.removed or (change.again and record.kind != "part"):
             message = record.id if record.kind == "message" else None
             part = record.id if record.kind == "part" else None
             if record.kind in ("session", "message", "part"):
                 self.open_parts.forget(session=record.session, message=message, part=part)
-        elif record.kind == "part":
+        if record.kind == "part" and not change.removed:
             record = self.open_parts.announce(record)
-        ahead = record is not change.record
-        event = event_of(Changed(record, change.created, change.removed), now_ms=self._clock.now_ms())
-        if event is None:
-            return []
-        frame = self.frame(event[0], record.session, event[1])
-        frame.origin = origin_of(record, removed=change.removed, ahead=ahead)
-        frame.part = (record.session, record.id) if record.kind == "part" else None
-        return [frame]
+        frames = self.told(msgspec.structs.replace(change, record=record), ahead=record is not change.record)
+        for frame in frames:
+            frame.part = (record.session, record.id) if record.kind == "part" else None
+        return frames
+
+    def told(self, change: Changed, *, ahead: bool = False) -> list[Frame]:
+        """A change as the bus tells it, perhaps not at all; of a record made anew first what is gone."""
+        record = change.record
+        frames = []
+        former = former_event(change)
+        if former is not None:
+            frames.append(self.frame(former[0], record.session, former[1]))
+            # Whoever has read anything of the new life has dropped the former one.
+            before = msgspec.structs.replace(record, seq=record.position)
+            frames[0].origin = origin_of(before, removed=True)
+        event = event_of(change, now_ms=self._clock.now_ms())
+        if event is not None:
+            frames.append(self.frame(event[0], record.session, event[1]))
+            frames[-1].origin = origin_of(record, removed=change.removed, ahead=ahead)
+        return frames
 
     def frame(self, type: str, session: str | None, properties: bytes) -> Frame:
         """A frame with an id of its own."""

@@ -11,10 +11,10 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.feed.broadcast import BYTES_MAX, FRAMES_MAX, Broadcast, Subscription
-from holdfast.feed.frame import RESYNC, Delta, Frame, PartKey, origin_of
+from holdfast.feed.frame import RESYNC, Delta, Frame, PartKey
 from holdfast.feed.joining import Joining
 from holdfast.feed.pump import Pump
-from holdfast.feed.translate import event_of, part_event
+from holdfast.feed.translate import part_event
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
 from holdfast.store.record import Resync
@@ -81,7 +81,8 @@ class Feed:
                 cursor = frames[-1].cursor or cursor
                 yield frames
             joined = self._pump.rounds
-            yield self._open_now(subscription, session, read)
+            if not subscription.cut:  # Else the message of an open part may be among what was dropped.
+                yield self._open_now(subscription, session, read)
             while not subscription.cut and not subscription.ended:
                 frames = await subscription.take()
                 if joining is not None:
@@ -97,7 +98,13 @@ class Feed:
     async def _catch_up(
         self, cursor: str, session: str | None, joining: Joining
     ) -> AsyncIterator[list[Frame]]:
+        """What changed after the cursor, up to now.
+
+        A cursor may stand inside a batch: its rest tells nothing of what came after that batch began, so
+        another one follows. What changed in the meantime is in both, and told once.
+        """
         at = None if cursor == BEGINNING else cursor
+        is_fresh = at is None
         while True:
             changes = await self._store.changes(at, session)
             if isinstance(changes, Resync):
@@ -108,17 +115,15 @@ class Feed:
             at = changes.cursor
             frames = []
             for change in changes.records:
+                told = self._pump.told(change)
+                frames += [joining.retold(frame) for frame in told if not joining.is_known(frame)]
                 joining.note(change)
-                event = event_of(change, now_ms=self._clock.now_ms())
-                if event is not None:
-                    frame = self._pump.frame(event[0], change.record.session, event[1])
-                    frame.origin = origin_of(change.record, removed=change.removed)
-                    frames.append(frame)
             if frames:
                 frames[-1].cursor = at
                 yield frames
-            if changes.complete:
+            if changes.complete and is_fresh:
                 return
+            is_fresh = is_fresh or changes.complete
 
     def _open_now(self, subscription: Subscription, session: str | None, read: Joining) -> list[Frame]:
         """Open parts with their text so far. Without an await, so what is queued about them is older.

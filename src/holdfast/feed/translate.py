@@ -43,6 +43,13 @@ def event_of(change: Changed, *, now_ms: int) -> Event | None:
             return None
 
 
+def former_event(change: Changed) -> Event | None:
+    """What goes before a record made anew: no event of the bus says that what was below the id is gone."""
+    if not change.again or change.record.kind not in ("session", "message"):
+        return None
+    return event_of(Changed(change.record, created=False, removed=True), now_ms=0)
+
+
 def part_event(record: StoredRecord, *, now_ms: int) -> Event:
     """The event that shows a part as it is."""
     return "message.part.updated", b'{"sessionID":%b,"part":%b,"time":%d}' % (

@@ -57,27 +57,33 @@ async def list_(room: Room, query: SessionQuery) -> Sessions:
 
 
 async def children(room: Room, session: str, *, deep: bool = False) -> list[Session]:
-    """The direct children, or all descendants, the oldest generation first."""
+    """The direct children, or all descendants, the oldest generation first.
+
+    One that cannot be read is left out, as from every list; those below it are not.
+    """
     await found(room, session)
     below: list[Session] = []
     parents = [session]
     while parents:
-        nearest = [child for parent in parents for child in await _children(room, parent)]
-        below.extend(nearest)
-        parents = [child.id for child in nearest] if deep else []
+        pages = [await _children(room, parent) for parent in parents]
+        below += [child for page in pages for child in page.sessions]
+        nearest = [id for page in pages for id in (*(child.id for child in page.sessions), *page.damaged)]
+        parents = nearest if deep else []
     return below
 
 
-async def _children(room: Room, parent: str) -> list[Session]:
-    children: list[Session] = []
+async def _children(room: Room, parent: str) -> Sessions:
+    sound: list[Session] = []
+    damaged: list[str] = []
     cursor: str | None = None
     while True:
         query = SessionQuery(parent=parent, archived=None, limit=LIMIT_MAX, cursor=cursor)
         page = await list_(room, query)
-        children.extend(page.sessions)
+        sound += page.sessions
+        damaged += page.damaged
         cursor = page.next
         if cursor is None:
-            return children
+            return Sessions(tuple(sound), None, tuple(damaged))
 
 
 async def messages(room: Room, query: MessageQuery) -> Messages:

@@ -102,12 +102,14 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
     """A record that changed after a cursor, in its latest state.
 
     `created` means that it did not exist at the cursor: whatever a replica knows under its id,
-    children included, is replaced. `removed` is a tombstone; it takes the children along.
+    children included, is replaced. `removed` is a tombstone; it takes the children along. `again` is a
+    created record whose id somebody may know from a former life, which was removed.
     """
 
     record: StoredRecord
     created: bool
     removed: bool
+    again: bool = False
 
 
 class Changes(msgspec.Struct, frozen=True):

@@ -1,16 +1,22 @@
 """Files that somebody or something harmed: named, left out of lists, set aside when asked."""
 
+import asyncio
+import threading
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import pytest
 
 from holdfast.errors import RecordCorrupt
 from holdfast.schema.stored import Mark
+from holdfast.sessions import reading
+from holdfast.sessions.room import Room
 from holdfast.store.batch import Batch
-from holdfast.store.files.store import FilesStore
+from holdfast.store.files.store import READERS, FilesStore
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
-from holdfast.testing.store_contract.build import S1, S2, msg, prt, record, session, text, user
+from holdfast.testing.store_contract.build import S1, S2, S3, msg, prt, record, session, text, user
 from tests.store.files.lifecycle import TODO, Life, seen
 from tests.store.files.test_root import opened
 
@@ -225,3 +231,31 @@ async def test_a_damaged_file_is_missed_by_a_new_index_too(
         assert len((await store.examine()).findings) == 2
         assert (await store.examine(repair=True)).clean
         assert (await store.examine()).findings == ()
+
+
+async def test_those_below_a_damaged_session_are_found(tmp_path: Path) -> None:
+    """All descendants: the damaged one is left out, its sound children are not."""
+    life = Life(tmp_path / "store")
+    async with opened(life) as store:
+        await store.commit(Batch((session(), session(S2, parent=S1), session(S3, parent=S2))))
+        (life.root / f"session/global/{S2}.json").write_bytes(b"{")
+        room = cast("Room", SimpleNamespace(store=store))
+
+        assert [each.id for each in await reading.children(room, S1)] == []
+        assert [each.id for each in await reading.children(room, S1, deep=True)] == [S3]
+
+
+async def test_long_reads_do_not_hold_up_a_renewal(tmp_path: Path) -> None:
+    """Both reading threads are busy; the owner of this process moves its deadline all the same."""
+    life = Life(tmp_path / "store")
+    async with opened(life) as store:
+        await store.register(store.host.owner("here"))  # type: ignore[attr-defined]
+        free = threading.Event()
+        reads = [asyncio.create_task(store.read(lambda _: free.wait(10))) for _ in range(READERS)]
+        await asyncio.sleep(0)  # Both are handed in, each thread has one.
+        try:
+            async with asyncio.timeout(5):
+                await store.renew("here")
+        finally:
+            free.set()
+        assert await asyncio.gather(*reads) == [True] * READERS

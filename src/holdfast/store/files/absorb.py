@@ -2,6 +2,10 @@
 
 The same for one journal entry after a crash and for a whole tree when the index is made anew. The caller has
 a transaction open. A file that says nothing usable is handed back by name.
+
+The journal is always right: what stands in its way gives way. A tree may hold copies that a person made, and
+a copy has the numbers of its original: there a number belongs to the file whose content bears the file's own
+name, else to the first that claims it, and the others are handed back to be numbered.
 """
 
 from collections.abc import Iterable
@@ -44,19 +48,61 @@ def order(path: str) -> int:
 class Absorber:
     """Enters files into the index through one connection."""
 
-    def __init__(self, db: Connection, clock: Clock) -> None:
+    def __init__(self, db: Connection, clock: Clock, *, anew: bool = False) -> None:
         self._db = db
         self._clock = clock
+        self._anew = anew
         self._sessions: dict[str, int] = {}
         self.unusable: list[str] = []
+        self.renamed: dict[str, bytes] = {}
+        """Files under another name than their content had, as they shall be."""
 
     def take(self, files: Iterable[tuple[str, bytes]]) -> None:
         """Enter files; the caller has them in `order`."""
+        later: list[tuple[str, bytes]] = []
+        turn = 0
         for path, raw in files:
+            if order(path) != turn:
+                turn = order(path)
+                self._take_renamed(later)
+            self._enter_or_hand_back(path, raw, later)
+        self._take_renamed(later)
+
+    def _enter_or_hand_back(self, path: str, raw: bytes, later: list[tuple[str, bytes]]) -> None:
+        try:
+            wrong = self._wrong_names(path, raw)
+            if not wrong:
+                self._take(path, raw)
+            elif wrong == {"id"}:
+                later.append((path, raw))
+            else:  # Its numbers are those of a place among other records.
+                self.unusable.append(path)
+        except (InvalidInput, *form.Damaged):
+            self.unusable.append(path)
+
+    def _wrong_names(self, path: str, raw: bytes) -> set[str]:
+        place = layout.place_of(path) if self._anew else None
+        if place is None:
+            return set()
+        session = place.session or form.numbers_of(raw)[1]
+        return form.wrong_names(place.kind, raw, id=place.id, session=session, parent=place.parent)
+
+    def _take_renamed(self, later: list[tuple[str, bytes]]) -> None:
+        """Files whose content bears another name: a copy, or a file that was renamed."""
+        for path, raw in later:
+            place = layout.place_of(path)
+            assert place is not None, "only a record's file has names"
+            handed_back = len(self.unusable)
             try:
                 self._take(path, raw)
+                if len(self.unusable) == handed_back:
+                    session = place.session or form.numbers_of(raw)[1]
+                    self.renamed[path] = form.renamed(
+                        place.kind, raw, id=place.id, session=session, parent=place.parent
+                    )
             except (InvalidInput, *form.Damaged):
                 self.unusable.append(path)
+        later.clear()
 
     def _take(self, path: str, raw: bytes) -> None:
         folder = path.partition("/")[0]
@@ -111,8 +157,8 @@ class Absorber:
         self._enter(place.id, numbers, claim)
         self._db.execute(
             "UPDATE session SET project=?, directory=?, path=?, slug=?, title=?, placement=?, updated=?, "
-            "archived=?, parent=?, at=NULL, data='' WHERE n=?",
-            (*session_values(columns), numbers.number),
+            "archived=?, parent=?, at=?, data='' WHERE n=?",
+            (*session_values(columns), numbers.at, numbers.number),
         )
 
     def reserve(self, path: str) -> None:
@@ -127,6 +173,8 @@ class Absorber:
     def _enter(self, id: str, numbers: form.SessionNumbers, claim: form.Claim) -> None:
         """The row of a session or scope with its numbers; one that had its id or number before gives way."""
         n = numbers.number
+        if self._anew and self._db.execute("SELECT 1 FROM session WHERE n=? AND id<>?", (n, id)).get:
+            raise InvalidInput(f"session {id} has the number of another one")
         self._db.execute("DELETE FROM session WHERE id=?1 AND n<>?2 OR n=?2 AND id<>?1", (id, n))
         self._db.execute(
             "INSERT INTO session(n, id, scope, position, seq, head, top, owner, fence) "
@@ -180,6 +228,7 @@ class Absorber:
             parent=parent,
             place=numbers.place,
             mark=numbers.mark,
+            at=numbers.at,
             data=ASIDE if place.aside else "",
         )
 
@@ -198,11 +247,15 @@ class Absorber:
         data: str | None = None,
     ) -> None:
         number = KIND_NUMBER[kind]
-        self._db.execute("DELETE FROM record WHERE session=? AND id=? AND kind=?", (n, id, number))
+        k = n << POSITION_BITS | position
+        other = "SELECT 1 FROM record WHERE k=? AND (id<>? OR kind<>?)"
+        if self._anew and self._db.execute(other, (k, id, number)).get:
+            raise InvalidInput(f"{kind} {id} has the number of another record")
+        self._db.execute("DELETE FROM record WHERE session=? AND id=? AND kind=? OR k=?", (n, id, number, k))
         self._db.execute(
             "INSERT INTO record(k, session, kind, mark, seq, place, parent, at, id, data) "
             "VALUES (?,?,?,?,?,?,?,?,?,?)",
-            (n << POSITION_BITS | position, n, number, mark, seq, place, parent, at, id, data),
+            (k, n, number, mark, seq, place, parent, at, id, data),
         )
         top = ids.body(id) if number in (MESSAGE, PART) else ""
         self._db.execute("UPDATE session SET head=max(head, ?), top=max(top, ?) WHERE n=?", (seq, top, n))

@@ -20,6 +20,8 @@ from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
+ORPHANED = "its message is missing"
+
 Cure = Literal["set aside", "rebuild", "none"]
 
 
@@ -31,6 +33,8 @@ class Fault(msgspec.Struct, frozen=True):
     cure: Cure
     place: layout.Place | None = None
     path: str = ""
+    seq: int = 0
+    """The number of the record that was found faulty."""
 
     def finding(self, *, mended: bool = False) -> Finding:
         """The fault as a report shows it."""
@@ -84,9 +88,16 @@ class Examination:
         return Report(self.sessions, self.records, tuple(fault.finding() for fault in self.faults))
 
     def _fault(
-        self, what: str, where: str, cure: Cure, place: layout.Place | None = None, path: str = ""
+        self,
+        what: str,
+        where: str,
+        cure: Cure,
+        place: layout.Place | None = None,
+        path: str = "",
+        *,
+        seq: int = 0,
     ) -> None:
-        self.faults.append(Fault(what, where, cure, place, path))
+        self.faults.append(Fault(what, where, cure, place, path, seq))
 
     def _number(self, number: int, where: str) -> None:
         if number in self._numbers:
@@ -116,7 +127,7 @@ class Examination:
             place = layout.Place(kind, session, id, message, aside=aside)
             is_child = (parent_kind, parent_session, parent_live) == (1, n, 1) and parent < k
             if kind == "part" and not is_child:
-                self._fault("its message is missing", where, "set aside", place, path)
+                self._fault(ORPHANED, where, "set aside", place, path, seq=seq)
                 continue
             self._file(path, place, position, seq)
         return top
@@ -125,23 +136,15 @@ class Examination:
         """A record's file: it is there, it says what its kind says, and it has the numbers of the index."""
         self._expected.add(path)
         where = f"{path} ({place.kind} {place.id} of {place.session})"
-        try:
-            raw = self._disk.read(path)
-        except OSError as error:
-            why = "its file is missing" if isinstance(error, FileNotFoundError) else str(error)
-            self._fault(why, where, "set aside", place)
-            return
-        try:
-            data = form.data_of(place.kind, raw, id=place.id, session=place.session, parent=place.parent)
-            wrong = complaint(place.kind, data, id=place.id, session=place.session, parent=place.parent)
-        except form.Damaged as error:
-            wrong = str(error)
+        raw, wrong = judged(self._disk, path, place)
         if wrong is not None:
-            self._fault(f"it cannot be read: {wrong}", where, "set aside", place, path)
+            self._fault(wrong, where, "set aside", place, path, seq=seq)
             if self._disk.exists(layout.sidecar(path)):
                 self._expected.add(layout.sidecar(path))
         elif raw[:1] == b"[":
             self._numbered(layout.sidecar(path), position, seq)
+        elif form.wrong_names(place.kind, raw, id=place.id, session=place.session, parent=place.parent):
+            self._fault("its content bears another name than the file", where, "rebuild")
         else:
             self._numbered(path, position, seq)
 
@@ -177,3 +180,17 @@ class Examination:
                 )
             else:
                 self._fault("the index does not know it", path, "rebuild", path=path)
+
+
+def judged(disk: Disk, path: str, place: layout.Place) -> tuple[bytes, str | None]:
+    """What is in a record's file, and why it cannot be used; None when it can."""
+    try:
+        raw = disk.read(path)
+    except OSError as error:
+        return b"", "its file is missing" if isinstance(error, FileNotFoundError) else str(error)
+    try:
+        data = form.data_of(place.kind, raw, id=place.id, session=place.session, parent=place.parent)
+        wrong = complaint(place.kind, data, id=place.id, session=place.session, parent=place.parent)
+    except form.Damaged as error:
+        wrong = str(error)
+    return raw, None if wrong is None else f"it cannot be read: {wrong}"

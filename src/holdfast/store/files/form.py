@@ -35,6 +35,8 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
     mark: int = 0
     id: str | None = None
     """Where neither the content nor the path tells it."""
+    at: int | None = None
+    """When its former life was removed, if its id was made anew."""
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -86,11 +88,15 @@ def sealed(body: bytes, numbers: msgspec.Struct) -> bytes:
     return b"{\n" + tail if body == b"{}" else body[:-2] + b",\n" + tail
 
 
-def record_sealed(body: bytes, position: int, seq: int, place: int, mark: int) -> bytes:
+def record_sealed(
+    body: bytes, position: int, seq: int, place: int, mark: int, *, at: int | None = None
+) -> bytes:
     """`sealed` for the common case, without building the numbers first."""
     more = b"" if place == position else b',\n    "place": %d' % place
     if mark:
         more += b',\n    "mark": %d' % mark
+    if at is not None:
+        more += b',\n    "at": %d' % at
     return b'%b,\n  "holdfast": {\n    "position": %d,\n    "seq": %d%b\n  }\n}' % (
         body[:-2],
         position,
@@ -167,6 +173,14 @@ class _Numbered(msgspec.Struct):
     sessionID: str = ""  # noqa: N815 - the wire's name
 
 
+class Names(msgspec.Struct, frozen=True):
+    """Whom a file's content is about, by its own words."""
+
+    id: str = ""
+    sessionID: str = ""  # noqa: N815 - the wire's name
+    messageID: str = ""  # noqa: N815 - the wire's name
+
+
 class _SessionNumbered(msgspec.Struct):
     holdfast: SessionNumbers | None = None
 
@@ -176,6 +190,7 @@ class _Marker(msgspec.Struct):
 
 
 _numbered = msgspec.json.Decoder(_Numbered)
+_names = msgspec.json.Decoder(Names)
 _session_numbered = msgspec.json.Decoder(_SessionNumbered)
 _grave = msgspec.json.Decoder(_Marker)
 _numbers = msgspec.json.Decoder(Numbers)
@@ -185,6 +200,23 @@ def numbers_of(raw: bytes) -> tuple[Numbers | None, str]:
     """A record file's numbers, and the session that its content names; `Damaged` when it is damaged."""
     found = _numbered.decode(raw)
     return found.holdfast, found.sessionID
+
+
+def wrong_names(kind: Kind, raw: bytes, *, id: str, session: str, parent: str | None) -> set[str]:
+    """The head fields of a file that say something else than its path; `Damaged` when it is damaged."""
+    if not HEADS[kind]:
+        return set()
+    found = _names.decode(raw)
+    wanted = Names(id, session, parent or "")
+    return {head for head in HEADS[kind] if getattr(found, head) not in ("", getattr(wanted, head))}
+
+
+def renamed(kind: Kind, raw: bytes, *, id: str, session: str, parent: str | None) -> bytes:
+    """A file that says what its path says, its numbers as they are."""
+    numbers = session_numbers(raw) if kind == "session" else numbers_of(raw)[0]
+    assert numbers is not None, "only a numbered file keeps its place"
+    data = data_of(kind, raw, id=id, session=session, parent=parent)
+    return sealed(body(kind, data, id=id, session=session, parent=parent), numbers)
 
 
 def sidecar_numbers(raw: bytes) -> Numbers:

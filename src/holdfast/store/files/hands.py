@@ -170,6 +170,7 @@ class WritingHand(Hand):
             raise
         finally:
             self.writer.written.clear()
+            self.writer.revived.clear()
             self.writer.erased.clear()
             self._bodies.clear()
         return mark
@@ -180,7 +181,7 @@ class WritingHand(Hand):
         traces = self._trace.read()
         if not written and traces is None:
             return None
-        plan = Plan(self.db, self.disk)
+        plan = Plan(self.db, self.disk, self.writer.revived)
         plan.make(written, traces)
         if not plan.files and not plan.gone:
             return None

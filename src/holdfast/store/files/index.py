@@ -15,7 +15,7 @@ from holdfast.store.base import FORMAT
 from holdfast.store.files.journal import Mark, parse_mark
 from holdfast.store.sqlite import tables
 from holdfast.store.sqlite.connection import Connection
-from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.database import Database, has_moved
 
 CHECKPOINT_PAGES = 4000
 """A checkpoint waits for the disk; a log of 16 MB is still quick to read."""
@@ -52,7 +52,7 @@ class Index(Database):
             db = self.connect(readonly=True)
             try:
                 found: dict[str, str] = dict(db.execute("SELECT key, value FROM store").fetchall())  # type: ignore[arg-type]
-                return found.get("format") == str(FORMAT) and "journal" in found
+                return found.get("format") == str(FORMAT) and "journal" in found and has_moved(db)
             finally:
                 db.close()
         except (apsw.Error, StoreError, OSError, ValueError):
@@ -83,6 +83,7 @@ class Index(Database):
                     db.execute(f"DELETE FROM {name}")
             else:
                 db.execute(tables.CREATE)
+            db.execute(tables.MOVED)
         except BaseException:
             db.close()
             raise

@@ -9,9 +9,11 @@ import msgspec
 
 from holdfast.store.batch import Batch, Put, Remove
 from holdfast.store.files import layout
-from holdfast.store.files.examine import Examination, Fault
+from holdfast.store.files.examine import ORPHANED, Examination, Fault, judged
 from holdfast.store.files.hands import WritingHand
 from holdfast.store.report import Finding, Report
+from holdfast.store.sqlite.hands import told
+from holdfast.store.sqlite.writer import KIND_NUMBER
 
 if TYPE_CHECKING:
     from holdfast.store.files.store import FilesStore
@@ -27,11 +29,16 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
         return Report(report.sessions, report.records, (*report.findings, *([found] if spoilt else ())))
     mended: list[Finding] = []
     for fault in seen.faults:
-        if fault.cure == "set aside":
-            await store.write(lambda hand, fault=fault: set_aside(hand, fault))  # type: ignore[misc]
+        if fault.cure == "set aside" and not await store.write(
+            lambda hand, fault=fault: set_aside(hand, fault)  # type: ignore[misc]
+        ):
+            continue
         mended.append(fault.finding(mended=fault.cure != "none"))
     if any(fault.cure == "rebuild" for fault in seen.faults):
-        await anyio.to_thread.run_sync(store.root.rebuild, store.clock, store.host)
+        try:
+            await anyio.to_thread.run_sync(store.root.rebuild, store.clock, store.host)
+        except (apsw.Error, OSError) as error:
+            raise told(error, store.root.index.path) from error
         left = await store.read(lambda hand: Examination(hand.db, hand.disk).run())
         paths = [fault.path for fault in left.faults if fault.cure == "rebuild" and fault.path]
         await store.write(lambda hand: move_strays(hand, paths))
@@ -41,15 +48,19 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
     return Report(report.sessions, report.records, tuple(mended))
 
 
-def set_aside(hand: WritingHand, fault: Fault) -> None:
-    """Keep a record's file in quarantine and leave a tombstone; a session is written anew from the index."""
+def set_aside(hand: WritingHand, fault: Fault) -> bool:
+    """Keep a record's file in quarantine and leave a tombstone; a session is written anew from the index.
+
+    False when it was sound by now: between the look and this, anybody may have written it anew.
+    """
     place = fault.place
     assert place is not None, "a fault to be set aside has a place"
-    if fault.path:
-        keep(hand, fault.path)
+    if not is_still_faulty(hand, fault, place):
+        return False
+    keep(hand, fault.path)
     if place.kind == "session":
         hand.writer.apply(Batch((Put(place.id, "session", place.id, from_index(hand, place.id)),)))
-        return
+        return True
     if place.kind == "message":
         parts = (
             "SELECT p.id, p.data FROM record p JOIN record m ON m.k=p.parent JOIN session s ON s.n=m.session "
@@ -58,6 +69,24 @@ def set_aside(hand: WritingHand, fault: Fault) -> None:
             if data is not None:
                 keep(hand, layout.record_path("part", place.session, id, place.id, aside=bool(data)))
     hand.writer.apply(Batch((Remove(place.session, place.kind, place.id),)))
+    return True
+
+
+def is_still_faulty(hand: WritingHand, fault: Fault, place: layout.Place) -> bool:
+    """Whether the record is the one that was looked at, and no better; the store is held alone."""
+    if place.kind == "session":
+        found = hand.rows("SELECT seq FROM session WHERE id=? AND data IS NOT NULL", place.id)
+    else:
+        found = hand.rows(
+            "SELECT r.seq FROM record r JOIN session s ON s.n=r.session "
+            "WHERE s.id=? AND r.id=? AND r.kind=? AND r.data IS NOT NULL",
+            place.session,
+            place.id,
+            KIND_NUMBER[place.kind],
+        )
+    if found != [(fault.seq,)]:
+        return False
+    return fault.what == ORPHANED or judged(hand.disk, fault.path, place)[1] is not None
 
 
 def keep(hand: WritingHand, path: str) -> None:

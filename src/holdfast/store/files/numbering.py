@@ -116,15 +116,18 @@ class Numbering:
             "WHERE r.kind=? AND r.data IS NOT NULL",
             (MESSAGE,),
         )
-        homes: dict[str, str] = dict(rows.fetchall())
-        homes.update(
-            (file.place.id, session)
-            for session, files in inside.items()
-            for file in files
-            if file.place.kind == "message"
-        )
+        homes: defaultdict[str, list[str]] = defaultdict(list)
+        for message, session in rows.fetchall():
+            homes[message].append(session)
+        for session, files in inside.items():
+            for file in files:
+                if file.place.kind == "message":
+                    homes[file.place.id].append(session)
         for file in parts:
-            session = file.place.session or homes.get(file.place.parent or "", "")
+            # Two sessions may have messages of one id: then the part itself tells.
+            at_home = homes.get(file.place.parent or "", [""])
+            named = "" if file.raw is None else form.numbers_of(file.raw)[1]
+            session = file.place.session or (named if named in at_home else at_home[-1])
             if session:
                 file.place = msgspec.structs.replace(file.place, session=session)
                 inside[session].append(file)

@@ -4,6 +4,7 @@ A plan says for each file how it shall be when the commit is through. It is comp
 of the transaction, so that a record put, removed and put again within one group is written once.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -33,8 +34,9 @@ _RECORD = (
 class Plan:
     """The files of one group of commits."""
 
-    def __init__(self, db: Connection, disk: Disk) -> None:
+    def __init__(self, db: Connection, disk: Disk, revived: Mapping[int, int]) -> None:
         self._db = db
+        self._revived = revived
         self._disk = disk
         self.files: dict[str, bytes] = {}
         self.gone: dict[str, str] = {}
@@ -81,7 +83,8 @@ class Plan:
         aside = kind in layout.SHARED and self._aside(record)
         path = layout.record_path(kind, record.session, record.id, record.parent, aside=aside)
         if HEADS[kind]:
-            content = form.record_sealed(body, record.position, record.seq, record.place, record.mark)
+            at = self._revived.get(record.position)
+            content = form.record_sealed(body, record.position, record.seq, record.place, record.mark, at=at)
         else:
             content = self._headless(record, path, body)
         self.files[path] = content
@@ -91,7 +94,8 @@ class Plan:
     def _headless(self, record: StoredRecord, path: str, body: bytes) -> bytes:
         """A file whose content does not name its record: an object with our key, an array with a sidecar."""
         place = None if record.place == record.position else record.place
-        numbers = form.Numbers(record.position, record.seq, place, int(record.mark), record.id)
+        at = self._revived.get(record.position)
+        numbers = form.Numbers(record.position, record.seq, place, int(record.mark), record.id, at)
         beside = layout.sidecar(path)
         if body.startswith(b"["):
             self.files[beside] = msgspec.json.format(msgspec.json.encode(numbers), indent=2)

@@ -1,7 +1,7 @@
 """Makes the index anew from the tree. The caller holds the store alone.
 
-What the journal still holds is written into the tree first. A file without numbers is numbered after all the
-others; a damaged one keeps a row, so that it is missed.
+What the journal still holds is written into the tree first. A file without numbers, or with those of another
+one, is numbered after all the others; a damaged one keeps a row, so that it is missed.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def rebuild(
         write_tree(disk, [entry for _, entry in journal.frames(generation, 0)])
     db = index.empty()
     try:
-        absorber = Absorber(db, clock)
+        absorber = Absorber(db, clock, anew=True)
         absorber.settings(b'{"horizon":0}')
         absorber.settings(adopting or disk.read(layout.MARKER))
         if adopting is None:
@@ -41,7 +41,7 @@ def rebuild(
         absorber.unusable = []
         numbering = Numbering(db, disk)
         numbering.number(unnumbered)
-        disk.replace_all(numbering.files)
+        disk.replace_all(absorber.renamed | numbering.files)
         absorber.take(numbering.files.items())
         numbering.enter_damaged()
         write_mark(db, Mark(generation + 1, 0, boot))

@@ -55,6 +55,7 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
             reader = ReadingHand(root.index, clock, host, failpoint)
             self._hands.append(reader)
             self._workers.append(Worker(f"holdfast-files-reader-{number}", self._reads, reader.run, group=1))
+        self._renewing: queue.SimpleQueue[Job[ReadingHand] | None] | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
@@ -115,7 +116,14 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         await super().register(owner)
 
     async def renew(self, owner: str) -> None:
-        await self.read(lambda hand: hand.renew(owner))
+        """In a thread of its own, so that no long read of ours can make an owner late."""
+        self._check_open()
+        if self._renewing is None:
+            self._renewing = queue.SimpleQueue()
+            hand = ReadingHand(self.root.index, self.clock, self.host)
+            self._hands.append(hand)
+            self._workers.append(Worker("holdfast-files-renewals", self._renewing, hand.run, group=1))
+        await submit(self._renewing, lambda hand: hand.renew(owner))
         self.renewals.note(owner, self.clock.boot_ms())
 
     async def examine(self, *, repair: bool = False) -> Report:
@@ -139,6 +147,8 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         self._writes.put(None)
         for _ in range(READERS):
             self._reads.put(None)
+        if self._renewing is not None:
+            self._renewing.put(None)
         async with AsyncExitStack() as rest:  # One that fails does not keep the others open.
             for hand in self._hands:  # The writer's connection closes last and tidies the log away.
                 rest.push_async_callback(anyio.to_thread.run_sync, hand.close)

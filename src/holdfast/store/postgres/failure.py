@@ -40,7 +40,9 @@ LOST = (
 )
 """The connection is gone, or could not be had."""
 
-_WAITED = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
+WAITED = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
+"""The server gave up waiting, and said so: what was asked was not done."""
+
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InsufficientPrivilegeError)
 
 FAILURES = (asyncpg.PostgresError, *LOST)
@@ -73,7 +75,7 @@ def translated(error: BaseException, shown: str) -> HoldfastError:
     code = getattr(error, "sqlstate", None) or ""
     if code in BY_CODE:
         return BY_CODE[code](str(error))
-    if isinstance(error, _WAITED):
+    if isinstance(error, WAITED):
         return StoreBusy(f"{shown} did not answer in time; try again")
     if isinstance(error, _REFUSED):
         return StoreError(

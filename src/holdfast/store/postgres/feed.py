@@ -73,7 +73,7 @@ class Feed:
         while True:
             look = _Look(self._sql, start.after, start.until, stage, session)
             rows, last = await self._rows(connection, look, key, limit - len(found))
-            found += [_changed(row, stage) for row in rows]
+            found += [_changed(row, stage, begun=start.after != NOTHING) for row in rows]
             if last is None and stage == 1:
                 return Changes(tuple(found), FeedCursor(start.incarnation, start.until).text(), complete=True)
             if last is None:
@@ -138,10 +138,12 @@ class _Look:
         return text.replace("{of_session}", of_session).replace("{session}", session)
 
 
-def _changed(row: Row, stage: int) -> Changed:
+def _changed(row: Row, stage: int, *, begun: bool) -> Changed:
     if stage == 0:
         return Changed(_tombstone(row), created=False, removed=True)
-    return Changed(stored_record(row), created=row["created"], removed=False)
+    created = row["created"]
+    again = created and row["again"] and begun  # From nothing nobody knew of a former life.
+    return Changed(stored_record(row), created=created, removed=False, again=again)
 
 
 def _tombstone(row: Row) -> StoredRecord:

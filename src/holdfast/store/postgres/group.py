@@ -12,7 +12,16 @@ from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreB
 from holdfast.store.batch import Receipt
 from holdfast.store.postgres.arguments import Draft, arguments
 from holdfast.store.postgres.connections import Connections
-from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, BY_CODE, FAILURES, LOST, translated, unsendable
+from holdfast.store.postgres.failure import (
+    AGAIN,
+    ATTEMPTS,
+    BY_CODE,
+    FAILURES,
+    LOST,
+    WAITED,
+    translated,
+    unsendable,
+)
 from holdfast.store.postgres.sql import statements
 from holdfast.store.postgres.url import Address
 
@@ -104,7 +113,7 @@ class GroupCommit:
                             raise
                         continue
                     except LOST as error:
-                        if unsendable(error):
+                        if unsendable(error) or isinstance(error, WAITED):
                             raise
                         connection.terminate()
                         raise StoreBusy(

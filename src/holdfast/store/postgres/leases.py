@@ -48,7 +48,7 @@ class Leases:
 
     async def register(self, owner: Owner) -> None:
         sent_ms = self._own_clock.boot_ms()
-        await self._wakes.call(
+        await self._connections.call(
             self._sql["register"],
             _plain(owner.id),
             msgspec.json.encode(owner).decode(),
@@ -59,13 +59,14 @@ class Leases:
         self._renewals.note(owner.id, sent_ms)
 
     async def renew(self, owner: str) -> None:
+        """On the direct connection, which nothing that may wait for a session's lock ever uses."""
         sent_ms = self._own_clock.boot_ms()
         if not await self._wakes.call(self._sql["renew"], _plain(owner), LEASE_MS, self.now_ms()):
             raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register anew")
         self._renewals.note(owner, sent_ms)
 
     async def retire(self, owner: str) -> None:
-        await self._wakes.call(self._sql["retire"], _plain(owner))
+        await self._connections.call(self._sql["retire"], _plain(owner))
         self._renewals.forget(owner)
 
     async def bury(self, owner: str) -> Sequence[str]:
@@ -73,7 +74,8 @@ class Leases:
         return await self._bury(owner, await self.gone(), patient=patient)
 
     async def _bury(self, owner: str, gone: list[str], *, patient: bool) -> list[str]:
-        buried = await self._wakes.call(self._sql["bury"], _plain(owner), gone, patient, self.now_ms())
+        values = (_plain(owner), gone, patient, self.now_ms())
+        buried = await self._connections.call(self._sql["bury"], *values)
         assert isinstance(buried, list)
         return buried
 

@@ -21,8 +21,7 @@ async def prepare(connection: Connection, address: Address, *, create: bool) -> 
         raise StoreMissing(f"there is no Holdfast store at {address.shown}")
     if known is None or known.get("functions") != mark:
         async with connection.transaction():
-            key = f"holdfast schema {address.schema}"
-            await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", key)
+            await _lock(connection, address)
             known = await _read(connection, address)
             if known is None:
                 await _make(connection, address)
@@ -37,6 +36,32 @@ async def prepare(connection: Connection, address: Address, *, create: bool) -> 
             known = await _read(connection, address)
     _check_format(known, address)
     return (known or {})["incarnation"]
+
+
+async def is_restored(connection: Connection, address: Address) -> bool:
+    """Whether rows were stamped by transactions that this server has not begun: a dump of another one.
+
+    The feed would not see them until the server has come that far, and would not see changes of them then.
+    """
+    return bool(await connection.fetchval(script("restored", address.schema)))
+
+
+async def stamp_anew(connection: Connection, address: Address) -> None:
+    """Let the restored rows be written now, in an incarnation of their own: every cursor ends in a resync."""
+    async with connection.transaction():
+        await _lock(connection, address)
+        await connection.execute("SET LOCAL statement_timeout = 0")
+        if await is_restored(connection, address):  # Else another process was first.
+            await connection.execute(script("stamp", address.schema))
+            await connection.execute(
+                f"UPDATE {address.schema}.store SET value = $1 WHERE key = 'incarnation'",
+                secrets.token_hex(8),
+            )
+
+
+async def _lock(connection: Connection, address: Address) -> None:
+    key = f"holdfast schema {address.schema}"
+    await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", key)
 
 
 def _check_format(known: dict[str, str] | None, address: Address) -> None:

@@ -1,5 +1,6 @@
 """The PostgreSQL store: the port over one writer, two readers and one direct connection."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Self
 
@@ -12,13 +13,13 @@ from holdfast.store.check import check_session
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.arguments import draft
-from holdfast.store.postgres.connections import Connections, connect, hang_up
+from holdfast.store.postgres.connections import PATIENT_S, USE_S, Connections, connect, hang_up
 from holdfast.store.postgres.failure import FAILURES, translated
 from holdfast.store.postgres.feed import Feed
 from holdfast.store.postgres.group import GroupCommit
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.pages import Pages
-from holdfast.store.postgres.place import prepare
+from holdfast.store.postgres.place import is_restored, prepare, stamp_anew
 from holdfast.store.postgres.reader import Reader
 from holdfast.store.postgres.search import search
 from holdfast.store.postgres.sql import statements
@@ -60,6 +61,7 @@ class PostgresStore:
         self._reader = Reader(self._reads, schema, self._leases)
         self._pages = Pages(self._reads, schema)
         self._feed = Feed(self._reads, schema)
+        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -69,7 +71,13 @@ class PostgresStore:
         address = parse_url(url)
         connection = await connect(address)
         try:
-            await prepare(connection, address, create=create)
+            # The server's own time-outs do not help when its answers never come.
+            async with asyncio.timeout(USE_S):
+                await prepare(connection, address, create=create)
+                restored = await is_restored(connection, address)
+            if restored:
+                async with asyncio.timeout(PATIENT_S):
+                    await stamp_anew(connection, address)
         except FAILURES as error:
             raise translated(error, address.shown) from error
         finally:
@@ -164,7 +172,12 @@ class PostgresStore:
         )
 
     async def close(self) -> None:
-        """Write what was handed in, then hang up."""
+        """Write what was handed in, then hang up. A cancelled close still closes."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._group.close()
         await self._wakes.close()
         await self._writes.close()

@@ -56,7 +56,10 @@ class Wakes:
 
     async def open(self) -> None:
         """Listen, and begin to tell."""
-        await self._direct()
+        try:
+            await self._direct()
+        except FAILURES as error:
+            raise translated(error, self._address.shown) from error
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen())]
 
     def join(self) -> StoreWatch:
@@ -111,7 +114,12 @@ class Wakes:
     async def _direct(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
             connection = await connect(self._address)
-            await connection.add_listener(self._channel, self._heard)
+            try:
+                async with asyncio.timeout(CALL_S):
+                    await connection.add_listener(self._channel, self._heard)
+            except BaseException:
+                connection.terminate()
+                raise
             self._connection = connection
             self._wake()  # Whatever was told while nobody listened.
         return self._connection

@@ -3,8 +3,8 @@
 A batch is one span of numbers, `after` to `until` (the head when it began). It is delivered in stages:
 session tombstones, record tombstones, then what lives, by key. Keys put a parent before its children and
 an older session before a younger one, and they make a long batch one walk over the table instead of a
-sort for every page. A record that changes while a batch is under way is delivered in its newest state and
-comes again in the next batch, which begins at `until`.
+sort for every page. What is created or removed while a batch is under way is left to the next one, which
+begins at `until`; a record that changes meanwhile is delivered in its newest state and comes again in it.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.reader import stored_record
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
-_COLUMNS = "r.k, r.kind, r.mark, r.seq, r.place, r.id, CAST(r.data AS BLOB), p.id"
+_COLUMNS = "r.k, r.kind, r.mark, r.seq, r.place, r.id, CAST(r.data AS BLOB), p.id, r.at"
 _FROM = "FROM record r LEFT JOIN record p ON p.k = r.parent "
 _FEW = 200
 
@@ -100,10 +100,9 @@ class _Batch:
     def _sessions_removed(self, key: int) -> int | None:
         clause, bindings = self._scope("id")
         for id, position, seq, project, directory, at in self._db.execute(
-            "SELECT id, position, seq, project, directory, at FROM session WHERE data IS NULL AND seq>?"
-            + clause
-            + " ORDER BY seq",
-            (max(self._after, key), *bindings),
+            "SELECT id, position, seq, project, directory, at FROM session WHERE data IS NULL AND seq>? "
+            "AND seq<=?" + clause + " ORDER BY seq",
+            (max(self._after, key), self._until, *bindings),
         ):
             if self._room == 0:
                 return key
@@ -118,33 +117,34 @@ class _Batch:
         clause, bindings = self._scope("s.id")
         for row in self._db.execute(
             f"SELECT {_COLUMNS}, s.id {_FROM} JOIN session s ON s.n=r.session "
-            "WHERE r.data IS NULL AND r.seq>?" + clause + " ORDER BY r.seq",
-            (max(self._after, key), *bindings),
+            "WHERE r.data IS NULL AND r.seq>? AND r.seq<=?" + clause + " ORDER BY r.seq",
+            (max(self._after, key), self._until, *bindings),
         ):
             if self._room == 0:
                 return key
             key = row[3]
-            self._add(stored_record(row[8], row), removed=True)
+            self._add(stored_record(row[9], row), removed=True)
         return None
 
     def _living(self, key: int) -> int | None:
         begin = key >> POSITION_BITS
-        for n, id, scope, position, seq, data in self._sessions(begin):
+        for n, id, scope, position, seq, data, at in self._sessions(begin):
             if n != begin:
                 if self._room == 0:
                     return (int(n) << POSITION_BITS) - 1
                 if scope == 0 and seq > self._after:
-                    self._add(StoredRecord(id, "session", id, None, position, seq, position, Mark.NONE, data))
+                    record = StoredRecord(id, "session", id, None, position, seq, position, Mark.NONE, data)
+                    self._add(record, at=at)
             stop = self._records(n, id, max(key, n << POSITION_BITS))
             if stop is not None:
                 return stop
         return None
 
-    def _sessions(self, begin: int) -> Iterator[tuple[int, str, int, int, int, bytes]]:
+    def _sessions(self, begin: int) -> Iterator[tuple[int, str, int, int, int, bytes, int | None]]:
         """Sessions with a change, by number: by the head's index when few changed, else one walk."""
         clause, bindings = self._scope("id")
-        columns = "SELECT n, id, scope, position, seq, CAST(data AS BLOB) FROM session "
-        where = "WHERE head>? AND n>=? AND data IS NOT NULL" + clause + " ORDER BY n"
+        columns = "SELECT n, id, scope, position, seq, CAST(data AS BLOB), at FROM session "
+        where = "WHERE head>? AND n>=? AND position<=? AND data IS NOT NULL" + clause + " ORDER BY n"
         if self._session is None:
             few = (
                 self._db.execute(
@@ -154,8 +154,8 @@ class _Batch:
             )
             columns += "INDEXED BY session_head " if few else "NOT INDEXED "
         return cast(
-            "Iterator[tuple[int, str, int, int, int, bytes]]",
-            self._db.execute(columns + where, (self._after, begin, *bindings)),
+            "Iterator[tuple[int, str, int, int, int, bytes, int | None]]",
+            self._db.execute(columns + where, (self._after, begin, self._until, *bindings)),
         )
 
     def _records(self, n: int, id: str, key: int) -> int | None:
@@ -167,13 +167,13 @@ class _Batch:
             rows += self._db.execute(
                 f"SELECT {_COLUMNS} {_FROM} WHERE r.k>? AND r.k<=? AND r.data IS NOT NULL "
                 "ORDER BY r.k LIMIT ?",
-                (max(key, born), n << POSITION_BITS | POSITION_MASK, wanted),
+                (max(key, born), n << POSITION_BITS | self._until, wanted),
             ).fetchall()
         for row in rows:
             if self._room == 0:
                 return key
             key = row[0]
-            self._add(stored_record(id, row))
+            self._add(stored_record(id, row), at=row[8])
         return None
 
     def _changed(self, n: int, key: int, born: int) -> list[tuple[Any, ...]]:
@@ -194,8 +194,9 @@ class _Batch:
         ).fetchall()
         return rows
 
-    def _add(self, record: StoredRecord, *, removed: bool = False) -> None:
+    def _add(self, record: StoredRecord, *, removed: bool = False, at: int | None = None) -> None:
+        """`at` is of a living record: when its former life was removed. From nothing nobody knew of that."""
         self._room -= 1
-        self._found.append(
-            Changed(record, created=not removed and record.position > self._after, removed=removed)
-        )
+        created = not removed and record.position > self._after
+        again = created and at is not None and self._after > 0
+        self._found.append(Changed(record, created=created, removed=removed, again=again))

@@ -71,7 +71,7 @@ class Database:
             return False
         db = self.connect(readonly=True)
         try:
-            return _format(db) == FORMAT
+            return _format(db) == FORMAT and has_moved(db)
         finally:
             db.close()
 
@@ -90,6 +90,9 @@ class Database:
                 )
             elif found < FORMAT:
                 migrate.migrate(db, self.path, found, self._migrations, self._oldest)
+            if not has_moved(db):
+                with db:
+                    db.execute(tables.MOVED)
             touch(self.wake_path)
         finally:
             db.close()
@@ -106,7 +109,7 @@ class Database:
 
     def _create(self, db: apsw.Connection) -> None:
         with db:
-            db.execute(tables.CREATE + tables.VIEWS)
+            db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())
         self.path.chmod(0o600)
         _sync_folder(self.path.parent)
@@ -169,6 +172,11 @@ def _format(db: apsw.Connection) -> int | None:
         return None
     found = db.execute("SELECT value FROM store WHERE key='format'").get
     return None if found is None else int(found)
+
+
+def has_moved(db: apsw.Connection) -> bool:
+    """Whether the index is there by which the feed finds what was written again."""
+    return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name='record_moved'").get)
 
 
 def _identity() -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ CREATE TABLE session(
   fence INTEGER NOT NULL DEFAULT 0,      -- rises with each claim
   project TEXT, directory TEXT, path TEXT, parent TEXT, slug TEXT, title TEXT, placement TEXT,
   updated INTEGER, archived REAL,
-  at INTEGER,                            -- of a tombstone: when it was removed
+  at INTEGER,                            -- when it was removed; of one made anew, when its former life was
   data TEXT                              -- NULL: a tombstone
 );
 CREATE INDEX session_head ON session(head);
@@ -40,13 +40,11 @@ CREATE TABLE record(
   seq INTEGER NOT NULL,
   place INTEGER,                         -- NULL: its position
   parent INTEGER,                        -- the k of a part's message
-  at INTEGER,                            -- of a tombstone: when it was removed
+  at INTEGER,                            -- when it was removed; of one made anew, when its former life was
   id TEXT NOT NULL,
   data TEXT                              -- NULL: a tombstone
 );
 CREATE UNIQUE INDEX record_id ON record(session, id, kind);
--- Only what changed after its creation: an append touches no page of it, and is found by its key.
-CREATE INDEX record_moved ON record(session, seq) WHERE seq <> (k & 1099511627775);
 CREATE INDEX record_place ON record(session, place) WHERE place IS NOT NULL;
 CREATE INDEX record_parent ON record(parent) WHERE parent IS NOT NULL;
 CREATE INDEX record_mark ON record(mark, kind, session) WHERE mark > 0;
@@ -63,6 +61,16 @@ CREATE TABLE owner(
 
 CREATE TABLE quarantine(
   at INTEGER NOT NULL, reason TEXT NOT NULL, session TEXT, kind INTEGER, id TEXT, data TEXT);
+"""
+
+MOVED = """
+DROP INDEX IF EXISTS record_seq;
+CREATE INDEX IF NOT EXISTS record_moved ON record(session, seq) WHERE seq <> (k & 1099511627775);
+"""
+"""Only what changed after its creation: an append touches no page of it, and is found by its key.
+
+The first stores of format 1 had an index over all numbers instead; an index is no content, so it is put right
+where it is missed and the format stays.
 """
 
 VIEWS = """

@@ -26,8 +26,10 @@ class StoreWatch:
 
     async def wait(self) -> None:
         """Return when something may have changed, at the latest after a second."""
+        # Not `wait_for`: that one swallows a cancellation that meets an event just set (before 3.12).
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.event.wait(), self._wakes.poll_s)
+            async with asyncio.timeout(self._wakes.poll_s):
+                await self.event.wait()
         self.event.clear()
 
     def close(self) -> None:

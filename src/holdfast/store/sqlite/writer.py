@@ -35,6 +35,10 @@ KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 MESSAGE, PART = KIND_NUMBER["message"], KIND_NUMBER["part"]
 
 
+Known = tuple[int, int | None, int | None, bool, int | None]
+"""Key, parent, place, whether it lives, when it or its former life was removed."""
+
+
 class SessionRow(msgspec.Struct):
     """A session as the batch finds it, and what the batch makes of it."""
 
@@ -64,6 +68,8 @@ class Writer:
         self._inline = inline
         self._seq = 0
         self.written: list[StoredRecord] = []
+        self.revived: dict[int, int] = {}
+        """By position, when the former life of a record in `written` was removed."""
         self.erased: list[tuple[str, int, int]] = []
 
     def begin(self) -> None:
@@ -173,8 +179,9 @@ class Writer:
         row.head, row.touched = seq, True
         found = self._known(row, kind, put.id)
         data = put.data.decode() if self._inline else ""
+        at = None if found is None else found[4]
         if found is not None and found[3]:
-            k, had, place, _ = found
+            k, had, place, *_ = found
             if had != parent:
                 raise Conflict(f"part {put.id} belongs to another message; a part cannot change its message")
             place = seq if put.placed else place
@@ -194,21 +201,24 @@ class Writer:
                 row.top = max(row.top, body)
             k, place = row.n << POSITION_BITS | seq, None
             self._db.execute(
-                "INSERT INTO record(k, session, kind, mark, seq, parent, id, data) VALUES (?,?,?,?,?,?,?,?)",
-                (k, row.n, kind, int(put.mark), seq, parent, put.id, data),
+                "INSERT INTO record(k, session, kind, mark, seq, parent, at, id, data) "
+                "VALUES (?,?,?,?,?,?,?,?,?)",
+                (k, row.n, kind, int(put.mark), seq, parent, at, put.id, data),
             )
         if kind == MESSAGE:
             messages[row.n, put.id] = k
         if not self._inline:
             self._note(put, k & POSITION_MASK, seq, place)
+            if at is not None:
+                self.revived[k & POSITION_MASK] = at
         return seq
 
-    def _known(self, row: SessionRow, kind: int, id: str) -> tuple[int, int | None, int | None, bool] | None:
-        """The record of that name, a tombstone included: key, parent, place, whether it lives."""
+    def _known(self, row: SessionRow, kind: int, id: str) -> Known | None:
+        """The record of that name, a tombstone included."""
         if kind <= PART and ids.body(id) > row.top:
             return None  # Greater than every message and part id that the session has had.
-        found: tuple[int, int | None, int | None, bool] | None = self._db.execute(
-            "SELECT k, parent, place, data IS NOT NULL FROM record WHERE session=? AND id=? AND kind=?",
+        found: Known | None = self._db.execute(
+            "SELECT k, parent, place, data IS NOT NULL, at FROM record WHERE session=? AND id=? AND kind=?",
             (row.n, id, kind),
         ).get
         return found
@@ -266,14 +276,15 @@ class Writer:
         else:
             if columns.parent is not None and not self._is_live(columns.parent):
                 raise NotFound(f"parent session {columns.parent} of {put.id} does not exist")
-            fence = 0
+            fence, at = 0, None
             if row is not None:  # A tombstone: its fence numbers stay used, or an old runner could come back.
                 fence = row.fence
+                at = self._db.execute("SELECT at FROM session WHERE n=?", (row.n,)).get
                 self._db.execute("DELETE FROM session WHERE n=?", (row.n,))
             self._db.execute(
-                "INSERT INTO session(id, position, seq, head, fence, project, directory, path, slug, title, "
-                "placement, updated, archived, parent, data) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                (put.id, seq, seq, seq, fence, *values, data),
+                "INSERT INTO session(id, position, seq, head, fence, at, project, directory, path, slug, "
+                "title, placement, updated, archived, parent, data) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (put.id, seq, seq, seq, fence, at, *values, data),
             )
             n = self._db.last_insert_rowid()
             row = SessionRow(n, put.id, seq, "", None, fence, live=True)
@@ -328,7 +339,10 @@ class Writer:
             return
         self._db.execute("DELETE FROM record WHERE data IS NULL AND at<?", (before_ms,))
         self._db.execute("DELETE FROM session WHERE data IS NULL AND at<?", (before_ms,))
-        self._db.execute("UPDATE store SET value=? WHERE key='horizon'", (str(horizon),))
+        # Never lower: after the clock was set back, what was removed last need not be what is swept last.
+        self._db.execute(
+            "UPDATE store SET value=?1 WHERE key='horizon' AND CAST(value AS INTEGER)<?1", (horizon,)
+        )
 
     def _note(self, put: Put, position: int, seq: int, place: int | None) -> None:
         self.written.append(

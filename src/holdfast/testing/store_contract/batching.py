@@ -143,6 +143,24 @@ class Resyncing(Contract):
         await world.put(session(), user(1))
         assert old.seq > 0
 
+    async def test_the_horizon_never_falls(self, world: World) -> None:
+        """After the clock was set back a later removal is swept first; no number is given twice for that."""
+        await world.put(session(), user(1), session(S2))
+        await world.put(Remove(S1, "message", msg(1)))
+        removed_ms = world.clock.now_ms()
+        world.clock.set_wall(removed_ms - 3_600_000)
+        before = await world.store.head()
+        await world.store.erase(S2)
+        top = (await world.put(user(2))).seq
+        world.clock.set_wall(removed_ms - 3_600_000 + TOMBSTONE_MS + 1)
+        await world.store.sweep()
+        assert isinstance(await world.store.changes(before), Resync)
+
+        world.clock.set_wall(removed_ms + TOMBSTONE_MS + 1)
+        await world.store.sweep()
+        assert isinstance(await world.store.changes(before), Resync)
+        assert (await world.put(user(3))).seq > top
+
     async def test_a_sweep_without_old_tombstones_changes_nothing(self, world: World) -> None:
         """Cursors of any age stay good while nothing was removed."""
         await world.put(session(), user(1))

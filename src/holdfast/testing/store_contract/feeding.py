@@ -117,6 +117,39 @@ class Following(Contract):
                 replica._apply(change)  # noqa: SLF001 - our own
         assert (S1, "part", prt(2)) not in replica.records
 
+    async def test_an_id_made_anew_is_told_as_such(self, world: World) -> None:
+        """Also within one batch, and after it was written again; not to one who begins, nor a second time."""
+        await world.put(session(), user(1), text(2, 1), session(S2))
+        head = await world.store.head()
+        await world.store.erase(S2)
+        await world.put(Remove(S1, "message", msg(1)), user(1), text(3, 1), session(S2))
+        await world.put(user(1, agent="plan"))
+
+        changes = await drain(world.store, head)
+        assert {each.record.id: (each.created, each.again) for each in changes.records} == {
+            msg(1): (True, True),
+            prt(3): (True, False),
+            S2: (True, True),
+        }
+        assert not any(each.again for each in (await drain(world.store, None)).records)
+        await world.put(user(1, agent="build"), session(S2, title="later"))
+        later = await drain(world.store, changes.cursor)
+        assert [(each.record.id, each.again) for each in later.records] == [(msg(1), False), (S2, False)]
+
+    async def test_what_is_created_while_a_batch_is_under_way_waits_for_the_next(self, world: World) -> None:
+        """A batch ends however fast others write, and the next one tells what this one left."""
+        await world.put(session(), user(1), user(2), user(3))
+        first = await world.store.changes(None, limit=2)
+        assert isinstance(first, Changes)
+        await world.put(user(4), Remove(S1, "message", msg(1)))
+        rest = await drain(world.store, first.cursor, limit=2)
+
+        assert told(rest) == [("message", msg(2), "created"), ("message", msg(3), "created")]
+        assert told(await drain(world.store, rest.cursor)) == [
+            ("message", msg(1), "removed"),
+            ("message", msg(4), "created"),
+        ]
+
     async def test_a_re_created_session_replaces_the_old_one(self, world: World) -> None:
         """A replica that slept through erase and re-creation ends with the new session's records only."""
         replica = Replica()

@@ -1,5 +1,6 @@
 """Many at once: committers that wait together, handles that write together, and the wakes between them."""
 
+import asyncio
 import contextlib
 import time
 
@@ -17,6 +18,7 @@ from holdfast.testing.store_contract.replica import Replica, contents
 from holdfast.testing.store_contract.world import Contract, World
 
 WAKE_S = 0.5
+ANSWER_S = 20.0
 
 
 class Racing(Contract):
@@ -177,6 +179,24 @@ class Racing(Contract):
         await replica.catch_up(world.store)
 
         assert replica.records == await contents(world.store)
+
+    async def test_a_cancelled_close_still_closes(self, world: World) -> None:
+        """What was handed in before is written and answered; closing again waits for the end."""
+        store = await world.another()
+        await world.put(session())
+        commits = [asyncio.create_task(store.commit(Batch((user(n),)))) for n in range(1, 4)]
+        await asyncio.sleep(0)
+        closing = asyncio.create_task(store.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        async with asyncio.timeout(ANSWER_S):
+            await asyncio.gather(*commits)
+            with contextlib.suppress(asyncio.CancelledError):
+                await closing
+            await store.close()
+
+        page = await world.store.messages(MessageQuery(S1))
+        assert {each.info.id for each in page.messages} == {msg(n) for n in range(1, 4)}
 
     async def test_a_cancelled_wait_leaves_a_whole_batch_or_none(self, world: World) -> None:
         """Giving up on a commit does not tear it, and does not harm the committers beside it."""

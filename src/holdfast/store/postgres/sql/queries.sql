@@ -110,6 +110,7 @@ ORDER BY page.n, page.position
 -- name: rows
 SELECT page.n, page.position AS at_position, s.id AS session,
   NOT pg_visible_in_snapshot(coalesce(r.born, s.born), $1::text::pg_snapshot) AS created,
+  CASE WHEN page.position = 0 THEN s.at ELSE r.at END IS NOT NULL AS again,
   coalesce(r.kind, 0::smallint) AS kind, coalesce(r.id, s.id) AS id, p.id AS parent,
   coalesce(r.position, s.position) AS position, coalesce(r.seq, s.seq) AS seq, r.place,
   coalesce(r.mark, 0::smallint) AS mark, CASE WHEN page.position = 0 THEN s.data ELSE r.data END AS data

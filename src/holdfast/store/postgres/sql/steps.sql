@@ -96,7 +96,7 @@ BEGIN
   ELSIF NOT s.live THEN
     -- A tombstone: a new life with a number of its own. Fence numbers stay used, or an old runner could return.
     UPDATE {s}.session SET n = nextval(pg_get_serial_sequence('{s}.session', 'n')), position = number, born = me,
-      at = NULL, owner = NULL, top = '' WHERE id = name;
+      owner = NULL, top = '' WHERE id = name;
   END IF;
   UPDATE {s}.session SET seq = number, head = number, xid = me, project = columns->>'project',
     directory = columns->>'directory', path = columns->>'path', parent = up, slug = columns->>'slug',
@@ -229,7 +229,7 @@ BEGIN
       END IF;
       parent_position := m_position;
     END IF;
-    SELECT r.position, r.parent, r.data IS NOT NULL AS live INTO had FROM {s}.record r
+    SELECT r.position, r.parent, r.at, r.data IS NOT NULL AS live INTO had FROM {s}.record r
       WHERE r.session = s_n AND r.id = name AND r.kind = c_kind;
     s_head := s_head + 1; s_dirty := true;
     IF had.live THEN
@@ -254,8 +254,8 @@ BEGIN
             USING ERRCODE = 'HF002';
         END IF;
       END IF;
-      INSERT INTO {s}.record(session, position, kind, mark, seq, parent, xid, born, id, words, data)
-        VALUES (s_n, s_head, c_kind, c_bits[i] >> 2 & 3, s_head, parent_position, me, me, name,
+      INSERT INTO {s}.record(session, position, kind, mark, seq, parent, xid, born, at, id, words, data)
+        VALUES (s_n, s_head, c_kind, c_bits[i] >> 2 & 3, s_head, parent_position, me, me, had.at, name,
           array_to_tsvector(string_to_array(c_words[i], ' ')), c_data[i]);
     END IF;
     IF c_kind = 1 THEN

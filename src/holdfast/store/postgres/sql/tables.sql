@@ -20,7 +20,7 @@ CREATE TABLE {s}.session(
   project text, directory text, path text COLLATE "C", parent text COLLATE "C", slug text, title text,
   folded text,                           -- the title for searching without case
   placement text, updated bigint, archived double precision,
-  at bigint,                             -- of a tombstone: when it was removed
+  at bigint,                             -- when it was removed; of one made anew, when its former life was
   words tsvector,
   data text                              -- NULL: a tombstone
 );
@@ -42,7 +42,7 @@ CREATE TABLE {s}.record(
   parent bigint,                         -- the position of a part's message
   xid xid8 NOT NULL,
   born xid8 NOT NULL,
-  at bigint,                             -- of a tombstone: when it was removed
+  at bigint,                             -- when it was removed; of one made anew, when its former life was
   id text COLLATE "C" NOT NULL,
   words tsvector,
   data text,                             -- NULL: a tombstone

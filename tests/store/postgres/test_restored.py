@@ -1,0 +1,66 @@
+"""A dump that was restored into another server, whose transactions have not come that far."""
+
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from holdfast.store.batch import Batch, Remove
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.record import Changes, Resync
+from holdfast.testing.store_contract.build import S1, S2, msg, session, user
+from tests.store.postgres.server import schema_url
+
+pytestmark = pytest.mark.ci
+
+AHEAD = "((pg_current_xact_id()::text::bigint + 1000000)::text)::xid8"
+"""A transaction that the server will not reach during this test."""
+
+
+async def restore(url: str) -> str:
+    """Make the rows those of a server that is far ahead; answers a cursor of that time."""
+    store = await PostgresStore.open(url)
+    await store.commit(Batch((session(), user(1), user(2), session(S2))))
+    await store.commit(Batch((Remove(S1, "message", msg(2)),)))
+    cursor = await store.head()
+    schema = store.address.schema
+    other = await asyncpg.connect(store.address.dsn)
+    await store.close()
+    for table in ("session", "record"):
+        await other.execute(f"UPDATE {schema}.{table} SET xid = {AHEAD}, born = {AHEAD}")
+    await other.execute(f"UPDATE {schema}.store SET value = ({AHEAD})::text WHERE key = 'horizon'")
+    await other.close()
+    return cursor
+
+
+async def told(store: PostgresStore, cursor: str | None) -> list[str]:
+    changes = await store.changes(cursor)
+    assert isinstance(changes, Changes), changes
+    return [each.record.id for each in changes.records]
+
+
+async def test_the_feed_of_a_restored_store_sees_everything(tmp_path: Path) -> None:
+    """What was restored is told from the beginning, and what is changed in it afterwards."""
+    await restore(schema_url(tmp_path))
+    store = await PostgresStore.open(schema_url(tmp_path))
+    head = await store.head()
+
+    assert await told(store, None) == [S1, msg(1), S2]
+    await store.commit(Batch((session(title="later"), user(1, agent="plan"))))
+    assert await told(store, head) == [S1, msg(1)]
+    await store.commit(Batch((user(3),)))
+    assert await told(store, head) == [S1, msg(1), msg(3)]
+    assert (await store.examine()).findings == ()
+    await store.close()
+
+
+async def test_a_cursor_from_before_the_restoration_means_begin_again(tmp_path: Path) -> None:
+    """It is another incarnation, and stays the same one when the store is opened once more."""
+    cursor = await restore(schema_url(tmp_path))
+    store = await PostgresStore.open(schema_url(tmp_path))
+    assert isinstance(await store.changes(cursor), Resync)
+    head = await store.head()
+    await store.close()
+    store = await PostgresStore.open(schema_url(tmp_path))
+    assert await told(store, head) == []
+    await store.close()
