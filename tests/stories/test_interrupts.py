@@ -1,10 +1,13 @@
 """An interrupt ends the work at once, keeps what was said, and settles everything."""
 
+from collections.abc import Callable
+
 import anyio
 import pytest
 
 import holdfast
 from holdfast.errors import NotFound
+from holdfast.feed.frame import Delta
 from holdfast.provider.request import Request
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
@@ -106,3 +109,36 @@ async def test_another_process_can_interrupt(world: World) -> None:
 
     assert isinstance(answer.info, AssistantMessage)
     assert isinstance(answer.info.error, AbortedFault)
+
+
+async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(world: World) -> None:
+    """Whatever the moment: between the last word and the record that closes it."""
+    for pauses in range(12):
+        gate, begun = anyio.Event(), anyio.Event()
+
+        def expect(request: Request, begun: anyio.Event = begun) -> str | None:
+            begun.set()
+            return None
+
+        async with world.open(Step(Wait(gate), Say("said"), Wait(anyio.Event()), expect=expect)) as (hf, _):
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(5):
+                await begun.wait()
+            parts = set[str]()
+            delta = hf.feed.delta
+
+            def told(each: Delta, parts: set[str] = parts, delta: Callable[[Delta], None] = delta) -> None:
+                parts.add(each.part)
+                delta(each)
+
+            hf.feed.delta = told  # type: ignore[method-assign]
+            gate.set()
+            for _ in range(pauses):
+                await anyio.lowlevel.checkpoint()
+            with anyio.fail_after(5):
+                await hf.sessions.interrupt(session)
+            page = await hf.sessions.messages(session)
+
+        texts = [part for message in shape(page.messages) for part in message[1] if part[0] == "text"]
+        assert (("text", "said") in texts) == bool(parts), pauses

@@ -149,6 +149,14 @@ class Feed:
     def _resync(self, reason: str) -> Frame:
         return self._pump.frame(RESYNC, None, b'{"reason":%b}' % msgspec.json.encode(reason))
 
+    async def caught_up(self) -> None:
+        """Return when listeners have been told everything that was committed before this call.
+
+        What is live only overtakes what comes back from the store; whoever tells the end of something waits.
+        """
+        if len(self._broadcast):
+            await self._pump.advance()
+
     def closed(self, session: str, part: str) -> None:
         """A part whose text came as deltas was committed in its final state."""
         self._pump.closed(session, part)

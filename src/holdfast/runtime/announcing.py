@@ -29,8 +29,9 @@ def retry(feed: Feed, session: str, *, attempt: int, message: str, next_ms: int)
     status(feed, session, RetryStatus(attempt=attempt, message=message, next=next_ms))
 
 
-def idle(feed: Feed, session: str) -> None:
-    """Nothing runs any more. Told once, when everything else about the session is stored."""
+async def idle(feed: Feed, session: str) -> None:
+    """Nothing runs any more. Told once, when everything else about the session is stored, and told."""
+    await feed.caught_up()
     status(feed, session, IdleStatus())
     feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
 

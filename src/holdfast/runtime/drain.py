@@ -38,7 +38,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
             await _release(run)
     except LeaseLost:
         return  # Somebody else has the session now: not a word more, and nothing written.
-    announcing.idle(run.engine.feed, run.recorder.session)
+    await announcing.idle(run.engine.feed, run.recorder.session)
 
 
 async def _work(run: Run, *, force: bool) -> None:

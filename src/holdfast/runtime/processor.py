@@ -167,12 +167,15 @@ class Processor:
         self._texts[id] = OpenText(made)
 
     async def _close(self, id: str, metadata: JsonMap | None) -> None:
-        open_ = self._texts.pop(id, None)
+        open_ = self._texts.get(id)
         if open_ is None:
             return
         part = open_.final(self._clock.now_ms(), metadata)
-        async with self._lock:
-            await self._recorder.commit(part_put(part))
+        # An interruption must not fall between what was heard and its record.
+        with anyio.CancelScope(shield=True):
+            async with self._lock:
+                await self._recorder.commit(part_put(part))
+        self._texts.pop(id, None)
         self._feed.closed(part.session_id, part.id)
 
     async def _input(self, event: ToolInputStart) -> None:

@@ -9,6 +9,7 @@ from holdfast.cli.config.loading import here
 from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.running.following import follow
+from holdfast.cli.running.offering import offer
 from holdfast.cli.trust_asking import ask_trust
 from holdfast.store.query import SessionQuery
 
@@ -50,6 +51,8 @@ def run(
     if name is not None and go_on:
         raise click.UsageError("--session and --continue exclude one another")
     around, decisions = here(ctx)
+    if model is None and offer(around):
+        around, decisions = here(ctx)
     worktree = around.places.worktree
     trusts = ask_trust(around.loaded, decisions.about(worktree))
 

@@ -1,0 +1,66 @@
+"""Offers a model server that already runs on this machine, when the person has no other provider.
+
+Asked once, in a terminal; the answer is remembered, and a yes is written into the person's settings if they
+have none yet. Where nobody sits, nothing is used that the settings do not name.
+"""
+
+import os
+import sys
+
+import anyio
+import click
+import msgspec
+
+from holdfast.cli.output import note
+from holdfast.net.stream import Http
+from holdfast.person import directories, small_file
+from holdfast.provider.local import answers, discover
+from holdfast.provider.local.discover import Found
+from holdfast.runtime.surroundings import Surroundings
+
+
+def offer(around: Surroundings) -> bool:
+    """Whether the settings were changed, so that they must be read again."""
+    if around.providers.available():
+        return False
+    found = anyio.run(_find)
+    configured = bool(around.loaded.config.provider)
+    offered = discover.offers(
+        found, answered=answers.read(), configured=configured, interactive=_somebody_is_there()
+    )
+    for one in offered:
+        question = f"{one.name} runs on this machine at {one.base_url}. Use it?"
+        accepted = click.confirm(question, default=True, err=True)
+        answers.remember(one, accepted=accepted)
+        if accepted:
+            return _keep(one)
+    note("No provider can be used yet. Either `holdfast providers login ID` keeps a key,")
+    note("or `holdfast providers discover` finds a model server on this machine,")
+    note("or `holdfast models install smollm2` brings a small model that needs no key.")
+    return False
+
+
+def _keep(found: Found) -> bool:
+    """Write the server into the settings; a file that somebody wrote is theirs to edit."""
+    path = directories.config() / "holdfast.json"
+    lines = msgspec.json.format(
+        msgspec.json.encode({"provider": {found.kind: discover.settings(found)}}), indent=2
+    )
+    if any((path.parent / name).exists() for name in ("holdfast.json", "holdfast.jsonc", "config.toml")):
+        note(f"Put this into your settings in {path.parent}:\n{lines.decode()}")
+        return False
+    small_file.write(path, lines + b"\n", mode=0o600)
+    note(f"{found.name} is in {path} now.")
+    return True
+
+
+async def _find() -> tuple[Found, ...]:
+    http = Http()
+    try:
+        return await discover.find(http, uid=os.getuid())
+    finally:
+        await http.aclose()
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -1,0 +1,204 @@
+"""Several processes on one store: one runs a session, the others read, interrupt, answer, and take over."""
+
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast.schema.fault import AbortedFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
+from tests.stories.processes import Place, Worker, calls, left_open, problems, until
+
+pytestmark = pytest.mark.ci
+
+LEASE_MS = 1_500
+STALLED = Trouble("stall", after=6, reply=Reply((Say("Half of an answer that does not end here."),)))
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProvider]:
+    """A provider on this machine."""
+    async with MockProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def place(tmp_path: Path, mock: MockProvider) -> Place:
+    """A person, a project, a store."""
+    return Place(tmp_path, mock)
+
+
+@pytest.fixture
+async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Two processes with a short lease."""
+    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
+    try:
+        yield one, two
+    finally:
+        for worker in (one, two):
+            await worker.kill()
+
+
+async def running(place: Place, mock: MockProvider, worker: Worker) -> str:
+    """A session that the worker runs: the provider has said half a sentence."""
+    mock.play(STALLED)
+    session = await worker.do("create", directory=str(place.project))
+    await worker.do("prompt", session=session, text="go")
+    with anyio.fail_after(10):
+        await mock.stalled.wait()
+    return str(session)
+
+
+async def test_when_one_is_killed_the_other_goes_on_at_once(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """On the same host nobody waits for a deadline: well before one lease has passed, the answer is there."""
+    one, two = workers
+    session = await running(place, mock, one)
+    assert await two.do("busy", session=session)
+
+    await one.kill()
+    mock.play(Reply((Say("And the rest."),)))
+    with anyio.fail_after(LEASE_MS / 1_000):
+        assert not await two.do("busy", session=session)
+        await two.do("resume", session=session)
+        await two.do("wait", session=session)
+
+    history = await place.messages(session)
+    assert [each.info.__struct_config__.tag for each in history].count("user") == 1
+    assert left_open(history) == []
+    assert history[-1].parts[1].text == "And the rest."  # type: ignore[union-attr]
+    assert [problems(request) for request in mock.requests] == [[], []]
+
+
+async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """Stopped for longer than its lease, it is buried and the other takes over; when it goes on, what it
+    still wants to write is refused, its tool never ends, and the session stays as the other left it.
+    """
+    one, two = workers
+    mock.play(Reply((Call("slow", {"what": "x"}, id="c1"),)), Reply((Say("Taken over."),)))
+    session = await one.do("create", directory=str(place.project))
+    await one.do("prompt", session=session, text="go")
+    await until(lambda: place.lines("begin") == [(one.pid, "x")])
+    # The other has work of its own, so it is an owner whose renewals have held for a while.
+    mine = await two.do("create", directory=str(place.project))
+    mock.play(Reply((Say("Mine."),)))
+
+    one.signal(signal.SIGSTOP)
+    await two.do("resume", session=mine)
+    await two.do("resume", session=session)
+    assert len(mock.requests) == 1, "while the lease lasts, nobody else runs it"
+
+    async def taken() -> bool:
+        await two.do("resume", session=session)
+        return len(mock.requests) == 2
+
+    await until(taken, within_s=4 * LEASE_MS / 1_000)
+    await two.do("wait", session=session)
+    async with place.opened() as store:
+        cursor = await store.head()
+        before = await place.messages(session)
+        one.signal(signal.SIGCONT)
+
+        async def gone() -> bool:
+            return session not in await one.do("active")
+
+        await until(gone)
+        place.gate.touch()
+        changes = await store.changes(cursor, session)
+    assert isinstance(calls(before)["c1"].state, ToolError)
+    assert place.lines("refused") == [(one.pid, "commit")]
+    assert [what for what in place.lines("end") if what[0] == one.pid] == []
+    assert changes.records == ()  # type: ignore[union-attr]
+    assert await place.messages(session) == before
+    assert [problems(request) for request in mock.requests] == [[], []]
+    # And it is of use again.
+    again = await one.do("create", directory=str(place.project))
+    await one.do("prompt", session=again, text="go")
+    await one.do("wait", session=again)
+    assert await one.end() == 0
+
+
+async def test_whoever_only_looks_never_goes_on_with_a_session(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """List, show, search and doctor after a crash: no model is asked, no record is written."""
+    one, _ = workers
+    session = await running(place, mock, one)
+    await one.kill()
+    async with place.opened() as store:
+        cursor = await store.head()
+        for arguments in (
+            ("session", "list"),
+            ("session", "show", session),
+            ("session", "search", "Half"),
+            ("session", "abort", session),
+            ("doctor",),
+        ):
+            code, _, err = await place.command(*arguments)
+            assert code == 0, (arguments, err)
+        changes = await store.changes(cursor, None)
+
+    assert len(mock.requests) == 1
+    assert changes.records == ()  # type: ignore[union-attr]
+
+
+async def test_another_process_interrupts(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """What was said is kept, and `session abort` does the same from a shell."""
+    one, two = workers
+    session = await running(place, mock, one)
+    await two.do("interrupt", session=session)
+    assert not await two.do("busy", session=session)
+    first = (await place.messages(session))[-1]
+
+    mock.stalled.clear()
+    mock.play(STALLED)
+    await one.do("prompt", session=session, text="again")
+    with anyio.fail_after(10):
+        await mock.stalled.wait()
+    code, _, _ = await place.command("session", "abort", session)
+    second = (await place.messages(session))[-1]
+
+    assert code == 0
+    for message in (first, second):
+        assert isinstance(message.info, AssistantMessage)
+        assert isinstance(message.info.error, AbortedFault)
+        assert message.parts[1].text.startswith("Half")  # type: ignore[union-attr]
+    mock.play(Reply((Say("Fine."),)))
+    await two.do("prompt", session=session, text="and now")
+    await two.do("wait", session=session)
+    assert (await place.messages(session))[-1].parts[1].text == "Fine."  # type: ignore[union-attr]
+
+
+async def test_another_process_answers_a_question(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """The runner hears of it, runs the call once, and goes on."""
+    place.settings(permission={"*": "ask"})
+    place.gate.touch()
+    one, two = workers
+    mock.play(Reply((Call("slow", {"what": "x"}, id="c1"),)), Reply((Say("Done."),)))
+    session = await one.do("create", directory=str(place.project))
+    await one.do("prompt", session=session, text="go")
+
+    async def asked() -> bool:
+        return bool(await two.do("requests", session=session))
+
+    await until(asked)
+    (request,) = await two.do("requests", session=session)
+    await two.do("reply", session=session, request=request, reply="once")
+    await two.do("wait", session=session)
+    await one.do("wait", session=session)
+
+    history = await place.messages(session)
+    assert isinstance(calls(history)["c1"].state, ToolCompleted)
+    assert place.lines("end") == [(one.pid, "x")]
+    assert history[-1].parts[1].text == "Done."  # type: ignore[union-attr]

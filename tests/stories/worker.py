@@ -1,0 +1,116 @@
+"""A process that works on a store as it is told: `worker.py URL LOG GATE LEASE_MS`.
+
+A line of JSON on standard input is an order, a line on standard output its answer. Its tools write to LOG
+when they begin and end, and wait in between until GATE exists. LEASE_MS shortens the lease (0 leaves it).
+"""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from holdfast.store import owner
+
+URL, LOG, GATE, LEASE_MS = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
+if LEASE_MS:  # Before anything else takes them by name.
+    owner.LEASE_MS, owner.RENEW_MS = LEASE_MS, LEASE_MS // 3
+
+import holdfast  # noqa: E402 - see above
+from holdfast.app import Holdfast  # noqa: E402
+from holdfast.errors import HoldfastError, LeaseLost  # noqa: E402
+from holdfast.schema.session import Session  # noqa: E402
+from holdfast.tool.context import ToolContext  # noqa: E402
+from holdfast.tool.declare import Tool, tool  # noqa: E402
+
+
+def log(word: str, what: str) -> None:
+    """One whole line, on disk or not at all."""
+    with LOG.open("a") as file:
+        file.write(f"{os.getpid()} {word} {what}\n")
+
+
+def slow(name: str, *, repeatable: bool) -> Tool:
+    """A tool that can be caught while it runs."""
+
+    @tool(name=name, repeatable=repeatable)
+    async def run(context: ToolContext, what: str) -> str:
+        """Do something slowly."""
+        await context.ask(name, [what], always=["*"], metadata={})
+        log("begin", what)
+        while not GATE.exists():
+            await asyncio.sleep(0.005)
+        log("end", what)
+        return f"did {what}"
+
+    return run
+
+
+class Attached:
+    """A person sees every question."""
+
+    def attached(self, session: Session) -> bool:
+        return True
+
+
+async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
+    """Do what an order says."""
+    session = order.get("session", "")
+    match order["do"]:
+        case "create":
+            return (await hf.sessions.create(directory=order["directory"], title="A story")).id
+        case "prompt":
+            return (await hf.sessions.prompt(session, order["text"])).prompt.id
+        case "resume":
+            return await hf.sessions.resume(session)
+        case "wait":
+            return await hf.sessions.wait(session)
+        case "interrupt":
+            return await hf.sessions.interrupt(session)
+        case "requests":
+            return [each.id for each in await hf.sessions.requests(session)]
+        case "reply":
+            await hf.sessions.reply(session, order["request"], order["reply"])
+            return None
+        case "active":
+            return hf._prompting_now()._coordinator.active()
+        case "busy":
+            record = await hf.store.session(session)
+            return record is not None and record.busy
+        case other:
+            raise AssertionError(other)
+
+
+async def main() -> None:
+    """Obey until the input ends; orders are worked on side by side."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async with holdfast.open(URL, presence=Attached()) as hf, asyncio.TaskGroup() as group:
+        hf.tools.register(slow("slow", repeatable=False))
+        hf.tools.register(slow("again", repeatable=True))
+        commit = hf.store.commit
+
+        async def watched(batch: Any) -> Any:
+            try:
+                return await commit(batch)
+            except LeaseLost:
+                log("refused", "commit")
+                raise
+
+        hf.store.commit = watched  # type: ignore[method-assign]
+
+        async def work(order: dict[str, Any]) -> None:
+            try:
+                answer = {"ok": await obey(hf, order)}
+            except HoldfastError as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            sys.stdout.write(json.dumps({"number": order["number"], **answer}) + "\n")
+            sys.stdout.flush()
+
+        while line := await reader.readline():
+            group.create_task(work(json.loads(line)))
+
+
+asyncio.run(main())
