@@ -15,7 +15,7 @@ import pytest
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
-    {"schema", "errors", "clock", "flags", "person", "version"},
+    {"schema", "errors", "clock", "flags", "person", "processes", "version"},
     {"context", "permission", "tool", "net"},
     {"store", "provider", "location", "config", "plugins"},
     {"tools", "context.sources", "feed"},

@@ -46,8 +46,10 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 async def cross(run: Run) -> Ready | None:
     """Promote what waits, and fix the turn; None when there is nothing to say."""
     engine, id = run.engine, run.recorder.session
-    waiting = await inbox.pending(engine, id)
     everything = await run.history.read()
+    # In this order: a prompt that comes in between waits for the next boundary, and is not yet shown.
+    shown = {message.info.id for message in everything}
+    waiting = [each for each in await inbox.pending(engine, id) if each.prompt.id in shown]
     unheard = {each.prompt.id for each in waiting}
     history = [message for message in everything if message.info.id not in unheard]
     owed = plan.owes_answer(history)
@@ -57,7 +59,8 @@ async def cross(run: Run) -> Ready | None:
         joining = [message for message in everything if message.info.id in chosen]
         await inbox.promote(engine, run.recorder, promoted, [message.info for message in joining])
         history += joining  # Their new place is behind everything that was said.
-        owed = not all(each.prompt.no_reply for each in promoted) and plan.owes_answer(history)
+        # What wants no reply does not end the work that it joins.
+        owed = owed or not all(each.prompt.no_reply for each in promoted)
     newest = plan.newest_user(history)
     if not owed or newest is None:
         return None

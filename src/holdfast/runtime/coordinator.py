@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from holdfast.errors import HoldfastError, InvariantBroken, Refused
+from holdfast.location.guard import Guard
 from holdfast.runtime import inbox, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
@@ -60,7 +61,9 @@ class Coordinator:
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self.listener = Listener(engine.store)
-        self.ownership = Ownership(engine, self._lost, (engine.host.id,))
+        self.guard = Guard()
+        """Ends the process groups of tools when this process cannot; started with the first of them."""
+        self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
         self._background = Background(self.listener.run, self.ownership.keep, self._keep_swept)
 
     async def _keep_swept(self) -> None:
@@ -135,7 +138,7 @@ class Coordinator:
                 if not ran or entry.stop:
                     return
                 # What was admitted while the session was being given back is seen to as well.
-                if not entry.again and not await inbox.pending(self._engine, session):
+                if not await inbox.pending(self._engine, session) and not entry.again:
                     return
                 entry.force = False
         except HoldfastError as error:
@@ -178,3 +181,4 @@ class Coordinator:
             await self.interrupt(session)
         await self.ownership.retire()
         await self._background.close()
+        self.guard.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import anyio
 
 from holdfast.errors import LeaseLost, StoreError
+from holdfast.location.guard import Guard
 from holdfast.runtime.room import Engine
 from holdfast.store.host import this_process
 from holdfast.store.owner import LEASE_MS, RENEW_MS
@@ -21,7 +22,10 @@ STOP_AFTER_MS = int(0.8 * LEASE_MS)
 class Ownership:
     """The lease of this process. `lost` is called when it can no longer be sure of it."""
 
-    def __init__(self, engine: Engine, lost: Callable[[], None], placements: tuple[str, ...]) -> None:
+    def __init__(
+        self, engine: Engine, lost: Callable[[], None], placements: tuple[str, ...], guard: Guard
+    ) -> None:
+        self._guard = guard
         self._engine = engine
         self._lost = lost
         self._placements = placements
@@ -37,8 +41,14 @@ class Ownership:
                 sent_ms = self._engine.clock.boot_ms()
                 owner = this_process(self._engine.host, id=id, placements=self._placements)
                 await self._engine.store.register(owner)
-                self.id, self._sent_ms = id, sent_ms
+                self.id = id
+                self._sent(sent_ms)
             return self.id
+
+    def _sent(self, sent_ms: int) -> None:
+        """A renewal that was sent then was good: until when we, and our tools, may go on."""
+        self._sent_ms = sent_ms
+        self._guard.renew(sent_ms + STOP_AFTER_MS)
 
     async def keep(self) -> None:
         """Renew until cancelled, and bury those who no longer do."""
@@ -53,7 +63,7 @@ class Ownership:
         try:
             with anyio.fail_after(RENEW_MS / 1_000):
                 await self._engine.store.renew(id)
-            self._sent_ms = sent_ms
+            self._sent(sent_ms)
             await self._engine.store.bury(id)
         except LeaseLost:
             self._forget()

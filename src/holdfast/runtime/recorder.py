@@ -7,6 +7,8 @@ nothing; ids that are made here rise within the session; what belongs together i
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+import anyio
+
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, InvariantBroken
 from holdfast.schema import ids, stored
@@ -37,8 +39,13 @@ class Recorder:
     async def commit(
         self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
     ) -> Receipt:
-        """Write changes under the fence."""
-        return await self._store.commit(Batch(tuple(changes), tuple(expect), self.fence, release))
+        """Write changes under the fence, and wait for it even when cancelled.
+
+        A write that nobody waits for could land behind the settling of what it wrote.
+        """
+        with anyio.CancelScope(shield=True):
+            receipt = await self._store.commit(Batch(tuple(changes), tuple(expect), self.fence, release))
+        return receipt  # noqa: RET504 - a type checker thinks that the scope may swallow something
 
     async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
         """A new message, greater than every one before it, and what goes with it."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from holdfast import processes
 from holdfast.store.owner import Owner
 
 
@@ -69,18 +70,7 @@ class ThisHost:
             return True
         except PermissionError:
             pass
-        return process_started(owner.pid) != owner.started
-
-
-def process_started(pid: int) -> str:
-    """The start time of a process as the kernel counts it; empty when it is gone or cannot be told."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", errors="replace")
-    except OSError:
-        return ""
-    # The command name is in parentheses and may hold anything, so fields are counted after the last one.
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] in "ZX" else fields[19]
+        return processes.started(owner.pid) != owner.started
 
 
 def this_process(host: Host, *, id: str, placements: tuple[str, ...]) -> Owner:
@@ -91,7 +81,7 @@ def this_process(host: Host, *, id: str, placements: tuple[str, ...]) -> Owner:
         boot=host.boot,
         pid=os.getpid(),
         pid_namespace=host.pid_namespace,
-        started=process_started(os.getpid()),
+        started=processes.started(os.getpid()),
         placements=placements,
     )
 

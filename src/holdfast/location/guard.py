@@ -1,0 +1,80 @@
+"""The owner's side of the guard: started with the first process group, told of each and of the lease.
+
+What must stay true: a group is watched before anything can happen to its owner unnoticed, so `watch` comes
+right after the start of a process; a guard that died is started anew and told everything again.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+from typing import Any
+
+COMMAND = (sys.executable, "-P", "-m", "holdfast.location.guard_process")
+
+
+class Guard:
+    """One guard process, for all tools of this process."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: dict[int, str] = {}
+        self._deadline_ms: int | None = None
+
+    def watch(self, pgid: int, began: str) -> None:
+        """End this group when the owner cannot any more."""
+        self._groups[pgid] = began
+        self._tell({"watch": [pgid, began]})
+
+    def forget(self, pgid: int) -> None:
+        """The group has ended by itself."""
+        if self._groups.pop(pgid, None) is not None:
+            self._tell({"forget": pgid})
+
+    def end(self, pgid: int) -> None:
+        """End the group: TERM, then KILL after 3 s, whatever becomes of its turn or of this process."""
+        if self._groups.pop(pgid, None) is not None:
+            self._tell({"end": pgid})
+
+    def renew(self, deadline_ms: int) -> None:
+        """The lease holds until then, by the clock that counts suspension."""
+        self._deadline_ms = deadline_ms
+        if self._process is not None:
+            self._tell({"deadline": deadline_ms})
+
+    def close(self) -> None:
+        """Let the guard end what is left, and go."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=5)
+
+    def _tell(self, order: dict[str, Any]) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._start()
+            return  # A new guard is told of everything, this included.
+        try:
+            self._write(order)
+        except OSError:
+            self._start()
+
+    def _start(self) -> None:
+        self._let_go()
+        self._process = subprocess.Popen(
+            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+        )
+        if self._deadline_ms is not None:
+            self._write({"deadline": self._deadline_ms})
+        for pgid, began in self._groups.items():
+            self._write({"watch": [pgid, began]})
+
+    def _write(self, order: dict[str, Any]) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()

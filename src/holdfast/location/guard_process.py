@@ -1,0 +1,96 @@
+"""The guard: a small process beside an owner that ends the tools' process groups when the owner cannot.
+
+It reads lines of JSON from its standard input: `{"watch": [pgid, began]}`, `{"forget": pgid}`,
+`{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted). When the input ends, its
+owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease. In both
+cases every watched group is ended.
+
+What must stay true: nothing but its input and the deadline moves it; no signal to the terminal ends it.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+
+from holdfast import processes
+
+_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+LINE_BYTES_MAX = 64 * 1024
+
+
+def boot_ms() -> int:
+    """Milliseconds since boot, suspension counted."""
+    return time.clock_gettime_ns(_BOOT) // 1_000_000
+
+
+class Watched:
+    """The groups that live and die with the owner."""
+
+    def __init__(self) -> None:
+        self.groups: dict[int, str] = {}
+        self.deadline_ms: int | None = None
+
+    def wait_s(self) -> float | None:
+        """How long nothing can happen by itself; a paused machine may oversleep, so never for long."""
+        if self.deadline_ms is None or not self.groups:
+            return None
+        return min(1.0, max(0.0, (self.deadline_ms - boot_ms()) / 1_000))
+
+    def obey(self, line: bytes) -> None:
+        """Carry out one order; one that cannot be read is left alone."""
+        try:
+            order = json.loads(line)
+            if "watch" in order:
+                pgid, began = order["watch"]
+                self.groups[int(pgid)] = str(began)
+            elif "forget" in order:
+                self.groups.pop(int(order["forget"]), None)
+            elif "end" in order:
+                self.end(int(order["end"]))
+            elif "deadline" in order:
+                self.deadline_ms = int(order["deadline"])
+        except (ValueError, TypeError, KeyError):
+            return
+
+    def end(self, pgid: int) -> None:
+        """End one group, beside whatever else is to be done."""
+        began = self.groups.pop(pgid, None)
+        if began is not None:
+            threading.Thread(target=processes.end_group, args=(pgid, began)).start()
+
+    def end_all(self) -> None:
+        """End every group."""
+        for pgid in list(self.groups):
+            self.end(pgid)
+
+
+def main() -> None:
+    """Guard until the input ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    watched = Watched()
+    rest = b""
+    while True:
+        ready, _, _ = select.select([0], [], [], watched.wait_s())
+        if watched.deadline_ms is not None and boot_ms() >= watched.deadline_ms:
+            watched.end_all()
+        if not ready:
+            continue
+        data = os.read(0, LINE_BYTES_MAX)
+        if not data:
+            break
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            watched.obey(line)
+        if len(rest) > LINE_BYTES_MAX:
+            rest = b""
+    watched.end_all()
+    sys.exit(0)  # Waits for the threads that are still ending groups.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""The guard ends the tools of an owner that died, was paused or lost its lease; and nobody else's."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast import processes
+from holdfast.location.guard import Guard
+from holdfast.location.guard_process import boot_ms
+
+pytestmark = pytest.mark.ci
+
+PLAIN = "import time; print('up', flush=True); time.sleep(60)"
+STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {PLAIN}"
+FAMILY = (
+    "import subprocess,sys,time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+    "print('up', flush=True); time.sleep(60)"
+)
+OWNER = """
+import subprocess, sys, time
+from holdfast import processes
+from holdfast.location.guard import Guard
+from holdfast.location.guard_process import boot_ms
+tool = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+guard = Guard()
+if sys.argv[1] != "0":
+    guard.renew(boot_ms() + int(sys.argv[1]))
+guard.watch(tool.pid, processes.started(tool.pid))
+print(tool.pid, flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[[str], int]]:
+    """Start a tool in a group of its own; whatever is left of it is ended."""
+    begun: list[subprocess.Popen[bytes]] = []
+
+    def made(program: str) -> int:
+        tool = subprocess.Popen(
+            [sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True
+        )
+        assert tool.stdout is not None
+        assert tool.stdout.readline() == b"up\n"
+        begun.append(tool)
+        return tool.pid
+
+    yield made
+    for tool in begun:
+        if tool.poll() is None:
+            os.killpg(tool.pid, signal.SIGKILL)
+        tool.communicate()
+
+
+def gone(pgid: int, within_s: float = 10.0) -> bool:
+    """Whether the group ends in time."""
+    give_up = time.monotonic() + within_s
+    while processes.is_group(pgid):
+        if time.monotonic() > give_up:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+@pytest.mark.parametrize("program", [PLAIN, STUBBORN, FAMILY], ids=["plain", "stubborn", "family"])
+def test_a_group_is_ended_whole(start: Callable[[str], int], program: str) -> None:
+    """TERM first, KILL when it does not listen, its children too."""
+    pgid = start(program)
+
+    assert processes.end_group(pgid, processes.started(pgid), grace_s=0.2)
+    assert gone(pgid)
+    assert not processes.end_group(pgid, "whatever")
+
+
+def test_a_group_whose_number_belongs_to_another_is_left_alone(start: Callable[[str], int]) -> None:
+    """As is our own, and the first process of the system."""
+    pgid = start(PLAIN)
+
+    assert not processes.end_group(pgid, "another time")
+    assert not processes.end_group(os.getpgrp(), processes.started(os.getpgrp()))
+    assert not processes.end_group(1, processes.started(1))
+    assert processes.is_group(pgid)
+
+
+def owner(deadline_ms: int) -> tuple["subprocess.Popen[bytes]", int]:
+    """An owner with one tool; a deadline of 0 is none."""
+    process = subprocess.Popen([sys.executable, "-c", OWNER, str(deadline_ms)], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    return process, int(process.stdout.readline())
+
+
+def test_an_owner_that_is_killed_takes_its_tools_along() -> None:
+    """The guard hears that its input ended."""
+    process, tool = owner(0)
+    try:
+        assert processes.is_group(tool)
+        process.kill()
+        process.communicate()
+        assert gone(tool)
+    finally:
+        process.kill()
+
+
+def test_the_tools_of_an_owner_that_is_paused_end_at_its_deadline() -> None:
+    """Before anybody else may begin its own."""
+    process, tool = owner(1_500)
+    try:
+        process.send_signal(signal.SIGSTOP)
+        assert processes.is_group(tool)
+        assert gone(tool)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_what_is_forgotten_lives_and_what_is_renewed_lives_on(start: Callable[[str], int]) -> None:
+    """Closing the guard ends only what it still watches."""
+    kept, watched = start(PLAIN), start(PLAIN)
+    guard = Guard()
+    guard.renew(boot_ms() + 300)
+    for pgid in (kept, watched):
+        guard.watch(pgid, processes.started(pgid))
+    guard.renew(boot_ms() + 60_000)
+    guard.forget(kept)
+    assert not gone(watched, within_s=0.6)
+    guard.close()
+
+    assert gone(watched)
+    assert processes.is_group(kept)
+
+
+def test_one_group_can_be_ended_alone_and_a_dead_guard_is_replaced(start: Callable[[str], int]) -> None:
+    """The new guard knows what the old one knew."""
+    one, other = start(PLAIN), start(PLAIN)
+    guard = Guard()
+    guard.watch(one, processes.started(one))
+    assert guard._process is not None
+    guard._process.kill()
+    guard._process.wait()
+    guard.watch(other, processes.started(other))
+    guard.end(one)
+
+    assert gone(one)
+    assert processes.is_group(other)
+    guard.close()
+    assert gone(other)
