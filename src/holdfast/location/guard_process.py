@@ -2,8 +2,8 @@
 
 It reads lines of JSON from its standard input: `{"watch": [pgid, began]}`, `{"forget": pgid}`,
 `{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted). When the input ends, its
-owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease. In both
-cases every watched group is ended.
+owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease.
+In both cases every watched group is ended.
 
 What must stay true: nothing but its input and the deadline moves it; no signal to the terminal ends it.
 """

@@ -1,0 +1,53 @@
+"""Offering a model server that already runs: what is kept of a yes, and what is said where nobody sits."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli.running import offering
+from holdfast.person import directories
+from holdfast.provider.local.discover import Found, FoundModel
+from tests.cli.conftest import Shell
+
+OLLAMA = Found(kind="ollama", port=11434, models=(FoundModel(id="qwen3:8b", context=40_960),))
+
+
+def test_a_yes_becomes_a_setting_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """The file is the person's from then on."""
+    assert offering._keep(OLLAMA)
+
+    settings = json.loads((directories.config() / "holdfast.json").read_text())
+    assert settings["provider"]["ollama"]["options"] == {"baseURL": "http://127.0.0.1:11434/v1"}
+    assert list(settings["provider"]["ollama"]["models"]) == ["qwen3:8b"]
+    assert "Ollama is in" in capsys.readouterr().err
+
+
+def test_a_file_that_somebody_wrote_is_theirs_to_edit(capsys: pytest.CaptureFixture[str]) -> None:
+    """The lines are shown instead."""
+    path = directories.config() / "holdfast.jsonc"
+    path.parent.mkdir(parents=True)
+    path.write_text("{} // mine\n")
+
+    assert not offering._keep(OLLAMA)
+
+    assert path.read_text() == "{} // mine\n"
+    assert not (directories.config() / "holdfast.json").exists()
+    assert '"baseURL": "http://127.0.0.1:11434/v1"' in capsys.readouterr().err
+
+
+@pytest.mark.ci
+def test_without_a_provider_a_command_says_in_three_lines_how_to_go_on(tmp_path: Path) -> None:
+    """And asks nothing where nobody sits."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    shell = Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
+
+    done = shell("run", "hello")
+
+    assert (done.code, done.out) == (1, "")
+    lines = done.err.splitlines()
+    assert [word in line for word, line in zip(("login", "discover", "install"), lines, strict=False)] == [
+        True
+    ] * 3
+    assert len(lines) == 4
