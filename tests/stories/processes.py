@@ -134,17 +134,22 @@ class Worker:
         return cls(process)
 
     async def do(self, what: str, **more: Any) -> Any:
-        """Give an order and hear its answer; a refusal is an `AssertionError`."""
+        """Give an order and hear its answer; an error is an `AssertionError`."""
+        answer = await self.ask(what, **more)
+        assert "error" not in answer, answer
+        return answer["ok"]
+
+    async def ask(self, what: str, **more: Any) -> dict[str, Any]:
+        """Give an order and hear its answer: `ok`, or `error`."""
         self._number += 1
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"number": self._number, "do": what, **more}).encode() + b"\n")
         with anyio.fail_after(PATIENCE_S):
             line = await self._process.stdout.readline()
-        answer = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         assert answer["number"] == self._number
-        assert "error" not in answer, answer
-        return answer["ok"]
+        return answer
 
     def signal(self, number: signal.Signals) -> None:
         """Stop, go on, or die."""

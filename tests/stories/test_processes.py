@@ -78,21 +78,19 @@ async def test_when_one_is_killed_the_other_goes_on_at_once(
 async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
-    """Stopped for longer than its lease, it is buried and the other takes over; when it goes on, what it
-    still wants to write is refused, its tool never ends, and the session stays as the other left it.
+    """Stopped for longer than its lease, it is buried and the other takes over; when it goes on, its tool is
+    cancelled, what it writes under its old claim is refused, and the session stays as the other left it.
     """
     one, two = workers
     mock.play(Reply((Call("slow", {"what": "x"}, id="c1"),)), Reply((Say("Taken over."),)))
     session = await one.do("create", directory=str(place.project))
     await one.do("prompt", session=session, text="go")
     await until(lambda: place.lines("begin") == [(one.pid, "x")])
-    # The other has work of its own, so it is an owner whose renewals have held for a while.
-    mine = await two.do("create", directory=str(place.project))
-    mock.play(Reply((Say("Mine."),)))
+    await one.do("keep fence", session=session)
 
     one.signal(signal.SIGSTOP)
-    await two.do("resume", session=mine)
     await two.do("resume", session=session)
+    await two.do("wait", session=session)
     assert len(mock.requests) == 1, "while the lease lasts, nobody else runs it"
 
     async def taken() -> bool:
@@ -111,14 +109,16 @@ async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
 
         await until(gone)
         place.gate.touch()
+        late = await one.ask("write late", session=session)
         changes = await store.changes(cursor, session)
     assert isinstance(calls(before)["c1"].state, ToolError)
-    assert place.lines("refused") == [(one.pid, "commit")]
-    assert [what for what in place.lines("end") if what[0] == one.pid] == []
+    assert late["error"].startswith("LeaseLost")
+    assert place.lines("end") == []
     assert changes.records == ()  # type: ignore[union-attr]
     assert await place.messages(session) == before
     assert [problems(request) for request in mock.requests] == [[], []]
     # And it is of use again.
+    mock.play(Reply((Say("Here."),)))
     again = await one.do("create", directory=str(place.project))
     await one.do("prompt", session=again, text="go")
     await one.do("wait", session=again)

@@ -19,8 +19,10 @@ if LEASE_MS:  # Before anything else takes them by name.
 
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
-from holdfast.errors import HoldfastError, LeaseLost  # noqa: E402
+from holdfast.errors import HoldfastError  # noqa: E402
+from holdfast.runtime.recorder import session_put  # noqa: E402
 from holdfast.schema.session import Session  # noqa: E402
+from holdfast.store.batch import Batch, Fence  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402
 from holdfast.tool.declare import Tool, tool  # noqa: E402
 
@@ -54,6 +56,9 @@ class Attached:
         return True
 
 
+fences: dict[str, Fence] = {}
+
+
 async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
     """Do what an order says."""
     session = order.get("session", "")
@@ -73,6 +78,15 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
         case "reply":
             await hf.sessions.reply(session, order["request"], order["reply"])
             return None
+        case "keep fence":
+            entry = hf._prompting_now()._coordinator._entries[session]
+            assert entry.run is not None
+            fences[session] = entry.run.recorder.fence
+            return None
+        case "write late":
+            value = await hf.sessions.get(session)
+            await hf.store.commit(Batch((session_put(value),), fence=fences[session]))
+            return None
         case "active":
             return hf._prompting_now()._coordinator.active()
         case "busy":
@@ -90,16 +104,6 @@ async def main() -> None:
     async with holdfast.open(URL, presence=Attached()) as hf, asyncio.TaskGroup() as group:
         hf.tools.register(slow("slow", repeatable=False))
         hf.tools.register(slow("again", repeatable=True))
-        commit = hf.store.commit
-
-        async def watched(batch: Any) -> Any:
-            try:
-                return await commit(batch)
-            except LeaseLost:
-                log("refused", "commit")
-                raise
-
-        hf.store.commit = watched  # type: ignore[method-assign]
 
         async def work(order: dict[str, Any]) -> None:
             try:

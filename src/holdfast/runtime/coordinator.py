@@ -8,10 +8,11 @@ fails leaves no entry behind; an interrupt returns when everything is settled.
 from collections.abc import Awaitable, Callable
 
 import anyio
+from anyio.abc import TaskGroup
 
 from holdfast.errors import HoldfastError, InvariantBroken, Refused
 from holdfast.location.guard import Guard
-from holdfast.runtime import inbox, title
+from holdfast.runtime import inbox, interrupts, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.listening import Listener
@@ -43,6 +44,10 @@ class Entry:
         self.stop = False
         self.error: HoldfastError | None = None
 
+    def end(self) -> None:
+        """No more after what runs now. Who wakes the session from here on wants another beginning."""
+        self.again, self.force, self.stop = False, False, True
+
 
 class Coordinator:
     """The drains of one process."""
@@ -60,6 +65,7 @@ class Coordinator:
         self._tools = tools
         self._keep = keep
         self._entries: dict[str, Entry] = {}
+        self._closing = False
         self.listener = Listener(engine.store)
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
@@ -85,13 +91,12 @@ class Coordinator:
             return
         entry = self._entries[session] = Entry(force=force)
         group = await self._background.group()
-        group.start_soon(self._work, session, entry)
+        group.start_soon(self._work, session, entry, group)
         group.start_soon(title.name, self._engine, session)
 
     async def wait(self, session: str) -> None:
         """Return when this process no longer runs the session; what went wrong in claiming it is raised."""
-        entry = self._entries.get(session)
-        if entry is not None:
+        while (entry := self._entries.get(session)) is not None:
             await entry.done.wait()
             if entry.error is not None:
                 raise entry.error
@@ -100,7 +105,7 @@ class Coordinator:
         """Stop what the session does, here or in another process, and wait until it is settled."""
         entry = self._entries.get(session)
         if entry is not None:
-            entry.again, entry.stop = False, True
+            entry.end()
             if entry.run is not None:
                 entry.run.interrupt()
             await entry.done.wait()
@@ -130,10 +135,11 @@ class Coordinator:
             f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
         )
 
-    async def _work(self, session: str, entry: Entry) -> None:
+    async def _work(self, session: str, entry: Entry, group: TaskGroup) -> None:
         try:
             while True:
-                entry.again = False
+                if not entry.stop:  # Else it was woken after the interrupt, which is kept.
+                    entry.again = False
                 ran = await self._drain(session, entry)
                 if not ran or entry.stop:
                     return
@@ -148,14 +154,22 @@ class Coordinator:
         finally:
             self._entries.pop(session, None)
             entry.done.set()
+            if entry.stop and entry.again and not self._closing:
+                # It was woken while it stopped: what was said after the interrupt is not lost with it.
+                after = self._entries[session] = Entry(force=entry.force)
+                group.start_soon(self._work, session, after, group)
 
     async def _drain(self, session: str, entry: Entry) -> bool:
         """Claim the session and drain it; False when somebody else runs it."""
         engine = self._engine
+        # Interrupts from before the claim were meant for whoever ran the session then.
+        late = {each.id for each in await interrupts.waiting(engine.store, session)}
         fence = await engine.store.claim(session, await self.ownership.owner())
         if isinstance(fence, Held):
             return False
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
+        if late:
+            await interrupts.answer(engine.store, recorder, only=late)
         run = Run(engine, recorder, self.listener, tools=self._tools, keep=self._keep)
         entry.run = run
         self.listener.runs(session, run.interrupt)
@@ -171,12 +185,13 @@ class Coordinator:
     def _lost(self) -> None:
         """The lease is no longer sure: stop everything at once. What is written after this is refused."""
         for entry in self._entries.values():
-            entry.again, entry.stop = False, True
+            entry.end()
             if entry.run is not None:
                 entry.run.abandon()
 
     async def close(self) -> None:
         """Interrupt every drain, then give everything back."""
+        self._closing = True
         for session in self.active():
             await self.interrupt(session)
         await self.ownership.retire()

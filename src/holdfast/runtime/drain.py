@@ -8,17 +8,13 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost
-from holdfast.runtime import announcing, budget, closing, inbox, plan, recovery
+from holdfast.runtime import announcing, budget, closing, inbox, interrupts, plan, recovery
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
-from holdfast.schema import stored
 from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.request import InterruptRequest
-from holdfast.schema.stored import Mark
-from holdfast.store.batch import Put
 from holdfast.tools import executing
 
 _ABORTED = "The work was interrupted."
@@ -91,16 +87,7 @@ def _leaf(error: BaseException) -> BaseException:
 async def _interrupted(run: Run) -> None:
     """Settle everything as interrupted, and answer whoever asked for it."""
     await _settle_all(run, error=AbortedFault(data=MessageData(message=_ABORTED)))
-    puts = []
-    now_ms = run.engine.clock.now_ms()
-    for record in await run.engine.store.select("request", session=run.recorder.session, mark=Mark.OPEN):
-        value = record.value()
-        if isinstance(value, InterruptRequest):
-            done = replace(value, time=replace(value.time, answered=now_ms))
-            data = stored.strip("request", done)
-            puts.append(Put(value.session_id, "request", value.id, data, mark=stored.mark(done)))
-    if puts:
-        await run.recorder.commit(*puts)
+    await interrupts.answer(run.engine.store, run.recorder)
 
 
 async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:

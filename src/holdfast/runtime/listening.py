@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import anyio
 
-from holdfast.schema.request import InterruptRequest, PermissionRequest, QuestionRequest
+from holdfast.runtime import interrupts
+from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 
@@ -45,9 +46,8 @@ class Listener:
             if record is None or record.mark is not Mark.OPEN:
                 event.set()
         for session, interrupt in tuple(self._running.items()):
-            for record in await self._store.select("request", session=session, mark=Mark.OPEN):
-                if isinstance(record.value(), InterruptRequest):
-                    interrupt()
+            if await interrupts.waiting(self._store, session):
+                interrupt()
 
     async def answered(
         self, session: str, id: str, *, wait_s: float

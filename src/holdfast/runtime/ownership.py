@@ -17,6 +17,7 @@ from holdfast.store.host import this_process
 from holdfast.store.owner import LEASE_MS, RENEW_MS
 
 STOP_AFTER_MS = int(0.8 * LEASE_MS)
+LATE_MS = LEASE_MS // 20
 
 
 class Ownership:
@@ -53,22 +54,29 @@ class Ownership:
     async def keep(self) -> None:
         """Renew until cancelled, and bury those who no longer do."""
         while True:
-            await anyio.sleep(RENEW_MS / 1_000)
-            if self.id is None:
-                continue
-            await self._renew(self.id)
+            left_ms = RENEW_MS if self.id is None else self._left_ms()
+            await anyio.sleep(max(0, min(RENEW_MS, left_ms)) / 1_000)
+            if self.id is not None:
+                await self._renew(self.id)
+
+    def _left_ms(self) -> int:
+        """How long until this owner has to stop itself."""
+        return self._sent_ms + STOP_AFTER_MS - self._engine.clock.boot_ms()
 
     async def _renew(self, id: str) -> None:
         sent_ms = self._engine.clock.boot_ms()
+        left_ms = self._left_ms()
+        # Who comes late, after a pause of the process, may ask once: the store refuses whom it buried.
+        wait_ms = min(RENEW_MS, left_ms) if left_ms > 0 else LATE_MS
         try:
-            with anyio.fail_after(RENEW_MS / 1_000):
+            with anyio.fail_after(wait_ms / 1_000):
                 await self._engine.store.renew(id)
             self._sent(sent_ms)
             await self._engine.store.bury(id)
         except LeaseLost:
             self._forget()
         except (StoreError, TimeoutError):
-            if self._engine.clock.boot_ms() - self._sent_ms >= STOP_AFTER_MS:
+            if self._left_ms() <= 0:
                 self._forget()
 
     def _forget(self) -> None:

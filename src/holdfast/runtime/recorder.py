@@ -10,7 +10,7 @@ from typing import TypeVar
 import anyio
 
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, InvariantBroken
+from holdfast.errors import Conflict, InvariantBroken, LeaseLost
 from holdfast.schema import ids, stored
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
 from holdfast.schema.message import Message
@@ -35,6 +35,8 @@ class Recorder:
         self.clock = clock
         self._mint = mint
         self._top = ""
+        self.lost = False
+        """Set when this process can no longer be sure of its claim: nothing is written after that."""
 
     async def commit(
         self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
@@ -43,6 +45,8 @@ class Recorder:
 
         A write that nobody waits for could land behind the settling of what it wrote.
         """
+        if self.lost:
+            raise LeaseLost(f"session {self.session} may be run by another process by now")
         with anyio.CancelScope(shield=True):
             receipt = await self._store.commit(Batch(tuple(changes), tuple(expect), self.fence, release))
         return receipt  # noqa: RET504 - a type checker thinks that the scope may swallow something

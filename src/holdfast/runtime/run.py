@@ -46,6 +46,7 @@ class Run:
     def abandon(self) -> None:
         """Stop without another write: somebody else may have the session by now."""
         self.abandoned = True
+        self.recorder.lost = True
         self.scope.cancel()
 
     async def session(self) -> Session:

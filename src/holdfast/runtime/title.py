@@ -9,7 +9,7 @@ from contextlib import aclosing
 import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.errors import Conflict, NotFound
 from holdfast.provider import assemble
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
@@ -41,7 +41,7 @@ async def name(engine: Engine, session: str) -> None:
     try:
         with anyio.move_on_after(WAIT_S):
             await _name(engine, session)
-    except HoldfastError:
+    except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
         return  # The default title stays; the next person to look loses nothing.
 
 

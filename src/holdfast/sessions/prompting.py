@@ -61,7 +61,8 @@ class Prompting:
             no_reply=no_reply,
         )
         admitted = await inbox.admit(self._engine, session, given)
-        if resume and not no_reply:
+        # What wants no reply is history at once, unless somebody ran the session: he may have just left.
+        if resume and (not no_reply or admitted.prompt.promoted is None):
             await self._coordinator.wake(session)
         return admitted
 

@@ -1,0 +1,41 @@
+"""Interrupts that were asked for from another process: records, answered by whoever runs the session."""
+
+from collections.abc import Collection
+
+from msgspec.structs import replace
+
+from holdfast.errors import RecordCorrupt
+from holdfast.runtime.recorder import Recorder
+from holdfast.schema import stored
+from holdfast.schema.request import InterruptRequest
+from holdfast.schema.stored import Mark
+from holdfast.store.base import Store
+from holdfast.store.batch import Put
+from holdfast.store.record import StoredRecord
+
+
+async def waiting(store: Store, session: str) -> list[InterruptRequest]:
+    """Those that nobody has answered yet."""
+    records = await store.select("request", session=session, mark=Mark.OPEN)
+    return [value for record in records if isinstance(value := _value(record), InterruptRequest)]
+
+
+def _value(record: StoredRecord) -> object:
+    """The record, or nothing when it cannot be read: one bad record must not end every drain."""
+    try:
+        return record.value()
+    except RecordCorrupt:
+        return None
+
+
+async def answer(store: Store, recorder: Recorder, only: Collection[str] | None = None) -> None:
+    """Mark those that wait as answered, or only these of them."""
+    now_ms = recorder.clock.now_ms()
+    puts = []
+    for value in await waiting(store, recorder.session):
+        if only is None or value.id in only:
+            done = replace(value, time=replace(value.time, answered=now_ms))
+            data = stored.strip("request", done)
+            puts.append(Put(value.session_id, "request", value.id, data, mark=stored.mark(done)))
+    if puts:
+        await recorder.commit(*puts)
