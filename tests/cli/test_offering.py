@@ -10,6 +10,13 @@ from holdfast.person import directories
 from holdfast.provider.local.discover import Found, FoundModel
 from tests.cli.conftest import Shell
 
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home of its own."""
+    monkeypatch.setenv("HOME", str(tmp_path / "own"))
+
+
 OLLAMA = Found(kind="ollama", port=11434, models=(FoundModel(id="qwen3:8b", context=40_960),))
 
 

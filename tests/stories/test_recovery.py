@@ -14,7 +14,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from tests.stories.crashing import Dead, Machine, life
 from tests.stories.tools import Deed
-from tests.stories.world import World, shape
+from tests.stories.world import Attached, World, shape
 
 
 def calls(messages: tuple[MessageWithParts, ...]) -> list[ToolPart]:
@@ -187,3 +187,32 @@ async def recovered(url: str, machine: Machine, deed: Deed, *, session: str, ack
             assert deed.done == ["x"]
         assert await hf.store.select("prompt", session=session, mark=Mark.OPEN) == []
         assert (await hf.store.examine()).clean
+
+
+async def test_a_call_that_had_its_answer_and_went_on_is_not_run_again(world: World) -> None:
+    """It may have had its effect: unknown, like any other call that had begun."""
+    world.settings(permission={"act": "ask"})
+    machine, deed = Machine(), Deed()
+    deed.gate = anyio.Event()
+    script = ScriptedProvider(Step(Call("act", {"what": "x"}, id="c")))
+    async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        watch = hf.store.watch()
+        with anyio.fail_after(5):
+            while not (requests := await hf.sessions.requests(session)):
+                await watch.wait()
+            watch.close()
+            await hf.sessions.reply(session, requests[0].id, "once")
+            await deed.begun.wait()
+        mortal.kill()
+
+    deed.gate.set()
+    script = ScriptedProvider(Step(Say("look first"), expect=answered("c", "is unknown")))
+    async with life(world.store, machine, provider=script, presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+    script.check()
+    assert deed.done == []

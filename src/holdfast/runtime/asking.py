@@ -89,6 +89,9 @@ class Asking:
             assert isinstance(answered, PermissionRequest)
             request = answered
         judge(request)
+        # Committed before the call goes on: a crash after this leaves a call that may have had its effect.
+        heard = replace(request.time, heard=self._engine.clock.now_ms())
+        await self._recorder.commit(request_put(replace(request, time=heard)))
 
     async def _asked_before(
         self, permission: str, patterns: Sequence[str], tool: ToolRef

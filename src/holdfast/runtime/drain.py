@@ -13,8 +13,16 @@ from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
+from holdfast.schema import usage
 from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
-from holdfast.schema.message import AssistantMessage
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import (
+    AssistantMessage,
+    AssistantPath,
+    AssistantTime,
+    Message,
+    UserMessage,
+)
 from holdfast.tools import executing
 
 _ABORTED = "The work was interrupted."
@@ -116,7 +124,30 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
         if puts:
             await run.recorder.commit(*puts)
         await budget.forget(run.engine, await run.session(), last.info.id)
+    owing = plan.newest_user(history)
+    if isinstance(error, UnknownFault) and owing is not None and history[-1] is owing:
+        await run.recorder.add_message(lambda id: _unanswered(id, owing.info, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
+
+
+def _unanswered(id: MessageID, user: Message, error: UnknownFault, now_ms: int) -> AssistantMessage:
+    """An answer that never began, to hold the error: what went wrong is stored, not only told."""
+    assert isinstance(user, UserMessage)
+    return AssistantMessage(
+        id=id,
+        session_id=user.session_id,
+        time=AssistantTime(created=now_ms, completed=now_ms),
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        mode=user.agent,
+        agent=user.agent,
+        path=AssistantPath(cwd="", root=""),
+        cost=0,
+        tokens=usage.ZERO,
+        error=error,
+        finish="error",
+    )
 
 
 async def _release(run: Run) -> None:

@@ -50,6 +50,7 @@ async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -
         request.tool.call_id
         for request in requests
         if isinstance(request, PermissionRequest | QuestionRequest)
+        and request.time.heard is None
         and request.tool is not None
         and request.tool.message_id == last.info.id
     }

@@ -13,8 +13,11 @@ Reply = Literal["once", "always", "reject"]
 
 
 class RequestTime(Wire, frozen=True, kw_only=True):
+    """`heard` is when the call went on with the answer: from then on it may have had its effect."""
+
     created: Count
     answered: Count | None = None
+    heard: Count | None = None
 
 
 class ToolRef(Wire, frozen=True, kw_only=True):

@@ -10,11 +10,14 @@ import anyio
 
 from holdfast.cli.output import note
 from holdfast.cli.running.printer import Printer
+from holdfast.errors import HoldfastError
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
 DONE, FAILED, DENIED, INTERRUPTED = 0, 1, 3, 130
+LINGER_S = 0.3
+"""What was told last may still be on its way when the session rests."""
 
 
 async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[object]], form: str) -> int:
@@ -23,7 +26,18 @@ async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[obj
     cursor = await hf.store.head()
     await begin()
     stopped = False
+    trouble: HoldfastError | None = None
     async with anyio.create_task_group() as group:
+
+        async def rest() -> None:
+            """End when nobody runs the session: `idle` is told by the process that ran it alone."""
+            nonlocal trouble
+            try:
+                await hf.sessions.wait(session)
+            except HoldfastError as error:
+                trouble = error
+            await anyio.sleep(LINGER_S)
+            group.cancel_scope.cancel()
 
         async def interrupts() -> None:
             nonlocal stopped
@@ -36,6 +50,7 @@ async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[obj
                     group.start_soon(hf.sessions.interrupt, session)
 
         group.start_soon(interrupts)
+        group.start_soon(rest)
         async for frames in hf.feed.follow(cursor, session=session):
             for frame in frames:
                 if form == "json":
@@ -45,6 +60,8 @@ async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[obj
             if any(frame.type == "session.idle" for frame in frames):
                 break
         group.cancel_scope.cancel()
+    if trouble is not None:
+        raise trouble
     if stopped:
         note(f"Interrupted. `holdfast session resume {session}` goes on.")
         return INTERRUPTED
