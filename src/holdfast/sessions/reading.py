@@ -1,5 +1,8 @@
 """Reads sessions and what they hold."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -26,6 +29,8 @@ class Messages(msgspec.Struct, frozen=True):
 
 
 _MESSAGES = tuple[MessageWithParts, ...]
+
+LONG_BYTES = 1024 * 1024
 
 
 class Sessions(msgspec.Struct, frozen=True):
@@ -91,11 +96,28 @@ async def messages(room: Room, query: MessageQuery) -> Messages:
     page = await room.store.messages_json(query)
     # One call for all of them: a third of the time of one call a record. A record that says more than we
     # know, or that cannot be read, makes us go one by one: the others keep their speed, and it gets a name.
-    known = decode_known(_MESSAGES, page.body)
+    with _collector_paused(len(page.body)):
+        known = decode_known(_MESSAGES, page.body)
     if known is not None:
         return Messages(known, page.older, page.newer)
     one_by_one = await room.store.messages(query)
     return Messages(tuple(map(typed, one_by_one.messages)), one_by_one.older, one_by_one.newer)
+
+
+@contextmanager
+def _collector_paused(size: int) -> Iterator[None]:
+    """Keep the cyclic collector from walking a long page again and again while it is being made.
+
+    Nothing in a page can form a cycle. The pause ends before anything is awaited.
+    """
+    if size < LONG_BYTES or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 async def messages_json(room: Room, query: MessageQuery) -> JsonPage:
