@@ -15,6 +15,7 @@ from holdfast.location.guard import Guard
 from holdfast.runtime import inbox, interrupts, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
+from holdfast.runtime.history import History
 from holdfast.runtime.listening import Listener
 from holdfast.runtime.ownership import Ownership
 from holdfast.runtime.recorder import Recorder
@@ -29,6 +30,7 @@ from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
 
 SWEEP_S = 3_600.0
+HISTORIES_MAX = 16
 INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
@@ -65,6 +67,7 @@ class Coordinator:
         self._tools = tools
         self._keep = keep
         self._entries: dict[str, Entry] = {}
+        self._histories: dict[str, History] = {}
         self._closing = False
         self.listener = Listener(engine.store)
         self.guard = Guard()
@@ -170,7 +173,14 @@ class Coordinator:
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
         if late:
             await interrupts.answer(engine.store, recorder, only=late)
-        run = Run(engine, recorder, self.listener, tools=self._tools, keep=self._keep)
+        run = Run(
+            engine,
+            recorder,
+            self.listener,
+            tools=self._tools,
+            keep=self._keep,
+            history=self._history(session),
+        )
         entry.run = run
         self.listener.runs(session, run.interrupt)
         try:
@@ -181,6 +191,14 @@ class Coordinator:
             self.listener.stopped(session)
             entry.run = None
         return not run.interrupted
+
+    def _history(self, session: str) -> History:
+        """What was decoded of a session before is not decoded again; the least used is forgotten."""
+        known = self._histories.pop(session, None) or History(self._engine.store, session)
+        self._histories[session] = known
+        while len(self._histories) > HISTORIES_MAX:
+            del self._histories[next(iter(self._histories))]
+        return known
 
     def _lost(self) -> None:
         """The lease is no longer sure: stop everything at once. What is written after this is refused."""

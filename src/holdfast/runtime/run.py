@@ -27,13 +27,14 @@ class Run:
         *,
         tools: Callable[[Session], Registry],
         keep: Keep,
+        history: History,
     ) -> None:
         self.engine = engine
         self.recorder = recorder
         self.listener = listener
         self.tools = tools
         self.keep = keep
-        self.history = History(engine.store, recorder.session)
+        self.history = history
         self.scope = anyio.CancelScope()
         self.interrupted = False
         self.abandoned = False
