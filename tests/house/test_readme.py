@@ -19,5 +19,5 @@ def test_the_example_runs(tmp_path: Path) -> None:
     )
     assert ran.stdout.splitlines() == [
         "It is about a durable session runtime.",
-        "['tool-calls', 'stop'] read",
+        "['tool-calls', 'stop']",
     ]
