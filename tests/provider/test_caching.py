@@ -67,6 +67,7 @@ def _session(fork: object = None) -> Session:
         (_session(), False, "ses_000000000001AAAAAAAAAAAAAA"),
         (_session({"sessionID": "ses_source"}), False, "ses_source"),
         (_session({"sessionID": "ses_source"}), True, "ses_000000000001AAAAAAAAAAAAAA"),
+        (_session({"sessionID": "ses_source", "cacheKey": "ses_first"}), False, "ses_first"),
         (_session({"sessionID": 7}), False, "ses_000000000001AAAAAAAAAAAAAA"),
         (_session("odd"), False, "ses_000000000001AAAAAAAAAAAAAA"),
     ],

@@ -4,6 +4,7 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.mock_provider.script import Call, Say, Think
 from holdfast.testing.scripted_provider import Step, answered
+from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
 
@@ -52,3 +53,40 @@ async def test_a_call_is_run_and_its_result_goes_back_to_the_model(world: World)
     first, second = script.requests
     assert second.messages[: len(first.messages)] == first.messages
     assert (second.tools, second.system) == (first.tools, first.system)
+
+
+async def test_a_small_model_gets_a_brief_text_and_few_tools(world: World) -> None:
+    """One without any sense for tools gets none."""
+    models = {
+        "m": {"limit": {"context": 8_192, "output": 2_048}},
+        "plain": {"limit": {"context": 100_000, "output": 2_048}, "tool_call": False},
+    }
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": models,
+    }
+    world.settings(provider={"scripted": entry}, permission={"act": "allow"})
+    async with world.open(Step(Say("ok")), Step(Say("ok"))) as (hf, script):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "small")
+        await hf.sessions.process(session, "plain", model="scripted/plain")
+
+    small, plain = script.requests
+    assert [tool.name for tool in small.tools] == ["read"]
+    assert len(small.system[0]) < 1_600
+    assert plain.tools == ()
+
+
+async def test_a_fork_of_a_fork_names_the_first_ones_prefix(world: World) -> None:
+    """So that the provider's cache serves all three."""
+    async with world.open(*(Step(Say("ok")) for _ in range(3))) as (hf, script):
+        first = await world.session(hf)
+        await hf.sessions.process(first, "one")
+        second = (await hf.sessions.fork(first)).id
+        third = (await hf.sessions.fork(second)).id
+        for session in (second, third):
+            await hf.sessions.process(session, "on")
+
+    assert [request.cache_key for request in script.requests] == [first, first, first]

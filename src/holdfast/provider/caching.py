@@ -43,5 +43,7 @@ def marks(request: Request) -> CacheMarks:
 def cache_key(session: Session, *, compacted: bool) -> str:
     """The name of the session's prefix. A fork begins with its source's, until a compaction parts them."""
     origin = (session.metadata or {}).get("fork")
-    source = origin.get("sessionID") if isinstance(origin, dict) else None
-    return source if isinstance(source, str) and not compacted else session.id
+    if compacted or not isinstance(origin, dict):
+        return session.id
+    key = origin.get("cacheKey") or origin.get("sessionID")
+    return key if isinstance(key, str) else session.id

@@ -78,6 +78,8 @@ async def sampled(run: Run, user: UserMessage, history: list[MessageWithParts]) 
     registry = run.tools(session)
     form = user.format if isinstance(user.format, JsonSchemaFormat) else None
     hidden = visibility.hidden(registry.names(), policy.rules, policy.restrictions)
+    if choose.is_brief(model):
+        hidden |= registry.names() - choose.BRIEF_TOOLS
     without = registry.names() if not model.tool_call else hidden
     return Ready(
         session=session,

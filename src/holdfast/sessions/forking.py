@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import msgspec
 
 from holdfast.errors import NotFound
+from holdfast.provider import caching
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, title
 from holdfast.schema.ids import Mint, SessionID
@@ -34,6 +35,9 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     kept = prefix(page.messages, session, message)
     now_ms = room.clock.now_ms()
     origin = {"sessionID": session} if message is None else {"sessionID": session, "messageID": message}
+    compacted = any(each.info.mark is Mark.SUMMARY for each in kept)
+    if (key := caching.cache_key(source, compacted=compacted)) != session:
+        origin["cacheKey"] = key  # A fork of a fork still shares the first one's prefix.
     forked = Session(
         id=SessionID(room.mint.descending("ses")),
         slug=make_slug(),

@@ -25,6 +25,10 @@ BRIEF_CONTEXT_MAX: Final = 16_384
 """Models with a context of at most so many tokens get a text that leaves room for the work."""
 
 
+BRIEF_TOOLS: Final = frozenset({"read", "edit", "grep", "bash"})
+"""The tools that such a model is shown: each definition costs it room, and more of them confuse it."""
+
+
 def family(model: Model) -> str:
     """The name of the model's row in the table."""
     named = f"{model.id} {model.api_id} {model.family}".lower()
