@@ -1,5 +1,6 @@
 """Builds every room and closes it again: the only file that knows them all."""
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.provider.port import Provider
     from holdfast.provider.wired import Wires
     from holdfast.runtime.coordinator import Coordinator
-    from holdfast.runtime.room import Presence
+    from holdfast.runtime.room import OnAsk, Presence
     from holdfast.runtime.surroundings import Surroundings
     from holdfast.sessions.prompting import Prompting
     from holdfast.tools.registry import Registry
@@ -41,6 +42,7 @@ class Holdfast:
         *,
         provider: "Provider | None" = None,
         presence: "Presence | None" = None,
+        on_ask: "OnAsk | None" = None,
         around: "Callable[[Session], Surroundings] | None" = None,
     ) -> None:
         self.store = store
@@ -54,10 +56,12 @@ class Holdfast:
         self.trust = Trusting(self._room)
         self._provider = provider
         self._presence = presence
+        self._on_ask = on_ask
         self._around = around
         self._known_around: dict[str, tuple[int, Surroundings]] = {}
         self._wires: Wires | None = None
         self._tools: Registry | None = None
+        self._tools_at: dict[str, Registry] = {}
         self._coordinator: Coordinator | None = None
         self._prompting: Prompting | None = None
 
@@ -77,6 +81,15 @@ class Holdfast:
             )
         return self._tools
 
+    def tools_at(self, directory: str | os.PathLike[str]) -> "Registry":
+        """The tools of one directory, over those of the application."""
+        from holdfast.tools.registry import Registry
+
+        place = os.path.realpath(directory)
+        if place not in self._tools_at:
+            self._tools_at[place] = Registry(self.tools)
+        return self._tools_at[place]
+
     def _prompting_now(self) -> "Prompting":
         """The engine, built when it is first needed."""
         if self._prompting is None:
@@ -95,10 +108,14 @@ class Holdfast:
                 provider=self._provider_of,
                 around=self._surroundings,
                 presence=self._presence or Nobody(),
+                on_ask=self._on_ask,
             )
             output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
             self._coordinator = Coordinator(
-                engine, tools=lambda _: self.tools, keep=output.keep, sweep=output.sweep
+                engine,
+                tools=lambda session: self._tools_at.get(session.directory) or self.tools,
+                keep=output.keep,
+                sweep=output.sweep,
             )
             self._prompting = Prompting(self._room, engine, self._coordinator)
         return self._prompting
@@ -168,19 +185,27 @@ async def open(
     host: Host | None = None,
     provider: "Provider | None" = None,
     presence: "Presence | None" = None,
+    on_ask: "OnAsk | None" = None,
     around: "Callable[[Session], Surroundings] | None" = None,
 ) -> AsyncIterator[Holdfast]:
     """`async with holdfast.open() as hf:` — the store is a URL; without one, the person's own.
 
     `provider` answers in the place of the real ones (a script, in tests); `presence` knows whether a person
-    would see a question; `around` gives a session's settings in the place of the files.
+    would see a question; `on_ask` answers such questions itself; `around` gives a session's settings in the
+    place of the files.
     """
     host = host or ThisHost()
     # Without a given clock each store uses its own: PostgreSQL that of the database.
     opened = await open_store(store, create=create, adopt=adopt, clock=clock, host=host)
     await opened.sweep()
     holdfast = Holdfast(
-        opened, clock or SystemClock(), host, provider=provider, presence=presence, around=around
+        opened,
+        clock or SystemClock(),
+        host,
+        provider=provider,
+        presence=presence,
+        on_ask=on_ask,
+        around=around,
     )
     try:
         yield holdfast

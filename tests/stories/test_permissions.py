@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import Conflict, NotFound
-from holdfast.schema.request import PermissionRequest
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.rule import Rule
 from holdfast.schema.stored import Mark
 from holdfast.testing.mock_provider.script import Call, Say
@@ -209,3 +209,39 @@ def _impatient(hf: Holdfast) -> None:
 
     engine = hf._prompting_now()._engine
     force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+
+
+async def test_a_program_answers_in_the_place_of_a_person(world: World) -> None:
+    """It sees the question, and its answer is a record like any other; None leaves it to others."""
+    world.settings(permission={"act": "ask"})
+    deed, seen = Deed(), list[str]()
+
+    async def decide(request: PermissionRequest) -> PermissionAnswer | None:
+        seen.append(request.patterns[0])
+        return PermissionAnswer(reply="once" if request.patterns == ["x"] else "reject", message="not that")
+
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c1"), Call("act", {"what": "y"}, id="c2")),
+        Step(Say("ok"), expect=answered("c2", "not that")),
+        on_ask=decide,
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        records = [each.value() for each in await hf.store.select("request", session=session)]
+
+    assert (deed.done, sorted(seen)) == (["x"], ["x", "y"])
+    assert {each.answer.reply for each in records} == {"once", "reject"}
+
+
+async def test_a_directory_has_tools_of_its_own(world: World) -> None:
+    """Over those of the application; elsewhere they are not known."""
+    world.settings(permission={"act": "allow"})
+    here, elsewhere = Deed(ask=False), Deed(ask=False)
+    async with world.open(Step(Call("act", {"what": "x"})), Step(Say("ok"))) as (hf, _):
+        hf.tools.register(elsewhere.tool)
+        hf.tools_at(world.project).register(here.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+
+    assert (here.done, elsewhere.done) == (["x"], [])

@@ -5,16 +5,18 @@ where nobody is attached, ask means no, and that is recorded; a person who is th
 within a bound, then the session parks and the question stays.
 """
 
+import contextlib
 from collections.abc import Sequence
 from typing import assert_never
 
+import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.permission.policy import Approved, Policy
 from holdfast.runtime.listening import Listener
 from holdfast.runtime.recorder import Recorder
-from holdfast.runtime.room import Engine
+from holdfast.runtime.room import Engine, OnAsk
 from holdfast.schema import stored
 from holdfast.schema.approval import Approval
 from holdfast.schema.ids import ApprovalID
@@ -76,11 +78,14 @@ class Asking:
         tool: ToolRef,
     ) -> None:
         known = await self._asked_before(permission, patterns, tool)
-        if known is None and not self._engine.presence.attached(self._session):
+        program = self._engine.on_ask
+        if known is None and program is None and not self._engine.presence.attached(self._session):
             raise ToolDenied(
                 f"{permission} for {_shown(patterns)} needs a person's consent, and nobody is there to ask."
             )
         request = known or await self._write(permission, patterns, always, metadata, tool)
+        if request.answer is None and program is not None:
+            await self._ask_program(program, request)
         if request.answer is None:
             wait_s = self._engine.limits.answer_wait_ms / 1_000
             answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
@@ -92,6 +97,14 @@ class Asking:
         # Committed before the call goes on: a crash after this leaves a call that may have had its effect.
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(request_put(replace(request, time=heard)))
+
+    async def _ask_program(self, program: OnAsk, request: PermissionRequest) -> None:
+        """Let a program answer, within the time that a person would have."""
+        with anyio.move_on_after(self._engine.limits.answer_wait_ms / 1_000):
+            answer = await program(request)
+            if answer is not None:
+                with contextlib.suppress(Conflict):  # Somebody else was quicker.
+                    await reply(self._engine, self._session.id, request.id, answer.reply, answer.message)
 
     async def _asked_before(
         self, permission: str, patterns: Sequence[str], tool: ToolRef

@@ -10,9 +10,13 @@ from holdfast.feed.tail import Feed
 from holdfast.provider.port import Provider
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.ids import Mint
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
 from holdfast.store.host import Host
+
+OnAsk = Callable[[PermissionRequest], Awaitable[PermissionAnswer | None]]
+"""A program that answers in the place of a person; None leaves the question open for others."""
 
 
 class Presence(Protocol):
@@ -52,4 +56,5 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers requests in these surroundings: real wires, or a script."""
     around: Callable[[Session], Awaitable[Surroundings]]
     presence: Presence = Nobody()
+    on_ask: OnAsk | None = None
     limits: Limits = Limits()
