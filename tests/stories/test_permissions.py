@@ -1,5 +1,7 @@
 """What a call may do is judged by rules, then by a person, whose answer is a record."""
 
+import contextlib
+
 import anyio
 import pytest
 
@@ -218,6 +220,8 @@ async def test_a_program_answers_in_the_place_of_a_person(world: World) -> None:
 
     async def decide(request: PermissionRequest) -> PermissionAnswer | None:
         seen.append(request.patterns[0])
+        if request.patterns == ["y"]:
+            await deed.begun.wait()  # A no covers all that wait: the yes goes first.
         return PermissionAnswer(reply="once" if request.patterns == ["x"] else "reject", message="not that")
 
     async with world.open(
@@ -245,3 +249,29 @@ async def test_a_directory_has_tools_of_its_own(world: World) -> None:
         await hf.sessions.process(session, "go")
 
     assert (here.done, elsewhere.done) == (["x"], [])
+
+
+async def test_two_answers_at_once_are_both_heard(world: World) -> None:
+    """One of them may find that what it covers has changed; it is given all the same."""
+    world.settings(permission={"act": "ask"})
+    for _ in range(5):
+        deed = Deed()
+        async with world.open(
+            Step(Call("act", {"what": "x"}, id="c1"), Call("act", {"what": "y"}, id="c2")),
+            presence=Attached(),
+        ) as (hf, _):
+            hf.tools.register(deed.tool)
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            questions = await asked(hf, session, 2)
+            with anyio.fail_after(10):
+                async with anyio.create_task_group() as group:
+                    for question in questions:
+                        group.start_soon(_no, hf, session, question.id)
+                await hf.sessions.wait(session)
+        assert deed.done == []
+
+
+async def _no(hf: Holdfast, session: str, id: str) -> None:
+    with contextlib.suppress(Conflict):  # The other one's no covered it.
+        await hf.sessions.reply(session, id, "reject")

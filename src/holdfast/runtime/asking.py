@@ -30,6 +30,8 @@ from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, pro
 from holdfast.store.record import StoredRecord
 from holdfast.tool.output import ToolDenied, ToolParked
 
+_TRIES = 20
+
 
 class Asking:
     """Asks for one session, with the policy of the turn that made the call."""
@@ -178,6 +180,21 @@ async def reply(
     engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
 ) -> PermissionRequest:
     """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
+    given = PermissionAnswer(reply=word, message=message)
+    for _ in range(_TRIES):
+        request, changes, expect = await _answers(engine, session, id, given)
+        try:
+            await engine.store.commit(Batch(tuple(changes), tuple(expect)))
+        except Conflict:
+            continue  # Another question was answered meanwhile: what this answer covers has changed.
+        return replace(request, answer=given)
+    raise Conflict(f"the questions of session {session} change all the time; answer {id} again")
+
+
+async def _answers(
+    engine: Engine, session: str, id: str, given: PermissionAnswer
+) -> tuple[PermissionRequest, list[Change], list[Expectation]]:
+    """What an answer changes, under the condition that no question it covers changes meanwhile."""
     record = await engine.store.get(session, "request", id)
     request = None if record is None else record.value()
     if record is None or not isinstance(request, PermissionRequest):
@@ -188,32 +205,29 @@ async def reply(
     if found is None:
         raise NotFound(f"session {session} does not exist")
     owner = found.value()
-    others = await _others(engine, session, id)
+    covered: list[tuple[StoredRecord, PermissionRequest, PermissionAnswer]] = [(record, request, given)]
     changes: list[Change] = []
-    expect: list[Expectation] = []
-
-    def answer(each: tuple[StoredRecord, PermissionRequest], with_: PermissionAnswer) -> None:
-        before, value = each
-        done = replace(value, answer=with_, time=replace(value.time, answered=engine.clock.now_ms()))
-        changes.append(request_put(done))
-        expect.append(Unchanged(session, "request", value.id, before.seq))
-
-    given = PermissionAnswer(reply=word, message=message)
-    answer((record, request), given)
-    if word == "reject":
-        for other in others:
-            answer(other, PermissionAnswer(reply="reject"))
-    elif word == "always":
+    if given.reply == "reject":
+        no = PermissionAnswer(reply="reject")
+        covered += [(*other, no) for other in await _others(engine, session, id)]
+    elif given.reply == "always":
         saved = [_approval(engine, owner, request, pattern) for pattern in request.always]
         scope = project_scope(owner.project_id)
         changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
         now = [*await approvals(engine, owner, owner.directory)]
         now += [Approved(each.permission, each.pattern) for each in saved]
-        for other in others:
+        for other in await _others(engine, session, id):
             if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
-                answer(other, given)
-    await engine.store.commit(Batch(tuple(changes), tuple(expect)))
-    return replace(request, answer=given)
+                covered.append((*other, given))
+    answered_ms = engine.clock.now_ms()
+    for _, value, answer in covered:
+        done = replace(value, answer=answer, time=replace(value.time, answered=answered_ms))
+        changes.append(request_put(done))
+    return (
+        request,
+        changes,
+        [Unchanged(session, "request", each.id, before.seq) for before, each, _ in covered],
+    )
 
 
 async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:

@@ -49,6 +49,10 @@ class Listener:
             if await interrupts.waiting(self._store, session):
                 interrupt()
 
+    async def _is_open(self, session: str, id: str) -> bool:
+        record = await self._store.get(session, "request", id)
+        return record is not None and record.mark is Mark.OPEN
+
     async def answered(
         self, session: str, id: str, *, wait_s: float
     ) -> PermissionRequest | QuestionRequest | None:
@@ -56,8 +60,9 @@ class Listener:
         event = self._waiting.setdefault((session, id), anyio.Event())
         self._news.set()
         try:
-            with anyio.move_on_after(wait_s):
-                await event.wait()
+            if await self._is_open(session, id):  # It may have been answered before anybody listened for it.
+                with anyio.move_on_after(wait_s):
+                    await event.wait()
         finally:
             self._waiting.pop((session, id), None)
         record = await self._store.get(session, "request", id)
