@@ -75,9 +75,18 @@ class Holdfast:
             from holdfast.tools.registry import Registry
 
             kept = directories.data() / "tool-output"
+            # The store, credentials and settings of the person are not the model's to read.
+            closed = [
+                directories.data(),
+                directories.config(),
+                directories.opencode_data(),
+                directories.opencode_config(),
+            ]
             self._tools = Registry()
             self._tools.register(
-                read_tool(lambda call: Filesystem(call.directory, call.worktree, readable=[kept]))
+                read_tool(
+                    lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
+                )
             )
         return self._tools
 

@@ -132,7 +132,7 @@ async def test_ctrl_c_interrupts_cleanly_and_the_session_can_be_resumed(
 
     assert process.returncode == 130
     assert (first + out).startswith(b"Half")
-    assert b"session resume" in err
+    assert b"run --session" in err
     mock.play(Reply((Say("And the rest."),)))
     resumed = await said(shell, "run", "--continue", "go on")
     assert (resumed.code, resumed.out) == (0, "And the rest.\n")

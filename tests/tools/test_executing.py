@@ -98,7 +98,7 @@ async def test_a_replaced_tool_is_not_run() -> None:
 
 async def test_a_closed_tool_is_not_run() -> None:
     """That counts as denied."""
-    assert await settled({}, closed=True) == Settlement(
+    assert await settled({}, closed=lambda name: name == "work") == Settlement(
         output="The tool work is closed for this prompt.", outcome="denied"
     )
     assert ran == []

@@ -20,6 +20,7 @@ from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
+from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
 from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
@@ -105,7 +106,9 @@ async def policy_of(
 ) -> Policy:
     """What the session may do: never more than the session above it."""
     above = None
-    if session.parent_id is not None and depth > 0:
+    if session.parent_id is not None and depth == 0:
+        above = Policy((Rule(permission="*", pattern="*", action="deny"),))  # Too deep to be looked at whole.
+    elif session.parent_id is not None:
         record = await engine.store.session(session.parent_id)
         if record is not None:
             parent = record.value()

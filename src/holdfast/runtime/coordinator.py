@@ -112,7 +112,6 @@ class Coordinator:
             if entry.run is not None:
                 entry.run.interrupt()
             await entry.done.wait()
-            return
         record = await self._engine.store.session(session)
         if record is not None and record.busy:
             await self._interrupt_elsewhere(session, reason)
@@ -190,7 +189,7 @@ class Coordinator:
         finally:
             self.listener.stopped(session)
             entry.run = None
-        return not run.interrupted
+        return not run.interrupted and not run.parked
 
     def _history(self, session: str) -> History:
         """What was decoded of a session before is not decoded again; the least used is forgotten."""

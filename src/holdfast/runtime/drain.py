@@ -4,10 +4,12 @@ What must stay true: whatever happens in between, the session is left in order: 
 call (but those that wait for a person), the error stored before the one `session.idle`, the claim released.
 """
 
+import contextlib
+
 import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, HoldfastError, LeaseLost
+from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.runtime import announcing, budget, closing, inbox, interrupts, plan, recovery
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
@@ -26,22 +28,31 @@ from holdfast.schema.message import (
 from holdfast.tools import executing
 
 _ABORTED = "The work was interrupted."
+_ROUNDS_MAX = 1_000
 
 
 async def drain(run: Run, *, force: bool = False) -> None:
     """Work until idle. `force` goes on after an unknown outcome, which else waits for a person's word."""
     announcing.busy(run.engine.feed, run.recorder.session)
     try:
-        with run.scope:
-            await _work(run, force=force)
-        if run.abandoned:
-            return
-        with anyio.CancelScope(shield=True):
-            if run.interrupted:
-                await _interrupted(run)
-            await _release(run)
+        for round_ in range(_ROUNDS_MAX):
+            with run.scope:
+                await _work(run, force=force)
+            if run.abandoned:
+                return
+            with anyio.CancelScope(shield=True):
+                if run.interrupted:
+                    await _interrupted(run)
+                if await _released(run, last=round_ == _ROUNDS_MAX - 1):
+                    break
+            run.again()
     except LeaseLost:
         return  # Somebody else has the session now: not a word more, and nothing written.
+    except Exception:
+        # What could not be put in order waits for recovery; the claim must not be kept by a living owner.
+        with anyio.CancelScope(shield=True), contextlib.suppress(StoreError):
+            await run.engine.store.release(run.recorder.fence)
+        raise
     await announcing.idle(run.engine.feed, run.recorder.session)
 
 
@@ -49,7 +60,8 @@ async def _work(run: Run, *, force: bool) -> None:
     malformed = 0
     try:
         if await recovery.recover(run):
-            return  # A call still waits for a person.
+            run.parked = True  # A call still waits for a person.
+            return
         if not force and await _waits_for_word(run):
             return
         while True:
@@ -60,7 +72,10 @@ async def _work(run: Run, *, force: bool) -> None:
                 await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
                 ended = plan.Ended(next="stop")
             if ended.next == "park":
+                run.parked = True
                 return
+            if ended.nothing:
+                return  # Whatever came since is seen when the session is given back.
             if ended.next != "continue" and not await inbox.pending(run.engine, run.recorder.session):
                 return
     except Exception as error:
@@ -150,9 +165,13 @@ def _unanswered(id: MessageID, user: Message, error: UnknownFault, now_ms: int) 
     )
 
 
-async def _release(run: Run) -> None:
-    """Give the session back; prompts that came meanwhile wake it again."""
+async def _released(run: Run, *, last: bool) -> bool:
+    """Give the session back; not when a prompt has come meanwhile, which is seen to under the same claim."""
+    if run.interrupted or run.parked or last:
+        await run.engine.store.release(run.recorder.fence)
+        return True
     try:
         await run.engine.store.release(run.recorder.fence, settled=True)
     except Conflict:
-        await run.engine.store.release(run.recorder.fence)
+        return False
+    return True

@@ -5,10 +5,12 @@ may have changed. What must stay true: nobody waits for an answer that is alread
 lost costs at most the store's own poll.
 """
 
+import contextlib
 from collections.abc import Callable
 
 import anyio
 
+from holdfast.errors import StoreError
 from holdfast.runtime import interrupts
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.stored import Mark
@@ -34,7 +36,10 @@ class Listener:
                 if not self._waiting and not self._running:
                     await self._news.wait()
                 self._news = anyio.Event()
-                await self._look()
+                with contextlib.suppress(
+                    StoreError
+                ):  # Busy, or away for a moment: the next look may succeed.
+                    await self._look()
                 await anyio.sleep(PAUSE_S)  # A turn writes often; a person's answer is as quick with a pause.
                 await watch.wait()
         finally:

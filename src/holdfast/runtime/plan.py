@@ -24,6 +24,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     next: Literal["continue", "done", "stop", "park"]
+    nothing: bool = False
+    """There was nothing to say."""
     malformed: bool = False
     """The stream broke off after something was said: the next turn begins from the store."""
 

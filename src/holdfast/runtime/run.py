@@ -38,11 +38,19 @@ class Run:
         self.scope = anyio.CancelScope()
         self.interrupted = False
         self.abandoned = False
+        self.parked = False
+        """A call waits for a person: nothing more can be done until the answer comes."""
 
     def interrupt(self) -> None:
         """Stop what runs, once."""
         self.interrupted = True
         self.scope.cancel()
+
+    def again(self) -> None:
+        """Begin another round under the same claim."""
+        self.scope = anyio.CancelScope()
+        if self.interrupted or self.abandoned:
+            self.scope.cancel()
 
     def abandon(self) -> None:
         """Stop without another write: somebody else may have the session by now."""

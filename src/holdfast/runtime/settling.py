@@ -129,7 +129,7 @@ class Settling:
             part.state.input,
             call,
             invalid=called.invalid,
-            closed=self._closed(part.tool),
+            closed=self._closed,
             limits=self._output,
             keep=self._keep,
         )

@@ -26,7 +26,7 @@ async def turn(run: Run) -> Ended:
     """Take one turn of the session; `done` when there was nothing to say."""
     ready = await boundary.cross(run)
     if ready is None:
-        return Ended(next="done")
+        return Ended(next="done", nothing=True)
     if ready.last_step:
         ready = await _told_last_step(run, ready)
     request = _request(ready)

@@ -59,7 +59,9 @@ async def remove_message(room: Room, session: str, id: str) -> None:
         parts = [part.value() for part in message.parts if b'"step-finish"' in part.data]
         gone = [part for part in parts if isinstance(part, StepFinishPart)]
         expect = [Unchanged(session, "message", id, message.info.seq)]
-        await _commit(room, record, [Remove(session, "message", id)], expect, gone=gone)
+        # A prompt that still waits goes with its message: nothing is left to be promoted.
+        removals = [Remove(session, "message", id), Remove(session, "prompt", id)]
+        await _commit(room, record, removals, expect, gone=gone)
 
     await again(once)
 

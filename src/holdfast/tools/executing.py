@@ -8,6 +8,7 @@ interrupted it.
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
+import anyio
 import msgspec
 
 from holdfast.schema.wire import JsonMap
@@ -43,7 +44,7 @@ async def execute(
     context: ToolContext,
     *,
     invalid: str | None = None,
-    closed: bool = False,
+    closed: Callable[[str], bool] = lambda _: False,
     limits: OutputLimits,
     keep: Keep,
 ) -> Settlement:
@@ -56,7 +57,7 @@ async def execute(
         return failed(
             f"Stale tool call: {tool.name} was replaced meanwhile. Look at its definition, and call it again."
         )
-    if closed:
+    if closed(tool.name):
         return failed(f"The tool {tool.name} is closed for this prompt.", outcome="denied")
     if invalid is not None:
         return failed(
@@ -82,7 +83,8 @@ async def execute(
     output = ToolOutput(text=answer) if isinstance(answer, str) else answer
     if not isinstance(output, ToolOutput):
         return failed(f"The tool {tool.name} broke: it answered {type(answer).__name__}, which is no text.")
-    bounded = await bounding.bound(output, limits, keep)
+    with anyio.CancelScope(shield=True):  # It has happened: an interruption must not make it look undone.
+        bounded = await bounding.bound(output, limits, keep)
     return Settlement(
         output=bounded.text,
         title=output.title or tool.name,

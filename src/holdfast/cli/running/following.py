@@ -63,7 +63,7 @@ async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[obj
     if trouble is not None:
         raise trouble
     if stopped:
-        note(f"Interrupted. `holdfast session resume {session}` goes on.")
+        note(f"Interrupted. `holdfast run --session {session} …` goes on.")
         return INTERRUPTED
     if printer.error is not None:
         note(printer.error)
