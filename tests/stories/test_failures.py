@@ -195,7 +195,7 @@ async def test_the_same_call_three_times_in_a_row_is_asked_about(world: World) -
         Step(Call("read", call, id="c1")),
         Step(Call("read", call, id="c2")),
         Step(Call("read", call, id="c3")),
-        Step(Say("stuck"), expect=answered("c3", "three times in a row")),
+        Step(Say("stuck"), expect=answered("c3", "3 times in a row")),
     ) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.process(session, "Hi")

@@ -49,6 +49,16 @@ def slow(name: str, *, repeatable: bool) -> Tool:
     return run
 
 
+@tool(name="program", repeatable=True)
+async def program(context: ToolContext, what: str) -> str:
+    """Run a program that does not end by itself; `stubborn` ones do not mind being asked to."""
+    script = "trap '' TERM; sleep 300 & wait; wait" if what == "stubborn" else "sleep 300 & wait"
+    async with context.spawn(["sh", "-c", script]) as process:
+        log("begin", str(process.pid))
+        await process.wait()
+    return "it ended by itself"
+
+
 class Attached:
     """A person sees every question."""
 
@@ -104,6 +114,7 @@ async def main() -> None:
     async with holdfast.open(URL, presence=Attached()) as hf, asyncio.TaskGroup() as group:
         hf.tools.register(slow("slow", repeatable=False))
         hf.tools.register(slow("again", repeatable=True))
+        hf.tools.register(program)
 
         async def work(order: dict[str, Any]) -> None:
             try:

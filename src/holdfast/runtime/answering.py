@@ -23,11 +23,9 @@ from holdfast.runtime.settling import Place, Settling
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import RetryPart, ToolPart
-from holdfast.schema.request import ToolRef
+from holdfast.schema.part import RetryPart
 from holdfast.schema.times import Created
-from holdfast.tool.output import ToolDenied, ToolParked
-from holdfast.tools import executing, structured
+from holdfast.tools import executing
 
 
 class Heard:
@@ -88,22 +86,12 @@ async def _tell_retry(
 async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
     settling = settling_of(run, ready, asking)
-    earlier = _calls_before(ready)
+    earlier = plan.calls_since(ready.history, ready.user.id)
 
     async def call(called: Called) -> None:
-        # The answer of a given form has a bound of its own.
-        doomed = called.part.tool != structured.NAME and plan.is_doomed(earlier, called.part)
+        repeated = plan.repeated(earlier, called.part)
         earlier.append(called.part)
-        try:
-            refusal = await _refused(asking, called.part) if doomed else None
-        except ToolParked:
-            settling.parked = True
-            return
-        if refusal is None:
-            await settling.start(called)
-        else:
-            settling.count += 1
-            await settling.settle(called.part, executing.failed(refusal, outcome="denied"))
+        await settling.start(called, repeated=repeated)
 
     processor = Processor(run.recorder, run.engine.feed, message, call, digest=prefix.digest(request))
     async with anyio.create_task_group() as saving:
@@ -137,33 +125,7 @@ def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
         limits=run.engine.limits,
         output=run.output_limits(ready.around),
         keep=run.keep,
+        guard=run.guard,
+        host=run.engine.host,
         closed=lambda name: closed.get(name) is False,
     )
-
-
-def _calls_before(ready: Ready) -> list[ToolPart]:
-    """The calls since the latest prompt, for telling a loop."""
-    calls: list[ToolPart] = []
-    for each in ready.history:
-        if each.info.id == ready.user.id:
-            calls = []
-        calls += [part for part in each.parts if isinstance(part, ToolPart)]
-    return calls
-
-
-async def _refused(asking: Asking, part: ToolPart) -> str | None:
-    """Whether a call that repeats itself may go on; else what the model is told."""
-    try:
-        await asking.ask(
-            "doom_loop",
-            [part.tool],
-            always=[part.tool],
-            metadata={"tool": part.tool, "input": part.state.input},
-            tool=ToolRef(message_id=part.message_id, call_id=part.call_id),
-        )
-    except ToolDenied:
-        return (
-            f"You called {part.tool} three times in a row with the same input. It was not run again: look at "
-            "what it answered, and try something else."
-        )
-    return None

@@ -22,6 +22,7 @@ from holdfast.schema.approval import Approval
 from holdfast.schema.ids import ApprovalID
 from holdfast.schema.request import PermissionAnswer, PermissionRequest, RequestTime, ToolRef
 from holdfast.schema.request import Reply as ReplyWord
+from holdfast.schema.rule import Action
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
@@ -37,13 +38,23 @@ class Asking:
     """Asks for one session, with the policy of the turn that made the call."""
 
     def __init__(
-        self, engine: Engine, recorder: Recorder, listener: Listener, session: Session, policy: Policy
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        listener: Listener,
+        session: Session,
+        policy: Policy,
+        *,
+        again: bool = False,
     ) -> None:
         self._engine = engine
         self._recorder = recorder
         self._listener = listener
         self._session = session
         self._policy = policy
+        self._again = again
+        """The calls are run again after a crash: they may have asked before."""
+        self._open: dict[str, PermissionRequest] = {}
 
     async def ask(
         self,
@@ -57,6 +68,8 @@ class Asking:
         """Return when all of it is allowed; `ToolDenied` when not."""
         approved = await approvals(self._engine, self._session, self._worktree)
         verdict = self._policy.strictest(permission, patterns, approved)
+        if self._again and verdict != "ask":
+            await self._decided_since(verdict, await self._asked_before(permission, patterns, tool))
         match verdict:
             case "allow":
                 return
@@ -66,6 +79,28 @@ class Asking:
                 await self._person(permission, patterns, always, metadata, tool)
             case _:
                 assert_never(verdict)
+
+    async def _decided_since(self, verdict: Action, known: PermissionRequest | None) -> None:
+        """The rules have come to answer a question that still waits: it is closed with what they say."""
+        if known is None or known.time.heard is not None:
+            return
+        if known.answer is None:
+            word: ReplyWord = "once" if verdict == "allow" else "reject"
+            known = _answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
+        if verdict == "allow":
+            judge(known)
+            await self._heard(known)
+        else:
+            await self._recorder.commit(request_put(known))
+
+    def withdrawn(self, call: str, why: str) -> list[Put]:
+        """The questions of a call that is over and that nobody answered, closed."""
+        now_ms = self._engine.clock.now_ms()
+        no = PermissionAnswer(reply="reject", message=why)
+        waiting = [
+            each for each in self._open.values() if each.tool is not None and each.tool.call_id == call
+        ]
+        return [request_put(_answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
 
     @property
     def _worktree(self) -> str:
@@ -86,17 +121,22 @@ class Asking:
                 f"{permission} for {_shown(patterns)} needs a person's consent, and nobody is there to ask."
             )
         request = known or await self._write(permission, patterns, always, metadata, tool)
-        if request.answer is None and program is not None:
-            await self._ask_program(program, request)
         if request.answer is None:
+            self._open[request.id] = request
+            if program is not None:
+                await self._ask_program(program, request)
             wait_s = self._engine.limits.answer_wait_ms / 1_000
             answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
             if answered is None:
                 raise ToolParked(f"session {self._session.id} waits for an answer to {request.id}")
             assert isinstance(answered, PermissionRequest)
             request = answered
+            del self._open[request.id]
         judge(request)
-        # Committed before the call goes on: a crash after this leaves a call that may have had its effect.
+        await self._heard(request)
+
+    async def _heard(self, request: PermissionRequest) -> None:
+        """Committed before the call goes on: after a crash from here on it may have had its effect."""
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(request_put(replace(request, time=heard)))
 
@@ -143,6 +183,24 @@ class Asking:
         )
         await self._recorder.commit(request_put(request))
         return request
+
+
+def _answered(request: PermissionRequest, answer: PermissionAnswer, now_ms: int) -> PermissionRequest:
+    return replace(request, answer=answer, time=replace(request.time, answered=now_ms))
+
+
+async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> list[Put]:
+    """The open questions of calls that a runner who is gone left, closed."""
+    if not calls:
+        return []
+    now_ms = engine.clock.now_ms()
+    no = PermissionAnswer(reply="reject", message=why)
+    waiting = [value for _, value in await _others(engine, session, "")]
+    return [
+        request_put(_answered(each, no, now_ms))
+        for each in waiting
+        if each.tool is not None and each.tool.call_id in calls
+    ]
 
 
 def judge(request: PermissionRequest) -> None:
@@ -221,8 +279,7 @@ async def _answers(
                 covered.append((*other, given))
     answered_ms = engine.clock.now_ms()
     for _, value, answer in covered:
-        done = replace(value, answer=answer, time=replace(value.time, answered=answered_ms))
-        changes.append(request_put(done))
+        changes.append(request_put(_answered(value, answer, answered_ms)))
     return (
         request,
         changes,

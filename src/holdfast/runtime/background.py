@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
+from holdfast.errors import Refused
+
 
 class Background:
     """A task group that runs beside its owner until it is closed."""
@@ -28,7 +30,8 @@ class Background:
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="holdfast-background")
         await self._ready.wait()
-        assert self._group is not None
+        if self._group is None or self._task.done():
+            raise Refused("the runtime was closed, or has broken; open it anew")
         return self._group
 
     @property
@@ -37,13 +40,17 @@ class Background:
         return self._task is not None
 
     async def _run(self) -> None:
-        async with anyio.create_task_group() as group:
-            self._group = group
-            for each in self._always:
-                group.start_soon(each)
-            self._ready.set()
-            await self._stop.wait()
-            group.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as group:
+                self._group = group
+                for each in self._always:
+                    group.start_soon(each)
+                self._ready.set()
+                await self._stop.wait()
+                group.cancel_scope.cancel()
+        finally:
+            self._group = None
+            self._ready.set()  # Nobody waits for what is dead.
 
     async def close(self) -> None:
         """End everything that runs here."""

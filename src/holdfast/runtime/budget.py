@@ -20,22 +20,28 @@ from holdfast.runtime.room import Engine
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.session import Session
 from holdfast.schema.usage import CacheTokens, Tokens
-from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.batch import Batch, Put, Unchanged
 
 _TRIES = 50
 _DEPTH_MAX = 64
 
 
-async def reserve(engine: Engine, session: Session, request: Request, turn: str) -> str | None:
-    """Set aside what a turn may use at most; why not, when there is not enough left."""
+async def reserve(
+    engine: Engine, session: Session, request: Request, turn: str, *, for_ms: int | None = None
+) -> str | None:
+    """Set aside what a turn may use at most; why not, when there is not enough left.
+
+    `for_ms` bounds the reservation of a call that no recovery knows of.
+    """
     if session.parent_id is None and session.budget is None:
         return None
-    wanted = _most(request)
+    now_ms = engine.clock.now_ms()
+    wanted = replace(_most(request), until=None if for_ms is None else now_ms + for_ms)
     refusal: str | None = None
 
     def change(root: Session) -> Session | None:
         nonlocal refusal
-        spent = root.spent or NOTHING
+        spent = _current(root.spent or NOTHING, now_ms)
         refusal = None if root.budget is None else refused(root.budget, spent, wanted, request.model)
         if refusal is not None or root.budget is None:
             return None
@@ -71,8 +77,21 @@ def settled(root: Session, used: Used) -> Session:
     )
 
 
+async def settled_above(
+    engine: Engine, session: Session, used: Used
+) -> tuple[tuple[Put, ...], tuple[Unchanged, ...]]:
+    """What a turn of a child changes on the root of its tree: written together with the turn's own end."""
+    if session.parent_id is None:
+        return (), ()
+    root = await _root(engine, session)
+    record = await engine.store.session(root)
+    if record is None or root == session.id:
+        return (), ()
+    return (session_put(settled(record.value(), used)),), (Unchanged(root, "session", root, record.seq),)
+
+
 async def settle(engine: Engine, session: Session, used: Used) -> None:
-    """Settle a turn of a session that is not the root of its tree."""
+    """Settle a call that is no turn of the session, such as the one for its title."""
     await _edit_root(engine, session, lambda root: settled(root, used))
 
 
@@ -86,6 +105,12 @@ async def forget(engine: Engine, session: Session, turn: str) -> None:
         return replace(root, spent=replace(root.spent, reserved=left))
 
     await _edit_root(engine, session, change)
+
+
+def _current(spent: Spent, now_ms: int) -> Spent:
+    """Without the reservations whose time is over."""
+    left = {name: each for name, each in spent.reserved.items() if each.until is None or each.until > now_ms}
+    return replace(spent, reserved=left)
 
 
 def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model) -> str | None:

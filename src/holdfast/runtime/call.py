@@ -1,16 +1,24 @@
 """The world of one running call, as its tool sees it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from holdfast.location.guard import Guard
 from holdfast.runtime.asking import Asking
+from holdfast.runtime.groups import Groups
 from holdfast.runtime.recorder import Recorder, part_put
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
+from holdfast.store.host import Host
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
 
 
 class Call:
@@ -25,6 +33,8 @@ class Call:
         worktree: Path,
         asking: Asking,
         recorder: Recorder,
+        guard: Guard,
+        host: Host,
     ) -> None:
         self.part = part
         self.agent = agent
@@ -33,6 +43,7 @@ class Call:
         self.cancelled = False
         self._asking = asking
         self._recorder = recorder
+        self._groups = Groups(guard, host, lambda noted: self.progress(metadata=noted))
 
     @property
     def session_id(self) -> str:
@@ -75,3 +86,9 @@ class Call:
         )
         self.part = replace(self.part, state=shown)
         await self._recorder.commit(part_put(self.part))
+
+    def spawn(
+        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> "AbstractAsyncContextManager[Process]":
+        """Run a program in a process group of its own, for as long as the block lasts."""
+        return self._groups.spawn(command, cwd=cwd or self.directory, env=env)

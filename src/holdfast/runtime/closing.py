@@ -41,16 +41,13 @@ async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard)
     fault = _filtered(finish) or shaping.fault(ready, heard)
     missing = fault is None and shaping.is_missing(ready, heard)
     done = replace(message, structured=heard.settling.taken, finish=BROKEN_OFF if missing else None)
-    await _finished(run, ready, done, finish, fault)
+    await _finished(run, ready, done, finish, fault, remind=missing)
     if fault is not None:
         announcing.error(run.engine.feed, run.recorder.session, fault)
         return Ended(next="stop")
     if heard.settling.taken is not None:
         return Ended(next="stop")
-    if missing:
-        await run.recorder.add_message(lambda id: shaping.reminder(id, message, run.engine.clock.now_ms()))
-        return Ended(next="continue")
-    return _next(heard)
+    return Ended(next="continue") if missing else _next(heard)
 
 
 def _next(heard: Heard) -> Ended:
@@ -59,7 +56,9 @@ def _next(heard: Heard) -> Ended:
         return Ended(next="park")
     if settling.stopped:
         return Ended(next="stop")
-    return Ended(next="continue" if settling.count else "done")
+    if settling.count == 0:
+        return Ended(next="done")
+    return Ended(next="continue", failed=settling.succeeded == 0)
 
 
 def _filtered(finish: StepFinish) -> Fault | None:
@@ -69,9 +68,15 @@ def _filtered(finish: StepFinish) -> Fault | None:
 
 
 async def _finished(
-    run: Run, ready: Ready, message: AssistantMessage, finish: StepFinish, fault: Fault | None
+    run: Run,
+    ready: Ready,
+    message: AssistantMessage,
+    finish: StepFinish,
+    fault: Fault | None,
+    *,
+    remind: bool,
 ) -> None:
-    """The end of the step, the message and the session's totals, in one commit."""
+    """The end of the step, the message, the session's totals and the tree's, in one commit."""
     now_ms = run.engine.clock.now_ms()
     spent = cost.cost(finish.tokens, ready.model.prices)
     amount = float(spent.amount)
@@ -107,18 +112,19 @@ async def _finished(
         if session.parent_id is None:
             session = budget.settled(session, used)
         session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
-        unchanged = Unchanged(session.id, "session", session.id, record.seq)
+        above, meanwhile = await budget.settled_above(run.engine, session, used)
         try:
             await run.recorder.add_parts(
-                step, more=(message_put(done), session_put(session)), expect=(unchanged,)
+                step,
+                more=(message_put(done), session_put(session), *above),
+                expect=(Unchanged(session.id, "session", session.id, record.seq), *meanwhile),
+                message=(lambda id: shaping.reminder(id, message, now_ms)) if remind else None,
             )
         except Conflict:
             if attempt == _TRIES - 1:
                 raise
         else:
             break
-    if ready.session.parent_id is not None:
-        await budget.settle(run.engine, ready.session, used)
 
 
 async def _failed(
@@ -130,11 +136,13 @@ async def _failed(
     if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
         await budget.forget(run.engine, ready.session, message.id)
         # No error on the message: what arrived of it stays in the model's view.
-        await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
+        broke = message_put(replace(closed, finish=BROKEN_OFF))
+        if heard.settling.count == 0:
+            await run.recorder.add_message(lambda id: broken(id, message, now_ms), broke)
+            return Ended(next="continue", malformed=True)
+        await run.recorder.commit(broke)
         if heard.settling.parked:
             return Ended(next="park")
-        if heard.settling.count == 0:
-            await run.recorder.add_message(lambda id: broken(id, message, now_ms))
         return Ended(next="continue", malformed=True)
     await budget.forget(run.engine, ready.session, message.id)
     fault = fault_of(error, ready.model.provider_id)

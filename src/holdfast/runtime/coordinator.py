@@ -25,6 +25,7 @@ from holdfast.schema import stored
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch, Held, Put
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
@@ -49,6 +50,13 @@ class Entry:
     def end(self) -> None:
         """No more after what runs now. Who wakes the session from here on wants another beginning."""
         self.again, self.force, self.stop = False, False, True
+
+
+def _stop(entry: Entry, run: Run) -> None:
+    """Somebody in another process wants the session to stop. He may be heard more than once."""
+    if not run.interrupted:
+        entry.end()
+        run.interrupt()
 
 
 class Coordinator:
@@ -92,10 +100,19 @@ class Coordinator:
             entry.again = True
             entry.force = entry.force or force
             return
-        entry = self._entries[session] = Entry(force=force)
+        group = await self._begin(session, Entry(force=force))
+        if group is not None:
+            group.start_soon(title.name, self._engine, session)
+
+    async def _begin(self, session: str, entry: Entry) -> TaskGroup | None:
+        """Work on a session in the background; None when it was begun meanwhile."""
         group = await self._background.group()
+        if (known := self._entries.get(session)) is not None:
+            known.again, known.force = True, known.force or entry.force
+            return None
+        self._entries[session] = entry
         group.start_soon(self._work, session, entry, group)
-        group.start_soon(title.name, self._engine, session)
+        return group
 
     async def wait(self, session: str) -> None:
         """Return when this process no longer runs the session; what went wrong in claiming it is raised."""
@@ -115,6 +132,17 @@ class Coordinator:
         record = await self._engine.store.session(session)
         if record is not None and record.busy:
             await self._interrupt_elsewhere(session, reason)
+        elif record is not None and await self._engine.store.select(
+            "request", session=session, mark=Mark.OPEN
+        ):
+            await self._end_parked(session)
+
+    async def _end_parked(self, session: str) -> None:
+        """Settle the calls that wait for a person, in a session that nobody runs."""
+        entry = Entry(force=False)
+        entry.end()
+        if await self._begin(session, entry) is not None:
+            await entry.done.wait()
 
     async def _interrupt_elsewhere(self, session: str, reason: str | None) -> None:
         request = InterruptRequest(
@@ -179,9 +207,10 @@ class Coordinator:
             tools=self._tools,
             keep=self._keep,
             history=self._history(session),
+            guard=self.guard,
         )
         entry.run = run
-        self.listener.runs(session, run.interrupt)
+        self.listener.runs(session, lambda: _stop(entry, run))
         try:
             if entry.stop:
                 run.interrupt()

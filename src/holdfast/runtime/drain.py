@@ -10,7 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
-from holdfast.runtime import announcing, budget, closing, inbox, interrupts, plan, recovery
+from holdfast.runtime import announcing, asking, budget, closing, inbox, interrupts, plan, recovery
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
@@ -57,7 +57,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
 
 
 async def _work(run: Run, *, force: bool) -> None:
-    malformed = 0
+    malformed = failing = 0
     try:
         if await recovery.recover(run):
             run.parked = True  # A call still waits for a person.
@@ -69,6 +69,11 @@ async def _work(run: Run, *, force: bool) -> None:
             malformed = malformed + 1 if ended.malformed else 0
             if malformed > run.engine.limits.malformed_max:
                 message = f"the provider's stream broke off {malformed} times in a row"
+                await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
+                ended = plan.Ended(next="stop")
+            failing = failing + 1 if ended.failed else 0
+            if failing > run.engine.limits.failing_max and ended.next == "continue":
+                message = f"every call of the last {failing} turns failed; the model makes no headway"
                 await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
                 ended = plan.Ended(next="stop")
             if ended.next == "park":
@@ -131,6 +136,8 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
             )
             for part in plan.unsettled(last)
         ]
+        over = {part.call_id for part in plan.unsettled(last)}
+        puts += await asking.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
         puts += [part_put(part) for part in recovery.closed_texts(last, now_ms)]
         if last.info.time.completed is None or puts:
             completed = last.info.time.completed or now_ms

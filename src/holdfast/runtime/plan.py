@@ -26,6 +26,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     next: Literal["continue", "done", "stop", "park"]
     nothing: bool = False
     """There was nothing to say."""
+    failed: bool = False
+    """It made calls, and not one of them succeeded."""
     malformed: bool = False
     """The stream broke off after something was said: the next turn begins from the store."""
 
@@ -87,9 +89,21 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     return count
 
 
-def is_doomed(history: Sequence[ToolPart], part: ToolPart, *, threshold: int = 3) -> bool:
-    """Whether this call and those right before it are one tool with one input, `threshold` times over."""
-    recent = [*history, part][-threshold:]
-    return len(recent) == threshold and all(
-        each.tool == part.tool and each.state.input == part.state.input for each in recent
-    )
+def calls_since(history: Sequence[MessageWithParts], prompt: str) -> list[ToolPart]:
+    """The calls since a prompt, in their order."""
+    calls: list[ToolPart] = []
+    for each in history:
+        if each.info.id == prompt:
+            calls = []
+        calls += [part for part in each.parts if isinstance(part, ToolPart)]
+    return calls
+
+
+def repeated(before: Sequence[ToolPart], part: ToolPart) -> int:
+    """How often in a row the same tool was called with the same input, this call included."""
+    count = 1
+    for each in reversed(before):
+        if each.tool != part.tool or each.state.input != part.state.input:
+            break
+        count += 1
+    return count

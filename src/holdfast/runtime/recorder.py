@@ -64,11 +64,18 @@ class Recorder:
         *makes: Callable[[PartID], Part],
         more: Sequence[Change] = (),
         expect: Sequence[Expectation] = (),
+        message: Callable[[MessageID], Message] | None = None,
     ) -> list[Part]:
-        """New parts in one commit, each greater than every one before it, and what goes with them."""
+        """New parts in one commit, each greater than every one before it, and what goes with them.
+
+        `message` makes a message that follows them.
+        """
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
-            if await self._rose(*map(part_put, parts), *more, expect=expect):
+            puts = list(map(part_put, parts))
+            if message is not None:
+                puts.append(message_put(message(MessageID(self._next("msg")))))
+            if await self._rose(*puts, *more, expect=expect):
                 return parts
         raise self._stuck()
 

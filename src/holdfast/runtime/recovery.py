@@ -1,14 +1,15 @@
 """Makes an ordinary session of what a dead runner left: nothing is lost, nothing is done twice without need.
 
-On claiming: texts that were open are closed with what was saved; a call that only waited for a person is run
-again, with its answers; so is a call of a tool that may be repeated; every other call that had begun is
-settled as *unknown*, and then the session waits until somebody resumes or prompts it.
+On claiming: process groups that a dead owner left on this machine are ended; texts that were open are closed
+with what was saved; a call that only waited for a person is run again, with its answers; so is a call of a
+tool that may be repeated; every other call that had begun is settled as *unknown*, and then the session waits
+until somebody resumes or prompts it.
 """
 
 import anyio
 from msgspec.structs import replace
 
-from holdfast.runtime import boundary, budget, closing, plan
+from holdfast.runtime import boundary, budget, closing, groups, plan
 from holdfast.runtime.answering import settling_of
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.processor import Called
@@ -38,6 +39,7 @@ async def recover(run: Run) -> bool:
     assert isinstance(last.info, AssistantMessage)
     if last.info.time.completed is not None and not calls:
         return False
+    await groups.end_left(calls, run.engine.host)
     await budget.forget(run.engine, await run.session(), last.info.id)
     again = await _repeatable(run, last, calls)
     await _close(run, last, [part for part in calls if part not in again])
@@ -69,7 +71,7 @@ async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -
     registry = run.tools(await run.session())
     found = []
     for part in calls:
-        registration = registry.current(part.tool)
+        registration = registry.current(part.tool) or registry.current(part.tool.lower())
         harmless = registration is not None and registration.tool.repeatable
         if not isinstance(part.state, ToolPending) and (part.call_id in waited or harmless):
             found.append(part)
@@ -94,10 +96,10 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
     if broke_off:
         finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
         puts.append(message_put(replace(info, finish=finish, time=replace(info.time, completed=now_ms))))
-    if puts:
-        await run.recorder.commit(*puts)
     if broke_off and info.error is None and not plan.has_calls(last):
-        await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms))
+        await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms), *puts)
+    elif puts:
+        await run.recorder.commit(*puts)
 
 
 def closed_texts(message: MessageWithParts, now_ms: int) -> list[Part]:
@@ -123,12 +125,14 @@ async def _run_again(
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
     ready = await boundary.sampled(run, replace(user, agent=info.agent), history)
-    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
+    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy, again=True)
     settling: Settling = settling_of(run, ready, asking)
+    made = plan.calls_since(history, user.id)
     async with anyio.create_task_group() as group:
         settling.within(group)
         for part in calls:
-            await settling.start(Called(part, None))
+            repeated = plan.repeated(made[: made.index(part)], part)
+            await settling.start(Called(part, None), repeated=repeated)
     return settling.parked
 
 

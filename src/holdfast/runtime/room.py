@@ -40,6 +40,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     retries_max: int = 5
     retry_total_ms: int = 10 * 60 * 1_000
     malformed_max: int = 2
+    failing_max: int = 12
+    """So many turns in a row may have nothing but failed calls."""
     answer_wait_ms: int = 10 * 60 * 1_000
     """How long a drain waits for a person who is there and silent, before it parks."""
 

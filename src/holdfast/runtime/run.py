@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import anyio
 
+from holdfast.location.guard import Guard
 from holdfast.provider.port import Provider
 from holdfast.runtime.history import History
 from holdfast.runtime.listening import Listener
@@ -28,6 +29,7 @@ class Run:
         tools: Callable[[Session], Registry],
         keep: Keep,
         history: History,
+        guard: Guard,
     ) -> None:
         self.engine = engine
         self.recorder = recorder
@@ -35,6 +37,7 @@ class Run:
         self.tools = tools
         self.keep = keep
         self.history = history
+        self.guard = guard
         self.scope = anyio.CancelScope()
         self.interrupted = False
         self.abandoned = False

@@ -11,8 +11,10 @@ import anyio
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
+from holdfast.location.guard import Guard
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.call import Call
+from holdfast.runtime.groups import GROUPS
 from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import Recorder, part_put
 from holdfast.runtime.room import Limits
@@ -21,12 +23,15 @@ from holdfast.schema.ids import Mint, PartID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.output import ToolParked
+from holdfast.store.host import Host
+from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools import executing, structured
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep, Settlement
 from holdfast.tools.registry import Toolset
 
+LOOP = 3
+"""So many identical calls in a row are a loop."""
 INTERRUPTED = "The call was interrupted."
 UNKNOWN = (
     "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
@@ -57,6 +62,8 @@ class Settling:
         limits: Limits,
         output: OutputLimits,
         keep: Keep,
+        guard: Guard,
+        host: Host,
         closed: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._recorder = recorder
@@ -67,9 +74,12 @@ class Settling:
         self._limits = limits
         self._output = output
         self._keep = keep
+        self._guard = guard
+        self._host = host
         self._closed = closed
         self._group: TaskGroup | None = None
         self.count = 0
+        self.succeeded = 0
         self.taken: JsonMap | None = None
         """The answer of the form that was asked for, once the model has given one."""
         self.shaped = 0
@@ -83,8 +93,11 @@ class Settling:
         """Run the calls in this group."""
         self._group = group
 
-    async def start(self, called: Called) -> None:
-        """Begin a call. Those over the limit of a turn are settled at once, unrun."""
+    async def start(self, called: Called, *, repeated: int = 1) -> None:
+        """Begin a call. Those over the limit of a turn are settled at once, unrun.
+
+        `repeated` counts how often in a row the model has made it: from the third on a person is asked first.
+        """
         self.count += 1
         self.shaped += called.part.tool == structured.NAME
         if self.count > self._limits.calls_a_turn_max:
@@ -94,9 +107,11 @@ class Settling:
             await self.settle(called.part, executing.failed(text))
             return
         assert self._group is not None, "the turn gave one"
-        self._group.start_soon(self._run, called)
+        # The answer of a given form has a bound of its own.
+        looping = 1 if called.part.tool == structured.NAME else repeated
+        self._group.start_soon(self._run, called, looping)
 
-    async def _run(self, called: Called) -> None:
+    async def _run(self, called: Called, repeated: int) -> None:
         call = Call(
             called.part,
             agent=self._place.agent,
@@ -104,9 +119,11 @@ class Settling:
             worktree=self._place.worktree,
             asking=self._asking,
             recorder=self._recorder,
+            guard=self._guard,
+            host=self._host,
         )
         try:
-            settlement = await self._execute(call, called)
+            settlement = await self._looping(call, repeated) or await self._execute(call, called)
         except ToolParked:
             self.parked = True  # Not settled: the call waits for its answer, as its record says.
             return
@@ -120,6 +137,29 @@ class Settling:
         if called.part.tool == structured.NAME and settlement.outcome is None:
             self.taken = called.part.state.input
         self.stopped = self.stopped or settlement.stops
+        self.succeeded += settlement.outcome is None
+
+    async def _looping(self, call: Call, repeated: int) -> Settlement | None:
+        """Why a call that repeats itself is not run again; None when it may be."""
+        if repeated < LOOP:
+            return None
+        part = call.part
+        try:
+            await call.ask(
+                "doom_loop",
+                [part.tool],
+                always=[part.tool],
+                metadata={"tool": part.tool, "input": part.state.input},
+            )
+        except ToolDenied as denied:
+            text = (
+                f"You called {part.tool} {repeated} times in a row with the same input, and it was not run "
+                f"again. {denied} Look at what it answered before, and try something else."
+            )
+            # A model that does not hear it the first time does not hear it at all.
+            stops = denied.stops or repeated > LOOP
+            return executing.denied(text, stops=stops)
+        return None
 
     async def _execute(self, call: Call, called: Called) -> Settlement:
         part = called.part
@@ -136,16 +176,16 @@ class Settling:
 
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:
         """Record what became of a call."""
-        await self._recorder.commit(
-            part_put(settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint))
-        )
+        done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint)
+        await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
 
 
 def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) -> ToolPart:
     """The part of a call that is over. Pure, but for the ids of attachments."""
     state = part.state
     start = state.time.start if isinstance(state, ToolRunning) else now_ms
-    shown = (state.metadata or {}) if isinstance(state, ToolRunning) else {}
+    noted = (state.metadata or {}) if isinstance(state, ToolRunning) else {}
+    shown = {key: value for key, value in noted.items() if key != GROUPS}
     if settlement.outcome is None:
         files = [
             FilePart(

@@ -61,7 +61,14 @@ async def _name(engine: Engine, id: str) -> None:
     main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
     model = _model(agent, around, main)
     request = _request(agent, model, said, id)
-    made = await _ask(engine, around, session, request)
+    reserved = await budget.reserve(engine, session, request, AGENT, for_ms=int(WAIT_S * 1_000))
+    if reserved is not None:
+        return
+    try:
+        made = await _ask(engine, around, session, request)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await budget.forget(engine, session, AGENT)
     if made:
         await _write(engine, id, made)
 

@@ -20,6 +20,8 @@ class Reserved(Wire, frozen=True, kw_only=True):
 
     cost: Num
     tokens: Count
+    until: Count | None = None
+    """For what no recovery looks after: the time from which it no longer counts."""
 
 
 class Spent(Wire, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Says something to a session, and what goes with it: waiting, interrupting, resuming, answering."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, cast
@@ -21,6 +22,9 @@ from holdfast.sessions import reading, state
 from holdfast.sessions.room import Room
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
+
+LATE_S = 0.5
+"""How long what a session wrote in another process may take to be heard here after its end."""
 
 
 class Prompting:
@@ -86,12 +90,36 @@ class Prompting:
         following = cast(
             "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
         )
-        async with aclosing(following) as batches:
-            async for frames in batches:
-                for frame in frames:
+        async with aclosing(following) as batches, aclosing(self._until_idle(session, batches)) as frames:
+            async for frame in frames:
+                yield frame
+
+    async def _until_idle(
+        self, session: str, batches: AsyncGenerator[list[Frame], None]
+    ) -> AsyncGenerator[Frame, None]:
+        """The frames until the session rests. One that another process runs does not say so here."""
+        resting = asyncio.ensure_future(self.wait(session))
+        coming = asyncio.ensure_future(anext(batches))
+        try:
+            while True:
+                late_s = LATE_S if resting.done() else None
+                await asyncio.wait({coming, resting}, timeout=late_s, return_when=asyncio.FIRST_COMPLETED)
+                if not coming.done():
+                    if late_s is not None:
+                        resting.result()  # What kept it from running at all is raised.
+                        return
+                    continue
+                for frame in coming.result():
                     yield frame
                     if frame.type == "session.idle":
                         return
+                coming = asyncio.ensure_future(anext(batches))
+        except StopAsyncIteration:
+            return
+        finally:
+            for task in (coming, resting):
+                task.cancel()
+            await asyncio.gather(coming, resting, return_exceptions=True)
 
     async def state(self, session: str, *, limit: int) -> State:
         """See `state.read`."""

@@ -1,14 +1,18 @@
 """What a running call is given: where it is, and callables that the runtime binds.
 
-A tool reaches nothing else of ours: upward information travels through `progress`, `publish` and its result.
-What the later parts add (`spawn` for child sessions, `commit` under the runner's fence, `admit`) joins here.
+A tool reaches nothing else of ours: upward information travels through `progress` and its result. What the
+later parts add (`commit` under the runner's fence, `publish`, `admit`) joins here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.schema.wire import JsonMap
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
 
 
 class ToolContext(Protocol):
@@ -48,3 +52,11 @@ class ToolContext(Protocol):
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Show how far the call has come: live at once, durable with the next checkpoint."""
+
+    def spawn(
+        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> "AbstractAsyncContextManager[Process]":
+        """Run a program in a process group of its own, with no input and with its errors in its output.
+
+        The group ends with the block: TERM, then KILL after 3 s; also when this process is killed or paused.
+        """

@@ -69,9 +69,8 @@ async def execute(
         answer: object = await tool.run(context, input)
     except ToolParked:
         raise
-    except ToolDenied as denied:
-        stopped = {STOPPED: True} if denied.stops else {}
-        return Settlement(output=str(denied), outcome="denied", metadata=stopped, stops=denied.stops)
+    except ToolDenied as refusal:
+        return denied(str(refusal), stops=refusal.stops)
     except ToolFailure as failure:
         said = await bounding.bound(ToolOutput(text=str(failure)), limits, keep)
         cut = said.metadata() if said.truncated else {}
@@ -91,6 +90,12 @@ async def execute(
         metadata={**output.metadata, **bounded.metadata()},
         attachments=output.attachments,
     )
+
+
+def denied(message: str, *, stops: bool = False) -> Settlement:
+    """A call that a person or a rule did not allow; `stops` ends the work with it."""
+    metadata = {STOPPED: True} if stops else {}
+    return Settlement(output=message, outcome="denied", metadata=metadata, stops=stops)
 
 
 def failed(message: str, *, outcome: Outcome = "failed", metadata: JsonMap | None = None) -> Settlement:

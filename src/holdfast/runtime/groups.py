@@ -1,0 +1,118 @@
+"""The process groups of tools: started for one call, ended with it, whoever dies in between.
+
+What must stay true: the guard knows of a group before its call goes on, and the running part names it, with
+the start time of its leader, so that whoever recovers the session can end what a dead owner left.
+"""
+
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+import anyio
+import msgspec
+from anyio.abc import Process
+
+from holdfast import processes
+from holdfast.location.guard import Guard
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolRunning
+from holdfast.schema.wire import JsonMap
+from holdfast.store.host import Host
+from holdfast.tool.output import ToolFailure
+
+GROUPS: Final = "groups"
+"""In the metadata of a running part: the process groups of the call."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """One process group, named so that no other can be taken for it."""
+
+    pgid: int
+    began: str
+    host: str
+    boot: str
+    namespace: str
+
+
+class Groups:
+    """The groups of one call. `note` writes them into its part."""
+
+    def __init__(self, guard: Guard, host: Host, note: Callable[[JsonMap], Awaitable[None]]) -> None:
+        self._guard = guard
+        self._host = host
+        self._note = note
+        self._running: list[Group] = []
+
+    @asynccontextmanager
+    async def spawn(
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None
+    ) -> AsyncIterator[Process]:
+        """A program in a group of its own, for as long as the block lasts."""
+        try:
+            process = await anyio.open_process(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=env,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ToolFailure(f"{command[0]} could not be started: {error.strerror or error}.") from error
+        group = self._named(process.pid)
+        self._guard.watch(group.pgid, group.began)
+        self._running.append(group)
+        try:
+            await self._note_all()
+            yield process
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._ended(process, group)
+
+    def _named(self, pgid: int) -> Group:
+        host = self._host
+        began = processes.started(pgid)
+        return Group(pgid=pgid, began=began, host=host.id, boot=host.boot, namespace=host.pid_namespace)
+
+    async def _note_all(self) -> None:
+        await self._note({GROUPS: msgspec.to_builtins(self._running)})
+
+    async def _ended(self, process: Process, group: Group) -> None:
+        """Leave nothing behind: what still runs is ended by the guard, which outlives the turn."""
+        self._running.remove(group)
+        if processes.is_group(group.pgid):
+            self._guard.end(group.pgid)
+        else:
+            self._guard.forget(group.pgid)
+        if process.stdout is not None:
+            with contextlib.suppress(OSError):
+                await process.stdout.aclose()
+
+
+async def end_left(parts: Iterable[ToolPart], host: Host) -> None:
+    """End the groups that the calls of a dead owner left on this machine, and wait until they are gone."""
+    left = [group for part in parts for group in _groups(part) if _is_here(group, host)]
+    async with anyio.create_task_group() as ending:
+        for group in left:
+            ending.start_soon(_end, group)
+
+
+async def _end(group: Group) -> None:
+    await anyio.to_thread.run_sync(processes.end_group, group.pgid, group.began)
+
+
+def _groups(part: ToolPart) -> list[Group]:
+    state = part.state
+    noted = (state.metadata or {}).get(GROUPS) if isinstance(state, ToolRunning) else None
+    try:
+        return msgspec.convert(noted or [], list[Group])
+    except msgspec.ValidationError:
+        return []  # An imported part may hold anything under this name.
+
+
+def _is_here(group: Group, host: Host) -> bool:
+    return (group.host, group.boot, group.namespace) == (host.id, host.boot, host.pid_namespace)

@@ -1,0 +1,201 @@
+"""Programs that tools start: they end with their call, whoever ends the call."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from holdfast import processes
+from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
+from holdfast.testing.scripted_provider import Step
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
+from tests.stories.processes import Place, Worker, until
+from tests.stories.processes import calls as calls_of
+from tests.stories.world import World
+
+pytestmark = pytest.mark.ci
+
+LEASE_MS = 1_500
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProvider]:
+    """A provider on this machine."""
+    async with MockProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def place(tmp_path: Path, mock: MockProvider) -> Place:
+    """A person, a project, a store."""
+    return Place(tmp_path, mock)
+
+
+@pytest.fixture
+async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Two processes with a short lease."""
+    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
+    try:
+        yield one, two
+    finally:
+        for worker in (one, two):
+            await worker.kill()
+
+
+async def started(place: Place, mock: MockProvider, worker: Worker, what: str) -> tuple[str, int]:
+    """A session whose tool runs a program, and the program's group."""
+    mock.play(Reply((Call("program", {"what": what}, id="c1"),)))
+    session = str(await worker.do("create", directory=str(place.project)))
+    await worker.do("prompt", session=session, text="go")
+    await until(lambda: len(place.lines("begin")) == 1)
+    return session, int(place.lines("begin")[0][1])
+
+
+async def gone(group: int) -> None:
+    """Return when nothing of the group is left."""
+    await until(lambda: not processes.is_group(group), within_s=8)
+
+
+def guard_of(worker: Worker) -> int:
+    """The guard process beside a worker."""
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes()
+                parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:
+                continue
+            if b"guard_process" in line and int(parent) == worker.pid:
+                return int(entry.name)
+    raise AssertionError("no guard was started")
+
+
+async def test_a_program_that_cannot_be_started_is_told_to_the_model(world: World) -> None:
+    """The call fails in words, and the turn goes on."""
+
+    @tool()
+    async def run(context: ToolContext) -> str:
+        """Run a program that is not there."""
+        async with context.spawn(["no-such-program"]):
+            return "ran"
+
+    async with world.open(Step(Call("run", {}, id="c1")), Step(Say("Not there."))) as (hf, script):
+        hf.tools.register(run)
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+        messages = (await hf.sessions.messages(session)).messages
+    state = calls_of(messages)["c1"].state
+    assert isinstance(state, ToolError)
+    assert state.error == "no-such-program could not be started: No such file or directory."
+    assert answer.info.error is None  # type: ignore[union-attr]
+    assert len(script.requests) == 2
+
+
+async def test_a_program_s_output_is_read_and_nothing_of_it_is_left(world: World) -> None:
+    """Its output and errors come in one stream; the record of the call names no process afterwards."""
+    groups: list[int] = []
+
+    @tool()
+    async def run(context: ToolContext) -> str:
+        """Run a program."""
+        async with context.spawn(["sh", "-c", "echo out; echo err >&2; sleep 300 & exit 0"]) as process:
+            groups.append(process.pid)
+            assert process.stdout is not None
+            said = b""
+            while said.count(b"\n") < 2:
+                said += await process.stdout.receive()
+            await process.wait()
+        return said.decode()
+
+    async with world.open(Step(Call("run", {}, id="c1")), Step(Say("Done."))) as (hf, _):
+        hf.tools.register(run)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        messages = (await hf.sessions.messages(session)).messages
+        await gone(groups[0])  # Also what it had left behind.
+    state = calls_of(messages)["c1"].state
+    assert isinstance(state, ToolCompleted)
+    assert state.output == "out\nerr\n"
+    assert "groups" not in state.metadata
+
+
+async def test_an_interrupt_does_not_wait_for_a_stubborn_program(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """The call is settled and the session idle at once; the program is killed later, even when the process
+    that ran it is gone by then.
+    """
+    one, _ = workers
+    session, group = await started(place, mock, one, "stubborn")
+    with anyio.fail_after(2):
+        await one.do("interrupt", session=session)
+    assert not await one.do("busy", session=session)
+    assert processes.is_group(group), "it has time to end by itself"
+    await one.kill()
+
+    await gone(group)
+    state = calls_of(await place.messages(session))["c1"].state
+    assert isinstance(state, ToolError)
+    assert (state.metadata or {})["outcome"] == "interrupted"
+    assert "groups" not in (state.metadata or {})
+
+
+async def test_the_programs_of_a_killed_process_end(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """The guard beside it sees that it is gone, and ends them."""
+    one, _ = workers
+    _, group = await started(place, mock, one, "plain")
+    await one.kill()
+    await gone(group)
+
+
+async def test_the_programs_of_a_paused_process_end_with_its_lease(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """Whoever takes the session over starts the call again when nothing of the first one is left."""
+    one, two = workers
+    session, group = await started(place, mock, one, "plain")
+    one.signal(signal.SIGSTOP)
+
+    async def taken() -> bool:
+        await two.do("resume", session=session)
+        return len(place.lines("begin")) == 2
+
+    await until(taken, within_s=6 * LEASE_MS / 1_000)
+    assert not processes.is_group(group)
+    one.signal(signal.SIGCONT)
+    await two.do("interrupt", session=session)
+    assert [pid for pid, _ in place.lines("begin")] == [one.pid, two.pid]
+
+
+async def test_recovery_ends_what_a_dead_process_and_its_dead_guard_left(
+    place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
+) -> None:
+    """The running part names the group: it is ended before the call is run again."""
+    one, two = workers
+    session, group = await started(place, mock, one, "stubborn")
+    os.kill(guard_of(one), signal.SIGKILL)
+    await one.kill()
+    assert processes.is_group(group)
+
+    await two.do("resume", session=session)
+    await until(lambda: len(place.lines("begin")) == 2)
+    assert not processes.is_group(group)
+    await two.do("interrupt", session=session)
+
+
+async def test_a_group_whose_number_was_given_out_again_is_left_alone(tmp_path: Path) -> None:
+    """The start time of the leader tells: one that began at another time is somebody else's."""
+    process = await anyio.open_process(["sleep", "60"], start_new_session=True)
+    try:
+        assert not processes.end_group(process.pid, "1")
+        assert processes.is_group(process.pid)
+    finally:
+        process.kill()
+        await process.wait()

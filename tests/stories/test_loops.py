@@ -1,0 +1,348 @@
+"""Calls that repeat themselves, questions that outlive their runner, and work that makes no headway."""
+
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import force_setattr, replace
+
+from holdfast.app import Holdfast
+from holdfast.errors import Refused
+from holdfast.runtime.background import Background
+from holdfast.schema.budget import Budget
+from holdfast.schema.fault import UnknownFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
+from tests.stories.crashing import Machine, life
+from tests.stories.test_permissions import asked, outcomes
+from tests.stories.tools import Deed
+from tests.stories.world import Attached, World
+
+pytestmark = pytest.mark.ci
+
+SAME = {"what": "x"}
+
+
+def repeats(*ids: str) -> list[Step]:
+    return [Step(Call("act", SAME, id=id)) for id in ids]
+
+
+def impatient(hf: Holdfast) -> None:
+    """Wait for a person for a moment only."""
+    engine = hf._prompting_now()._engine
+    force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+
+
+async def parked(world: World, deed: Deed, **settings: Any) -> tuple[str, PermissionRequest]:
+    """A session whose third identical call waits for a person, and whose process is gone."""
+    world.settings(**{"permission": {"act": "allow"}, **settings})
+    async with world.open(*repeats("c1", "c2", "c3"), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        impatient(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        (question,) = await asked(hf, session)
+    assert (question.permission, deed.done) == ("doom_loop", ["x", "x"])
+    return session, question
+
+
+async def test_a_loop_that_waits_for_a_person_is_not_run_when_somebody_only_resumes(world: World) -> None:
+    """The question stays, the call stays unrun."""
+    deed = Deed(ask=False)
+    session, question = await parked(world, deed)
+    async with world.open(presence=Attached()) as (hf, script):
+        hf.tools.register(deed.tool)
+        impatient(hf)
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        assert [each.id for each in await hf.sessions.requests(session)] == [question.id]
+        assert (deed.done, script.requests) == (["x", "x"], [])
+
+
+async def test_a_loop_that_a_person_ends_after_a_restart_is_not_run(world: World) -> None:
+    """A no without words ends the work; nothing is asked of the model."""
+    deed = Deed(ask=False)
+    session, question = await parked(world, deed)
+    async with world.open(presence=Attached()) as (hf, script):
+        hf.tools.register(deed.tool)
+        await hf.sessions.reply(session, question.id, "reject")
+        await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+    assert deed.done == ["x", "x"]
+    assert script.requests == []
+    assert outcomes(page.messages)[2] == (
+        "error",
+        (
+            "You called act 3 times in a row with the same input, and it was not run again. The person said no "
+            "to doom_loop. Look at what it answered before, and try something else."
+        ),
+    )
+
+
+async def test_the_words_of_a_person_who_ends_a_loop_reach_the_model(world: World) -> None:
+    """And the work goes on with them."""
+    deed = Deed(ask=False)
+    world.settings(permission={"act": "allow"})
+    async with world.open(
+        *repeats("c1", "c2", "c3"),
+        Step(Say("ok"), expect=answered("c3", "try the tests instead")),
+        presence=Attached(),
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (question,) = await asked(hf, session)
+        await hf.sessions.reply(session, question.id, "reject", message="try the tests instead")
+        await hf.sessions.wait(session)
+    assert deed.done == ["x", "x"]
+
+
+async def test_a_loop_that_a_person_allows_is_run_once_even_over_a_crash(world: World) -> None:
+    """The yes is heard before the call has its effect: a crash after that leaves an unknown outcome, and
+    the call is not run a second time.
+    """
+    deed = Deed(ask=False)
+    session, question = await parked(world, deed)
+    machine = Machine()
+    deed.gate = anyio.Event()
+    deed.begun = anyio.Event()
+    with ScriptedProvider() as script:
+        async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
+            hf.tools.register(deed.tool)
+            await hf.sessions.reply(session, question.id, "once")
+            with anyio.fail_after(10):
+                await deed.begun.wait()
+            mortal.kill()
+            deed.gate.set()
+    assert deed.done == ["x", "x", "x"]
+    with ScriptedProvider() as script:
+        async with life(world.store, machine, provider=script, presence=Attached()) as (hf, _):
+            hf.tools.register(deed.tool)
+            await hf._prompting_now()._coordinator.wake(session)
+            await hf.sessions.wait(session)
+            page = await hf.sessions.messages(session)
+    assert deed.done == ["x", "x", "x"]
+    assert outcomes(page.messages)[2][0] == "error"
+    assert "unknown" in outcomes(page.messages)[2][1]
+
+
+async def test_a_question_that_rules_have_come_to_answer_is_heard_before_the_call_goes_on(
+    world: World,
+) -> None:
+    """Another session's "always" allows what this one asked for: run again after a crash, the call has its
+    effect once, and its question is closed.
+    """
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(Step(Call("act", SAME, id="c")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        impatient(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    async with world.open(Step(Call("act", {"what": "y"}, id="d")), Step(Say("ok")), presence=Attached()) as (
+        hf,
+        _,
+    ):
+        hf.tools.register(deed.tool)
+        other = await world.session(hf)
+        await hf.sessions.prompt(other, "go")
+        (question,) = await asked(hf, other)
+        await hf.sessions.reply(other, question.id, "always")
+        await hf.sessions.wait(other)
+    machine = Machine()
+    deed.gate, deed.begun = anyio.Event(), anyio.Event()
+    for _ in range(2):
+        with ScriptedProvider() as script:
+            async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
+                hf.tools.register(deed.tool)
+                await hf.sessions.resume(session)
+                with anyio.move_on_after(10):
+                    while hf._prompting_now()._coordinator.active() and not deed.begun.is_set():
+                        await anyio.sleep(0.005)
+                assert await hf.sessions.requests(session) == []
+                mortal.kill()
+                deed.gate.set()
+    assert deed.done == ["y", "x"]
+
+
+async def test_a_model_that_does_not_hear_is_stopped(world: World) -> None:
+    """Nobody is there: the third identical call is refused with words, the fourth ends the work."""
+    deed = Deed(ask=False)
+    world.settings(permission={"act": "allow"})
+    async with world.open(*repeats("c1", "c2", "c3", "c4")) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    assert (len(script.requests), deed.done) == (4, ["x", "x"])
+
+
+async def test_work_whose_calls_all_fail_comes_to_an_end_with_a_name(world: World) -> None:
+    """Different calls, so it is no loop of one call; the model makes no headway all the same."""
+    steps = [Step(Call("nothing", {"n": number})) for number in range(13)]
+    async with world.open(*steps) as (hf, script):
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+    assert len(script.requests) == 13
+    assert isinstance(answer.info, AssistantMessage)
+    assert isinstance(answer.info.error, UnknownFault)
+    expected = "every call of the last 13 turns failed; the model makes no headway"
+    assert answer.info.error.data.message == expected
+
+
+async def test_an_interrupt_closes_the_question_of_the_call(world: World) -> None:
+    """Nobody is asked about a call that is over."""
+    world.settings(permission={"act": "ask"})
+    async with world.open(Step(Call("act", SAME, id="c")), presence=Attached()) as (hf, _):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (question,) = await asked(hf, session)
+        await hf.sessions.interrupt(session)
+        assert await hf.sessions.requests(session) == []
+        record = await hf.store.get(session, "request", question.id)
+        page = await hf.sessions.messages(session)
+    assert record is not None
+    assert record.value().answer == PermissionAnswer(reply="reject", message="The call was interrupted.")
+    assert outcomes(page.messages) == [("error", "The call was interrupted.")]
+
+
+async def test_a_program_that_breaks_while_it_is_asked_leaves_no_question(world: World) -> None:
+    """The call fails in words, the question is closed, the work goes on."""
+    world.settings(permission={"act": "ask"})
+
+    async def broken(_: PermissionRequest) -> None:
+        raise ValueError("no idea")
+
+    async with world.open(
+        Step(Call("act", SAME, id="c")),
+        Step(Say("ok"), expect=answered("c", "ValueError: no idea")),
+        on_ask=broken,
+    ) as (hf, _):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        assert await hf.sessions.requests(session) == []
+
+
+async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World) -> None:
+    """Nobody runs it; its call is settled, its question closed, and nothing is asked of the model."""
+    deed = Deed(ask=False)
+    session, _ = await parked(world, deed)
+    async with world.open(presence=Attached()) as (hf, script):
+        hf.tools.register(deed.tool)
+        with anyio.fail_after(10):
+            await hf.sessions.interrupt(session)
+        assert await hf.sessions.requests(session) == []
+        page = await hf.sessions.messages(session)
+        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+    assert outcomes(page.messages)[2] == ("error", "The call was interrupted.")
+    assert (deed.done, script.requests) == (["x", "x"], [])
+
+
+async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> None:
+    """The iterator ends when the session rests, whoever worked on it."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("one"), Wait(gate), Say("two")), Step(Say("three"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        async with world.open() as (other, _):
+            with anyio.fail_after(10):
+                events = other.sessions.turn(session, "and this")
+                seen = [(await anext(events)).type]
+                gate.set()
+                seen += [event.type async for event in events]
+        await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+    assert "session.idle" not in seen
+    assert seen
+    assert isinstance(page.messages[-1].info, AssistantMessage)
+
+
+async def test_a_turn_that_wants_no_reply_ends(world: World) -> None:
+    """There is nothing to wait for."""
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        with anyio.fail_after(10):
+            async for _ in hf.sessions.turn(session, "remember this", no_reply=True):
+                pass
+
+
+async def test_an_interrupt_from_elsewhere_and_a_prompt_from_here_do_not_lose_each_other(
+    world: World,
+) -> None:
+    """What is said while the session is being stopped is worked on after it."""
+    deed = Deed(ask=False)
+    deed.gate = anyio.Event()
+    world.settings(permission={"act": "allow"})
+    async with world.open(Step(Call("act", SAME, id="c")), Step(Say("after"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            await deed.begun.wait()
+        entry = hf._prompting_now()._coordinator._entries[session]
+        async with world.open() as (other, _):
+            await other.sessions.interrupt(session)
+        assert entry.stop
+        await hf.sessions.prompt(session, "again")
+        with anyio.fail_after(10):
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+    assert page.messages[-1].parts[1].text == "after"  # type: ignore[union-attr]
+
+
+async def test_a_title_stays_within_the_budget(world: World) -> None:
+    """A tree that has nothing left is not named by a model either."""
+    async with world.open() as (hf, script):
+        session = (await hf.sessions.create(directory=world.project)).id
+        await hf.sessions.set_budget(session, Budget(tokens=10))
+        await hf.sessions.process(session, "a prompt")
+        record = await hf.store.session(session)
+    assert script.requests == []
+    assert record is not None
+    assert record.value().spent is None or record.value().spent.reserved == {}
+
+
+async def test_a_background_that_is_gone_refuses_in_words() -> None:
+    """Nobody waits for tasks that will never be."""
+    background = Background()
+    await background.group()
+    await background.close()
+    with anyio.fail_after(5), pytest.raises(Refused):
+        await background.group()
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_a_child_s_reservation_never_outlives_its_turn(world: World, after: bool) -> None:
+    """Wherever the process dies, the root holds no reservation once the child has gone on."""
+    dies_at = 1
+    while True:
+        machine = Machine()
+        store = f"{world.store}{dies_at}{after}"
+        with ScriptedProvider(Step(Say("one"))) as script:
+            async with life(store, machine, provider=script, dies_at=None) as (hf, mortal):
+                root = await world.session(hf)
+                await hf.sessions.set_budget(root, Budget(tokens=1_000_000))
+                child = await world.session(hf, parent=root)
+                mortal._left, mortal._after = mortal.writes + dies_at, after
+                try:
+                    with anyio.move_on_after(5):
+                        await hf.sessions.process(child, "go")
+                except BaseException:  # noqa: BLE001 - it dies with whatever error
+                    pass
+                died = mortal.dead.is_set()
+                script._steps.clear()
+        with ScriptedProvider(*[Step(Say("again"))] * 3) as script:
+            async with life(store, machine, provider=script) as (hf, _):
+                await hf.sessions.resume(child)
+                await hf.sessions.wait(child)
+                record = await hf.store.session(root)
+                script._steps.clear()
+        assert record is not None
+        spent = record.value().spent
+        assert spent is None or spent.reserved == {}, dies_at
+        if not died:
+            return
+        dies_at += 1
