@@ -18,6 +18,9 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay for the engine.
+    from holdfast.context.registry import SystemContextRegistry
+    from holdfast.net.stream import Http
+    from holdfast.plugins.dispatcher import Dispatcher
     from holdfast.provider.port import Provider
     from holdfast.provider.wired import Wires
     from holdfast.runtime.coordinator import Coordinator
@@ -29,6 +32,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
 
 AROUND_MS = 1_000
 AROUND_MAX = 256
+WARNED_MAX = 1_000
 
 
 class Holdfast:
@@ -62,6 +66,10 @@ class Holdfast:
         self._wires: Wires | None = None
         self._tools: Registry | None = None
         self._tools_at: dict[str, Registry] = {}
+        self._context: SystemContextRegistry | None = None
+        self._context_at: dict[str, SystemContextRegistry] = {}
+        self._plugins: dict[str, Dispatcher] = {}
+        self._http: Http | None = None
         self._coordinator: Coordinator | None = None
         self._prompting: Prompting | None = None
 
@@ -99,6 +107,47 @@ class Holdfast:
             self._tools_at[place] = Registry(self.tools)
         return self._tools_at[place]
 
+    @property
+    def context(self) -> "SystemContextRegistry":
+        """What the application contributes to the System Context of every session."""
+        from holdfast.context.registry import SystemContextRegistry
+
+        self._context = self._context or SystemContextRegistry()
+        return self._context
+
+    def context_at(self, directory: str | os.PathLike[str]) -> "SystemContextRegistry":
+        """What is contributed to the System Context of one directory, besides that of the application."""
+        from holdfast.context.registry import SystemContextRegistry
+
+        return self._context_at.setdefault(os.path.realpath(directory), SystemContextRegistry())
+
+    def _contexts_of(self, session: Session) -> "list[SystemContextRegistry]":
+        here = self._context_at.get(session.directory)
+        return [each for each in (self._context, here) if each is not None]
+
+    def _http_now(self) -> "Http":
+        if self._http is None:
+            from holdfast.net.stream import Http
+
+            self._http = Http()
+        return self._http
+
+    def _plugins_of(self, around: "Surroundings") -> "Dispatcher":
+        """The plugins of a directory, loaded when they are first needed."""
+        from holdfast.plugins.discovery import PluginContext, discover
+        from holdfast.plugins.dispatcher import Dispatcher
+
+        place = str(around.places.directory)
+        if place not in self._plugins:
+            where = PluginContext(
+                directory=place, worktree=str(around.places.worktree), project=str(around.places.worktree)
+            )
+            named = [each if isinstance(each, str) else each[0] for each in around.loaded.config.plugin or ()]
+            folders = [folder.path for folder in around.loaded.folders if folder.trusted]
+            found = discover(where, named=named, folders=folders, report=lambda trouble: _warn(str(trouble)))
+            self._plugins[place] = Dispatcher(found, lambda trouble: _warn(str(trouble)))
+        return self._plugins[place]
+
     def _prompting_now(self) -> "Prompting":
         """The engine, built when it is first needed."""
         if self._prompting is None:
@@ -118,6 +167,11 @@ class Holdfast:
                 around=self._surroundings,
                 presence=self._presence or Nobody(),
                 on_ask=self._on_ask,
+                plugins=self._plugins_of,
+                contexts=self._contexts_of,
+                http=self._http_now,
+                cache=directories.cache(),
+                warn=_warn,
             )
             output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
             self._coordinator = Coordinator(
@@ -173,15 +227,24 @@ class Holdfast:
             await self._coordinator.close()
         if self._wires is not None:
             await self._wires.aclose()
+        if self._http is not None:
+            await self._http.aclose()
         await self.feed.close()
         await self.store.close()
 
 
+_warned: dict[str, None] = {}
+
+
 def _warn(line: str) -> None:
-    """Tell whoever operates this process; nobody who uses it needs to know."""
+    """Tell whoever operates this process, once; nobody who uses it needs to know."""
     import logging
 
-    logging.getLogger("holdfast").warning(line)
+    if line not in _warned:
+        _warned[line] = None
+        if len(_warned) > WARNED_MAX:
+            del _warned[next(iter(_warned))]
+        logging.getLogger("holdfast").warning(line)
 
 
 @asynccontextmanager

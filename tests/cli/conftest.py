@@ -4,17 +4,21 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import msgspec
 import pytest
 
 import holdfast
 from holdfast.app import Holdfast
+from holdfast.testing.mock_provider import MockProvider
 from tests.sessions.filling import answer, ask
+
+HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 
 
 class Done(msgspec.Struct):
@@ -36,19 +40,45 @@ class Shell:
         self.home, self.folder, self.store = home, folder, store
         self.environment: dict[str, str] = {}
 
-    def __call__(self, *arguments: str, text: str | None = None) -> Done:
-        environment = {
+    def variables(self) -> dict[str, str]:
+        """What its commands see of the environment."""
+        return {
             "PATH": os.environ["PATH"],
             "HOME": str(self.home),
             "HOLDFAST_STORE": self.store,
             "HOLDFAST_FAKE_VCS": "git",
             **self.environment,
         }
-        command = [str(Path(sys.executable).with_name("holdfast")), *arguments]
-        ran = subprocess.run(
-            command,
+
+    def start(self, *arguments: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+        """A command that runs on."""
+        return subprocess.Popen(
+            [HOLDFAST, *arguments],
             cwd=self.folder,
-            env=environment,
+            env=self.variables(),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def sh(self, script: str) -> Done:
+        """A line of shell, where `holdfast` is ours. What it prints need not be UTF-8."""
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f'holdfast() {{ {HOLDFAST} "$@"; }}\n{script}'],
+            cwd=self.folder,
+            env=self.variables(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Done(ran.returncode, ran.stdout.decode("latin-1"), ran.stderr.decode("latin-1"))
+
+    def __call__(self, *arguments: str, text: str | None = None) -> Done:
+        ran = subprocess.run(
+            [HOLDFAST, *arguments],
+            cwd=self.folder,
+            env=self.variables(),
             input=text,
             stdin=subprocess.DEVNULL if text is None else None,
             capture_output=True,
@@ -91,6 +121,49 @@ class Shell:
             return session.id
 
         return str(self.make(work))
+
+
+def configured(place: Path, *mocks: MockProvider, **more: Any) -> Shell:
+    """A person whose settings name providers on this machine: acme, and beta where there are two."""
+    for name in ("home", "project"):
+        (place / name).mkdir()
+    made = Shell(place / "home", place / "project", f"sqlite://{place}/store.db")
+    settings(made, *mocks, **more)
+    return made
+
+
+def settings(shell: Shell, *mocks: MockProvider, **more: Any) -> None:
+    """The person's settings."""
+    folder = shell.home / ".config/holdfast"
+    folder.mkdir(parents=True, exist_ok=True)
+    providers = {
+        name: {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": f"{mock.url}/v1", "apiKey": "sk-secret-of-the-mock"},
+            "models": {"m": {"limit": {"context": 100_000, "output": 8_000}}},
+        }
+        for name, mock in zip(("acme", "beta"), mocks, strict=False)
+    }
+    value = {"model": "acme/m", "provider": providers, "agent": {"title": {"disable": True}}, **more}
+    (folder / "holdfast.json").write_text(json.dumps(value))
+
+
+async def said(shell: Shell, *arguments: str, text: str = "") -> Done:
+    """Run a command while the provider answers in this process."""
+    return await anyio.to_thread.run_sync(lambda: shell(*arguments, text=text))
+
+
+async def ended(process: "subprocess.Popen[bytes]") -> Done:
+    """What a command that ran on did in the end."""
+    out, err = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=60))
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProvider]:
+    """A provider on this machine."""
+    async with MockProvider() as provider:
+        yield provider
 
 
 # Each test starts several processes; over the files store they are a long run.

@@ -1,60 +1,20 @@
 """`holdfast run`: a real process, a real provider over HTTP, and what a person sees."""
 
 import json
-import os
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import anyio
-import anyio.to_thread
 import pytest
 
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
-from tests.cli.conftest import Done, Shell
+from tests.cli.conftest import Shell, configured, said, settings
 
 pytestmark = pytest.mark.ci
 
 
 @pytest.fixture
-async def mock() -> AsyncIterator[MockProvider]:
-    """A provider on this machine."""
-    async with MockProvider() as provider:
-        yield provider
-
-
-@pytest.fixture
 def shell(tmp_path: Path, mock: MockProvider) -> Shell:
     """A person whose settings name the provider."""
-    for name in ("home", "project"):
-        (tmp_path / name).mkdir()
-    made = Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
-    settings(made, mock)
-    return made
-
-
-def settings(shell: Shell, mock: MockProvider, **more: Any) -> None:
-    """The person's settings."""
-    folder = shell.home / ".config/holdfast"
-    folder.mkdir(parents=True, exist_ok=True)
-    entry = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": f"{mock.url}/v1", "apiKey": "sk-secret-of-the-mock"},
-        "models": {"m": {"limit": {"context": 100_000, "output": 8_000}}},
-    }
-    (folder / "holdfast.json").write_text(
-        json.dumps(
-            {"model": "acme/m", "provider": {"acme": entry}, "agent": {"title": {"disable": True}}, **more}
-        )
-    )
-
-
-async def said(shell: Shell, *arguments: str, text: str = "") -> Done:
-    """Run a command while the provider answers in this process."""
-    return await anyio.to_thread.run_sync(lambda: shell(*arguments, text=text))
+    return configured(tmp_path, mock)
 
 
 async def test_the_answer_is_printed_and_the_session_goes_on(shell: Shell, mock: MockProvider) -> None:
@@ -115,41 +75,3 @@ async def test_failures_and_denials_have_exit_codes_of_their_own(shell: Shell, m
     ]:
         wrong = await said(shell, *arguments)
         assert (wrong.code, wrong.out, len(wrong.err.splitlines())) == (code, "", 1), wrong
-
-
-async def test_ctrl_c_interrupts_cleanly_and_the_session_can_be_resumed(
-    shell: Shell, mock: MockProvider
-) -> None:
-    """What was said is kept; the command says how to go on."""
-    mock.play(Trouble("stall", after=4, reply=Reply((Say("Half of an answer that never ends."),))))
-    process = await anyio.to_thread.run_sync(lambda: start(shell, "run", "go"))
-    with anyio.fail_after(20):
-        await mock.stalled.wait()
-        first = await anyio.to_thread.run_sync(process.stdout.read, 4)  # type: ignore[union-attr]
-    process.send_signal(signal.SIGINT)
-    out, err = await anyio.to_thread.run_sync(lambda: process.communicate(timeout=20))
-    mock.release()
-
-    assert process.returncode == 130
-    assert (first + out).startswith(b"Half")
-    assert b"run --session" in err
-    mock.play(Reply((Say("And the rest."),)))
-    resumed = await said(shell, "run", "--continue", "go on")
-    assert (resumed.code, resumed.out) == (0, "And the rest.\n")
-
-
-def start(shell: Shell, *arguments: str) -> "subprocess.Popen[bytes]":
-    """A command that runs on."""
-    return subprocess.Popen(
-        [str(Path(sys.executable).with_name("holdfast")), *arguments],
-        cwd=shell.folder,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(shell.home),
-            "HOLDFAST_STORE": shell.store,
-            "HOLDFAST_FAKE_VCS": "git",
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )

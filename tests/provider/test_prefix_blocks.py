@@ -16,14 +16,14 @@ def test_marks_and_settings_are_no_part_of_the_prefix() -> None:
     other = replace(REQUEST, marks=CacheMarks(messages=(0,)), body={"x": 1}, session="s")
 
     assert prefix.blocks(other) == prefix.blocks(REQUEST)
-    assert prefix.digest(other) == prefix.digest(REQUEST)
+    assert prefix.named(other) == prefix.named(REQUEST)
 
 
 def test_the_order_of_keys_does_not_move_it() -> None:
     """A schema is the same schema however it was put together."""
     again = replace(TOOL, input={"a": {"y": 2, "z": 1}, "b": 1})
 
-    assert prefix.digest(replace(REQUEST, tools=(again,))) == prefix.digest(REQUEST)
+    assert prefix.named(replace(REQUEST, tools=(again,))) == prefix.named(REQUEST)
 
 
 def test_an_extension_differs_nowhere_and_a_change_is_found() -> None:
@@ -35,4 +35,4 @@ def test_an_extension_differs_nowhere_and_a_change_is_found() -> None:
     assert prefix.first_difference(before, longer) is None
     assert prefix.first_difference(before, changed) == 1
     assert prefix.first_difference(longer, before) == 3
-    assert prefix.digest(REQUEST) != prefix.digest(replace(REQUEST, messages=(ASK, ASK)))
+    assert prefix.named(REQUEST) != prefix.named(replace(REQUEST, messages=(ASK, ASK)))

@@ -50,6 +50,7 @@ FAULTS: list[dict[str, Any]] = [
     {"name": "ContextOverflowError", "data": {"message": "m", "responseBody": "b"}},
     {"name": "ContentFilterError", "data": {"message": "m"}},
     {"name": "BudgetExceededError", "data": {"message": "m"}},
+    {"name": "ContextUnavailableError", "data": {"message": "m"}},
     API_ERROR,
 ]
 SOURCES: list[dict[str, Any]] = [

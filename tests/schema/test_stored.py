@@ -177,7 +177,7 @@ def test_every_kind_has_a_head_and_a_type() -> None:
         (replace(DONE, summary=False), Mark.NONE),
         (replace(DONE, summary=True), Mark.SUMMARY),
         (replace(DONE, summary=True, error=AbortedFault(data=MessageData(message=""))), Mark.NONE),
-        (SystemMessage(**MESSAGE_HEAD, time=Created(created=1), text="t"), Mark.NONE),
+        (SystemMessage(**MESSAGE_HEAD, time=Created(created=1), text="t"), Mark.SYSTEM),
         (
             AdmittedPrompt(**MESSAGE_HEAD, parts=[], delivery="steer", time=Created(created=1)),
             Mark.OPEN,
@@ -195,5 +195,12 @@ def test_every_kind_has_a_head_and_a_type() -> None:
     ],
 )
 def test_marks(value: object, expected: Mark) -> None:
-    """OPEN while something is still to happen, SUMMARY for a compaction that succeeded, else NONE."""
+    """OPEN while something is still to happen, SUMMARY for a compaction that succeeded, SYSTEM for what only
+    the model is told, else NONE.
+    """
     assert mark(value) is expected  # type: ignore[arg-type]
+
+
+def test_every_mark_fits_two_bits() -> None:
+    """PostgreSQL is given a record's mark as two bits of a number: there is no room for a fifth."""
+    assert [int(each) for each in Mark] == [0, 1, 2, 3]

@@ -53,7 +53,7 @@ async def test_an_agent_is_given_a_task_of_its_own(world: World) -> None:
 
     assert shape((answer,))[0][1][1] == ("text", "found it")
     assert (session.agent, session.title) == ("plan", "plan: Where is it?")
-    assert len(script.requests[0].system) == 2
+    assert len(script.requests[0].system) == 3
 
 
 async def test_a_session_that_runs_is_interrupted_before_it_is_removed(world: World) -> None:

@@ -75,8 +75,8 @@ async def test_a_loop_that_a_person_ends_after_a_restart_is_not_run(world: World
     assert outcomes(page.messages)[2] == (
         "error",
         (
-            "You called act 3 times in a row with the same input, and it was not run again. The person said no "
-            "to doom_loop. Look at what it answered before, and try something else."
+            "You called act 3 times in a row with the same input, and it was not run again. The person said "
+            "no to doom_loop. Look at what it answered before, and try something else."
         ),
     )
 
@@ -244,9 +244,13 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
 async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> None:
     """The iterator ends when the session rests, whoever worked on it."""
     gate = anyio.Event()
-    async with world.open(Step(Say("one"), Wait(gate), Say("two")), Step(Say("three"))) as (hf, _):
+    steps = (Step(Say("one"), Wait(gate), Say("two")), Step(Say("three")))
+    async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            while not script.requests:
+                await anyio.sleep(0.005)
         async with world.open() as (other, _):
             with anyio.fail_after(10):
                 events = other.sessions.turn(session, "and this")

@@ -6,24 +6,45 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 import os
 import sys
 
+INTERRUPTED = 130
 SOMEWHERE = "system"
 """The place of an error of the system that does not say where it happened."""
 
 
 def main() -> None:
     """Run the command line and end the process."""
-    prepare()
-    sys.exit(run(sys.argv[1:]))
+    try:
+        prepare()
+        code = run(sys.argv[1:])
+    except KeyboardInterrupt:  # Outside of the command itself, which sees to its own.
+        code = INTERRUPTED
+        tell(line_of("interrupted"))
+    # The module costs 4 ms, which `--version` does not have; whatever takes time has loaded it.
+    if code == INTERRUPTED or "signal" in sys.modules:
+        be_deaf()
+    sys.exit(code)
 
 
 def prepare() -> None:
-    """Streams that take any text: one that is closed swallows it, one of a narrow encoding escapes it."""
-    for name in ("stdout", "stderr"):
+    """Streams for everybody: one that is closed is empty and swallows everything, one of a narrow encoding
+    escapes what it cannot say.
+    """
+    for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - lives on
-        else:
+            # The lowest free number is its own: no file opened later can be taken for the stream.
+            fd = os.open(os.devnull, os.O_RDONLY if name == "stdin" else os.O_WRONLY)
+            os.set_inheritable(fd, True)  # noqa: FBT003 - the name says it
+            setattr(sys, name, open(fd, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - lives on
+        elif name != "stdin":
             stream.reconfigure(errors="backslashreplace")
+
+
+def be_deaf() -> None:
+    """All is done and told: another Ctrl-C must not spoil the exit code, or the last line on the screen."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run(arguments: list[str]) -> int:
@@ -58,7 +79,10 @@ def carry_out(arguments: list[str]) -> tuple[int, str | None]:
     try:
         code = root.main(args=arguments, prog_name="holdfast", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt):
-        return 130, "interrupted"
+        return INTERRUPTED, "interrupted"
+    except click.exceptions.NoArgsIsHelpError as error:
+        tell(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
+        return error.exit_code, None
     except click.ClickException as error:
         hint = f" (try '{error.ctx.command_path} --help')" if _is_usage(error) and error.ctx else ""  # type: ignore[attr-defined]
         return error.exit_code, f"{error.format_message()}{hint}"

@@ -136,4 +136,12 @@ def with_holdfast(
         async with open_holdfast(place_of(ctx).url, create=create, adopt=choice_of(ctx).adopt) as hf:
             return await work(hf)
 
-    return asyncio.run(main())
+    try:
+        return asyncio.run(main())
+    except BaseExceptionGroup as group:
+        raise _leaf(group) from group
+
+
+def _leaf(error: BaseException) -> BaseException:
+    """The error inside groups of them: a person is told what happened, not how tasks are grouped."""
+    return _leaf(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -5,10 +5,13 @@ wire's, so that they can be compared whoever answers.
 """
 
 import hashlib
+from typing import Final
 
 import msgspec
 
 from holdfast.provider.request import Request
+
+NAME_CHARS: Final = 16
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -18,13 +21,18 @@ def blocks(request: Request) -> list[bytes]:
     return [_encode(block) for block in (*request.tools, *request.system, *request.messages)]
 
 
-def digest(request: Request) -> str:
-    """One name for all of them: two requests with the same blocks have the same."""
-    total = hashlib.sha256()
-    for block in blocks(request):
-        total.update(len(block).to_bytes(8, "big"))
-        total.update(block)
-    return total.hexdigest()
+class Named(msgspec.Struct, frozen=True):
+    """A name for each block (two with the same bytes have the same), and how long all of them are."""
+
+    names: list[str]
+    length: int
+
+
+def named(request: Request) -> Named:
+    """The blocks of a request by name."""
+    encoded = blocks(request)
+    names = [hashlib.sha256(block).hexdigest()[:NAME_CHARS] for block in encoded]
+    return Named(names, sum(map(len, encoded)))
 
 
 def first_difference(before: list[bytes], after: list[bytes]) -> int | None:

@@ -4,15 +4,18 @@ The estimate is the seeds' (four characters a token): it steers compaction and n
 documented limits of the hosts; a request above one would be refused after it was sent in full.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.request import Request
+from holdfast.provider.request import Media, ProviderMessage, Request, Results, User
 
 CHARACTERS_A_TOKEN: Final = 4
+MEDIA_CHARACTERS: Final = 6_400
+"""About what an image takes: 1,600 tokens."""
 
 _MB = 1_000_000
 BODY_BYTES_MAX: Final[dict[WireKind, int]] = {
@@ -28,10 +31,32 @@ def estimate(text: str) -> int:
     return round(len(text) / CHARACTERS_A_TOKEN)
 
 
+def characters(request: Request, encoded: int | None = None) -> int:
+    """How long the blocks of a request are; `encoded` is their length as JSON where that is known.
+
+    Media counts as what it takes of the model's room, not as the length of its bytes.
+    """
+    if encoded is None:
+        encoded = len(msgspec.json.encode((request.tools, request.system, request.messages)))
+    inline = [len(each.url) for each in _media(request.messages) if each.url.startswith("data:")]
+    return max(0, encoded - sum(inline)) + MEDIA_CHARACTERS * len(inline)
+
+
+def _media(messages: Sequence[ProviderMessage]) -> Iterator[Media]:
+    for message in messages:
+        match message:
+            case User():
+                yield from (each for each in message.content if isinstance(each, Media))
+            case Results():
+                for result in message.content:
+                    yield from (each for each in result.content if isinstance(each, Media))
+            case _:
+                continue
+
+
 def estimate_request(request: Request) -> int:
     """About how many tokens the blocks of a request have."""
-    blocks = msgspec.json.encode((request.tools, request.system, request.messages))
-    return round(len(blocks) / CHARACTERS_A_TOKEN)
+    return round(characters(request) / CHARACTERS_A_TOKEN)
 
 
 def too_large(request: Request, body: bytes) -> ProviderError | None:

@@ -36,6 +36,11 @@ async def idle(feed: Feed, session: str) -> None:
     feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
 
 
+def compacted(feed: Feed, session: str) -> None:
+    """The model's view of the session begins with a summary now."""
+    feed.publish("session.compacted", session, encode(OfSession(session_id=SessionID(session))))
+
+
 def error(feed: Feed, session: str, fault: Fault) -> None:
     """Something failed; it is stored already."""
     feed.publish(

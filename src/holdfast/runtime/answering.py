@@ -11,7 +11,6 @@ from pathlib import Path
 import anyio
 
 from holdfast.errors import ProviderError
-from holdfast.provider import prefix
 from holdfast.provider.request import Request
 from holdfast.runtime import announcing, plan, retrying
 from holdfast.runtime.asking import Asking
@@ -23,7 +22,7 @@ from holdfast.runtime.settling import Place, Settling
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import RetryPart
+from holdfast.schema.part import RetryPart, StepPrefix
 from holdfast.schema.times import Created
 from holdfast.tools import executing
 
@@ -36,13 +35,15 @@ class Heard:
         self.settling = settling
 
 
-async def answer(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+async def answer(
+    run: Run, ready: Ready, request: Request, message: AssistantMessage, prefix: StepPrefix
+) -> Heard:
     """The model's answer. A failure before its first word is tried again, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
     while True:
         attempt += 1
-        heard = await _once(run, ready, request, message)
+        heard = await _once(run, ready, request, message, prefix)
         failed = heard.processor.failed
         if failed is None or heard.processor.said:
             return heard
@@ -83,7 +84,9 @@ async def _tell_retry(
         await run.recorder.add_parts(make)
 
 
-async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+async def _once(
+    run: Run, ready: Ready, request: Request, message: AssistantMessage, prefix: StepPrefix
+) -> Heard:
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
     settling = settling_of(run, ready, asking)
     earlier = plan.calls_since(ready.history, ready.user.id)
@@ -93,7 +96,7 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
         earlier.append(called.part)
         await settling.start(called, repeated=repeated)
 
-    processor = Processor(run.recorder, run.engine.feed, message, call, digest=prefix.digest(request))
+    processor = Processor(run.recorder, run.engine.feed, message, call, prefix=prefix)
     async with anyio.create_task_group() as saving:
         saving.start_soon(processor.keep_saved)
         async with anyio.create_task_group() as calls:

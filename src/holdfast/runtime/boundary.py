@@ -1,31 +1,34 @@
 """The Safe Provider-Turn Boundary: everything that is fixed right before a provider call.
 
-In this order: prompts are promoted; the history is read; agent and model are sampled, once, from the latest
-prompt; tools are materialised under the agent's policy. (The Context Epoch is begun before the promotion and
-reconciled after it: that is part 4's, and its place is marked.)
+In this order: agent and model are sampled, once, from the prompt that is to be answered; the Context Epoch is
+begun where there is none; prompts are promoted; the epoch is reconciled with the world; what the epoch pins
+for the agent is kept. A change of the world that comes after this waits for the next boundary.
 """
 
 import msgspec
+from msgspec.structs import replace
 
-from holdfast.errors import NotFound
+from holdfast.errors import HoldfastError
 from holdfast.permission import visibility
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
-from holdfast.runtime import inbox, plan
-from holdfast.runtime.room import Engine
+from holdfast.provider.request import ToolDefinition
+from holdfast.runtime import authority, epochs, inbox, nesting, pins, plan, projecting
+from holdfast.runtime.chosen import Chosen
+from holdfast.runtime.epochs import ContextUnavailable, Epoch
+from holdfast.runtime.inbox import Waiting
 from holdfast.runtime.run import Run
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
-from holdfast.schema.rule import Rule
+from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
+from holdfast.tool.declare import Tool
 from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
-
-DEPTH_MAX = 32
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,93 +40,157 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     agent: Agent
     model: Model
     variant: str | None
+    epoch: Epoch
     system: tuple[str, ...]
+    tools: tuple[ToolDefinition, ...]
+    moved: tuple[str, ...]
+    """Why the prefix may differ from that of the request before, as far as it is known here."""
     history: list[MessageWithParts]
+    """Everything that was said since the last compaction, in its order."""
     toolset: Toolset
     policy: Policy
     last_step: bool
+    owed: bool = True
+    """Whether the model has something to answer, apart from a compaction."""
+    asked: MessageWithParts | None = None
+    """A compaction that somebody asked for, and that was not tried yet."""
+
+    @property
+    def compacted(self) -> bool:
+        """Whether the model sees a summary in the place of the beginning."""
+        return any(map(projecting.is_finished_summary, self.history))
+
+    @property
+    def shown(self) -> list[MessageWithParts]:
+        """What the model sees of the history."""
+        return projecting.project(self.history)
 
 
 async def cross(run: Run) -> Ready | None:
     """Promote what waits, and fix the turn; None when there is nothing to say."""
-    engine, id = run.engine, run.recorder.session
     everything = await run.history.read()
     # In this order: a prompt that comes in between waits for the next boundary, and is not yet shown.
     shown = {message.info.id for message in everything}
-    waiting = [each for each in await inbox.pending(engine, id) if each.prompt.id in shown]
+    waiting = [
+        each for each in await inbox.pending(run.engine, run.recorder.session) if each.prompt.id in shown
+    ]
     unheard = {each.prompt.id for each in waiting}
     history = [message for message in everything if message.info.id not in unheard]
-    owed = plan.owes_answer(history)
+    owed = plan.owes_answer(projecting.spoken(history))
     promoted = inbox.next_to_promote(waiting, idle=not owed)
-    if promoted:
-        chosen = {each.prompt.id for each in promoted}
-        joining = [message for message in everything if message.info.id in chosen]
-        await inbox.promote(engine, run.recorder, promoted, [message.info for message in joining])
-        history += joining  # Their new place is behind everything that was said.
-        # What wants no reply does not end the work that it joins.
-        owed = owed or not all(each.prompt.no_reply for each in promoted)
-    newest = plan.newest_user(history)
-    if not owed or newest is None:
+    chosen = {each.prompt.id for each in promoted}
+    joining = [message for message in everything if message.info.id in chosen]
+    asked = projecting.asked([*history, *joining])
+    newest = plan.newest_user(projecting.spoken([*history, *joining])) or asked
+    if newest is None:
         return None
+    # What wants no reply does not end the work that it joins, and neither does a compaction.
+    owed = owed or not all(each.prompt.no_reply or _compacts(each) for each in promoted)
+    if not owed and asked is None:
+        await _promote(run, promoted, joining)
+        return None
+    sampled, epoch = await _begun(run, newest, promoted, joining)
+    await _promote(run, promoted, joining)
+    history += joining  # Their new place is behind everything that was said.
+    ready = await _reconciled(run, sampled, epoch, history)
+    return replace(ready, owed=owed, asked=asked)
+
+
+def _compacts(waiting: Waiting) -> bool:
+    return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
+
+
+async def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:
+    if promoted:
+        await inbox.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
+
+
+async def _begun(
+    run: Run, newest: MessageWithParts, promoted: list[Waiting], joining: list[MessageWithParts]
+) -> tuple[Chosen, Epoch]:
+    """Who answers, and the epoch in force: before anything is promoted, so that what cannot be told to the
+    model leaves the prompt where it is.
+    """
     assert isinstance(newest.info, UserMessage)
-    return await sampled(run, newest.info, history)
+    try:
+        chosen = await sample(run, newest.info)
+        return chosen, await epochs.ensured(run, chosen)
+    except ContextUnavailable:
+        raise
+    except HoldfastError:
+        await _promote(run, promoted, joining)  # Its answer holds the error.
+        raise
 
 
-async def sampled(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:
-    """Agent, model, tools and policy of a prompt, fixed for a turn."""
+async def sample(run: Run, user: UserMessage) -> Chosen:
+    """Agent, model and policy of a prompt, fixed for a turn."""
     session = await run.session()
     around = await run.engine.around(session)
     agent = around.agents.get(user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
-    policy = await policy_of(run.engine, session, around, agent)
-    registry = run.tools(session)
+    policy = await authority.policy_of(run.engine, session, around, agent)
+    return Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
+
+
+async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
+    """Tell the model what changed since it was last told, and fix the turn."""
+    nested = await nesting.found(run, chosen, epoch, history)
+    compacted = run.history.summarised_since(epoch.position)
+    epoch, told = await epochs.reconciled(run, chosen, epoch, compacted=compacted, nested=nested)
+    former = run.history.told_before(epoch.position)
+    history = [each for each in history if each.info.id not in former]
+    if told is not None:
+        history.append(MessageWithParts(told, ()))
+    return await fixed(run, chosen, epoch, history)
+
+
+async def fixed(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
+    """The turn, with what its epoch pins."""
+    agent, model, user = chosen.agent, chosen.model, chosen.user
+    toolset = _toolset(run, chosen)
+    pinned = pins.pinned(epoch.value.pins, agent, model, [_definition(tool) for tool in toolset.tools])
+    if pinned.pins is not None:
+        epoch = await epochs.keep_pins(run, epoch, pinned.pins)
     form = user.format if isinstance(user.format, JsonSchemaFormat) else None
-    hidden = visibility.hidden(registry.names(), policy.rules, policy.restrictions)
-    if choose.is_brief(model):
-        hidden |= registry.names() - choose.BRIEF_TOOLS
-    without = registry.names() if not model.tool_call else hidden
+    if form is not None:
+        toolset = toolset.plus(structured.structured_tool(form.schema))
+    own = tuple(
+        _definition(tool) for tool in toolset.tools if form is not None and tool.name == structured.NAME
+    )
     return Ready(
-        session=session,
-        around=around,
+        session=chosen.session,
+        around=chosen.around,
         user=user,
         agent=agent,
         model=model,
         variant=user.model.variant,
-        system=choose.system_blocks(model, agent),
+        epoch=epoch,
+        system=(*pinned.pin.system, epoch.value.baseline) if epoch.value.baseline else pinned.pin.system,
+        tools=(*pinned.pin.tools, *own),
+        moved=() if pinned.moved is None else (pinned.moved,),
         history=history,
-        toolset=_toolset(registry.materialise(without=without), form),
-        policy=policy,
+        toolset=toolset,
+        policy=chosen.policy,
         last_step=agent.steps is not None and plan.steps_since_prompt(history) + 1 >= agent.steps,
     )
 
 
-def _toolset(shown: Toolset, form: JsonSchemaFormat | None) -> Toolset:
-    return shown if form is None else shown.plus(structured.structured_tool(form.schema))
+def _toolset(run: Run, chosen: Chosen) -> Toolset:
+    """The tools that the agent may see, on this model."""
+    registry = run.tools(chosen.session)
+    if not chosen.model.tool_call:
+        return registry.materialise(without=registry.names())
+    hidden = visibility.hidden(registry.names(), chosen.policy.rules, chosen.policy.restrictions)
+    if choose.is_brief(chosen.model):
+        hidden |= registry.names() - choose.BRIEF_TOOLS
+    return registry.materialise(without=hidden)
 
 
-async def policy_of(
-    engine: Engine, session: Session, around: Surroundings, agent: Agent, *, depth: int = DEPTH_MAX
-) -> Policy:
-    """What the session may do: never more than the session above it."""
-    above = None
-    if session.parent_id is not None and depth == 0:
-        above = Policy((Rule(permission="*", pattern="*", action="deny"),))  # Too deep to be looked at whole.
-    elif session.parent_id is not None:
-        record = await engine.store.session(session.parent_id)
-        if record is not None:
-            parent = record.value()
-            there = await engine.around(parent)
-            above = await policy_of(engine, parent, there, agent_of(parent, there), depth=depth - 1)
-    return Policy(
-        rules=(*agent.permission, *(session.permission or ())),
-        restrictions=around.agents.restrictions(agent.name),
-        above=above,
-    )
+def _definition(tool: Tool) -> ToolDefinition:
+    return ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
 
 
-def agent_of(session: Session, around: Surroundings) -> Agent:
-    """The agent of a session; the default one when it names none, or one that is gone."""
-    try:
-        return around.agents.get(session.agent or around.agents.default)
-    except NotFound:
-        return around.agents.get(around.agents.default)
+async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:
+    """The turn of calls that are run again."""
+    chosen = await sample(run, user)
+    return await fixed(run, chosen, await epochs.ensured(run, chosen), history)

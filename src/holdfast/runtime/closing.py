@@ -4,30 +4,29 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, ProviderError
+from holdfast.errors import ProviderError
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
-from holdfast.runtime import announcing, budget, shaping
+from holdfast.runtime import accounting, announcing, budget, shaping
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
+from holdfast.runtime.compacting import fitting
 from holdfast.runtime.faults import fault_of
 from holdfast.runtime.plan import BROKEN_OFF, Ended
-from holdfast.runtime.recorder import message_put, session_put
+from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
-from holdfast.runtime.totals import with_step
 from holdfast.schema.fault import BudgetFault, ContentFilterFault, Fault, MessageData
-from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.times import Created
-from holdfast.store.batch import Unchanged
+from holdfast.store.batch import Put
 
 BROKEN: Final = (
     "The connection to you broke off in the middle of your last message. What arrived of it stands above. "
     "Go on from there; do not repeat it."
 )
 
-_TRIES = 30
 _BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall", "timeout"})
 
 
@@ -83,9 +82,9 @@ async def _finished(
     # A provider that does not know why it stopped has stopped all the same.
     reason = "other" if finish.reason == BROKEN_OFF else finish.reason
 
-    def step(id: PartID) -> StepFinishPart:
-        return StepFinishPart(
-            id=id,
+    def compose(ids: Ids) -> list[Put]:
+        step = StepFinishPart(
+            id=ids.part(),
             session_id=message.session_id,
             message_id=message.id,
             reason=reason,
@@ -93,6 +92,10 @@ async def _finished(
             cost_known=None if spent.known else False,
             tokens=finish.tokens,
         )
+        puts = [part_put(step), message_put(done)]
+        if remind:
+            puts.append(message_put(shaping.reminder(ids.message(), message, now_ms)))
+        return puts
 
     done = replace(
         message,
@@ -105,26 +108,7 @@ async def _finished(
     used = budget.Used(
         turn=message.id, tokens=finish.tokens, cost=spent, time_ms=now_ms - message.time.created
     )
-    for attempt in range(_TRIES):
-        record = await run.engine.store.session(message.session_id)
-        assert record is not None, "a claimed session cannot be removed"
-        session = with_step(record.value(), amount, finish.tokens)
-        if session.parent_id is None:
-            session = budget.settled(session, used)
-        session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
-        above, meanwhile = await budget.settled_above(run.engine, session, used)
-        try:
-            await run.recorder.add_parts(
-                step,
-                more=(message_put(done), session_put(session), *above),
-                expect=(Unchanged(session.id, "session", session.id, record.seq), *meanwhile),
-                message=(lambda id: shaping.reminder(id, message, now_ms)) if remind else None,
-            )
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            break
+    await accounting.settle(run, used, now_ms, compose)
 
 
 async def _failed(
@@ -147,6 +131,8 @@ async def _failed(
     await budget.forget(run.engine, ready.session, message.id)
     fault = fault_of(error, ready.model.provider_id)
     await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
+    if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
+        return Ended(next="stop", overflowed=True)
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
 

@@ -11,12 +11,14 @@ from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.runtime import announcing, asking, budget, closing, inbox, interrupts, plan, recovery
-from holdfast.runtime.recorder import message_put, part_put
+from holdfast.runtime.compacting import finishing
+from holdfast.runtime.epochs import ContextUnavailable
+from holdfast.runtime.recorder import message_put, part_put, session_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
 from holdfast.schema import usage
-from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
+from holdfast.schema.fault import AbortedFault, ContextFault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import (
     AssistantMessage,
@@ -87,6 +89,8 @@ async def _work(run: Run, *, force: bool) -> None:
         first = _leaf(error)
         if isinstance(first, LeaseLost):
             raise first from error
+        # A prompt that could not be promoted waits: only somebody's word begins another try.
+        run.parked = isinstance(first, ContextUnavailable)
         await _unexpected(run, first)
 
 
@@ -99,9 +103,12 @@ async def _waits_for_word(run: Run) -> bool:
 async def _unexpected(run: Run, error: BaseException) -> None:
     """An error that nobody foresaw ends the work with a name, not the process."""
     known = isinstance(error, HoldfastError)
-    message = str(error) if known else f"{type(error).__name__}: {error}"
+    message = (str(error) if known else f"{type(error).__name__}: {error}")[:1_000]
+    fault: UnknownFault | ContextFault = UnknownFault(data=UnknownData(message=message))
+    if isinstance(error, ContextUnavailable):
+        fault = ContextFault(data=MessageData(message=message))
     with anyio.CancelScope(shield=True):
-        await _settle_all(run, error=UnknownFault(data=UnknownData(message=message[:1_000])))
+        await _settle_all(run, error=fault)
 
 
 def _leaf(error: BaseException) -> BaseException:
@@ -118,7 +125,7 @@ async def _interrupted(run: Run) -> None:
     await interrupts.answer(run.engine.store, run.recorder)
 
 
-async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
+async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextFault) -> None:
     """Close the last answer if it is still open, its calls and its reservation too."""
     history = await run.history.read()
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
@@ -143,16 +150,21 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault) -> None:
             completed = last.info.time.completed or now_ms
             info = replace(last.info, error=error, time=replace(last.info.time, completed=completed))
             puts.append(message_put(info))
+        session = await run.session()
+        if session.time.compacting is not None:
+            puts.append(session_put(finishing.not_compacting(session)))
         if puts:
             await run.recorder.commit(*puts)
         await budget.forget(run.engine, await run.session(), last.info.id)
     owing = plan.newest_user(history)
-    if isinstance(error, UnknownFault) and owing is not None and history[-1] is owing:
+    if not isinstance(error, AbortedFault) and owing is not None and history[-1] is owing:
         await run.recorder.add_message(lambda id: _unanswered(id, owing.info, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
 
 
-def _unanswered(id: MessageID, user: Message, error: UnknownFault, now_ms: int) -> AssistantMessage:
+def _unanswered(
+    id: MessageID, user: Message, error: UnknownFault | ContextFault, now_ms: int
+) -> AssistantMessage:
     """An answer that never began, to hold the error: what went wrong is stored, not only told."""
     assert isinstance(user, UserMessage)
     return AssistantMessage(

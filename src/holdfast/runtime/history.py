@@ -1,4 +1,4 @@
-"""The Session History of a turn: what the model is shown, in its order.
+"""Reads the messages of a session, turn after turn: from the last compaction on, in the model's order.
 
 Records that have not changed since the last turn are not decoded again: a turn at a thousand messages costs
 about what it costs at ten.
@@ -6,6 +6,8 @@ about what it costs at ten.
 
 from typing import Any
 
+from holdfast.runtime import projecting
+from holdfast.schema.message import SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.store.base import Store
 from holdfast.store.query import MessageQuery
@@ -13,21 +15,36 @@ from holdfast.store.record import StoredMessage, StoredRecord
 
 
 class History:
-    """Reads the history of one session, turn after turn."""
+    """The messages of one session."""
 
     def __init__(self, store: Store, session: str) -> None:
         self._store = store
         self._session = session
         self._known: dict[str, tuple[int, Any]] = {}
+        self._placed: list[tuple[int, MessageWithParts]] = []
 
     async def read(self) -> list[MessageWithParts]:
         """Messages by their place, from the last compaction on, those that wait in the inbox included."""
         page = await self._store.messages(MessageQuery(self._session, since_compaction=True))
         ordered = sorted(page.messages, key=lambda message: message.info.place)
         fresh: dict[str, tuple[int, Any]] = {}
-        history = [self._typed(message, fresh) for message in ordered]
+        self._placed = [(message.info.place, self._typed(message, fresh)) for message in ordered]
         self._known = fresh
-        return history
+        return [message for _, message in self._placed]
+
+    def told_before(self, position: int) -> frozenset[str]:
+        """The system messages of what was last read that stand before a position: those of former epochs."""
+        return frozenset(
+            message.info.id
+            for place, message in self._placed
+            if place < position and isinstance(message.info, SystemMessage)
+        )
+
+    def summarised_since(self, position: int) -> bool:
+        """Whether a compaction was completed after a position, as of what was last read."""
+        return any(
+            place > position and projecting.is_finished_summary(message) for place, message in self._placed
+        )
 
     def _typed(self, message: StoredMessage, fresh: dict[str, tuple[int, Any]]) -> MessageWithParts:
         return MessageWithParts(

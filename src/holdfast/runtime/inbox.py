@@ -22,10 +22,11 @@ from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import Message, UserMessage
 from holdfast.schema.model import ModelRef, SessionModel
 from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
-from holdfast.schema.part import AgentPart, Part, SubtaskPart, TextPart
+from holdfast.schema.part import AgentPart, CompactionPart, Part, SubtaskPart, TextPart
 from holdfast.schema.prompt import (
     AdmittedPrompt,
     AgentPartInput,
+    CompactionPartInput,
     Delivery,
     FilePartInput,
     PartInput,
@@ -213,6 +214,8 @@ def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: 
                         source=given.source,
                     )
                 )
+            case CompactionPartInput():
+                made.append(CompactionPart(**head, auto=given.auto))
             case AgentPartInput():
                 made.append(AgentPart(**head, name=given.name, source=given.source))
             case SubtaskPartInput():

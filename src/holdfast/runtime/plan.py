@@ -7,12 +7,16 @@ import msgspec
 
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import ToolPart
+from holdfast.schema.part import CompactionPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.executing import STOPPED
 
 BROKEN_OFF: Final = "unknown"
 """The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
+
+
+CONTINUED: Final = "compaction_continue"
+"""In the metadata of a text of ours that goes on with the person's prompt."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +32,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """There was nothing to say."""
     failed: bool = False
     """It made calls, and not one of them succeeded."""
+    overflowed: bool = False
+    """The provider found the request too long: it is to be compacted before another try."""
     malformed: bool = False
     """The stream broke off after something was said: the next turn begins from the store."""
 
@@ -82,11 +88,20 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     """How many turns have answered the latest prompt."""
     count = 0
     for each in reversed(history):
-        if isinstance(each.info, UserMessage):
+        if isinstance(each.info, UserMessage) and not _is_ours(each):
             break
-        if isinstance(each.info, AssistantMessage):
+        if isinstance(each.info, AssistantMessage) and not each.info.summary:
             count += 1
     return count
+
+
+def _is_ours(message: MessageWithParts) -> bool:
+    """Whether a user message is no person's: a compaction, or our word to go on after one."""
+    return any(
+        isinstance(part, CompactionPart)
+        or (isinstance(part, TextPart) and bool((part.metadata or {}).get(CONTINUED)))
+        for part in message.parts
+    )
 
 
 def calls_since(history: Sequence[MessageWithParts], prompt: str) -> list[ToolPart]:

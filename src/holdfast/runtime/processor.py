@@ -38,7 +38,7 @@ from holdfast.runtime.recorder import Recorder, part_put
 from holdfast.runtime.writing import OpenText
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
+from holdfast.schema.part import Part, ReasoningPart, StepPrefix, StepStartPart, TextPart, ToolPart
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import (
     Completed,
@@ -75,14 +75,14 @@ class Processor:
         message: AssistantMessage,
         on_call: Callable[[Called], Awaitable[None]],
         *,
-        digest: str | None = None,
+        prefix: StepPrefix | None = None,
     ) -> None:
         self._recorder = recorder
         self._feed = feed
         self._clock = recorder.clock
         self._message = message
         self._on_call = on_call
-        self._digest = digest
+        self._prefix = prefix
         self._step_pending = False
         self._texts: dict[str, OpenText] = {}
         self._calls: dict[str, ToolPart] = {}
@@ -250,7 +250,7 @@ class Processor:
 
     def _step(self, id: PartID) -> StepStartPart:
         return StepStartPart(
-            id=id, session_id=self._message.session_id, message_id=self._message.id, digest=self._digest
+            id=id, session_id=self._message.session_id, message_id=self._message.id, prefix=self._prefix
         )
 
     def open_calls(self) -> list[ToolPart]:

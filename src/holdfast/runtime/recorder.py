@@ -25,6 +25,21 @@ P = TypeVar("P", bound=Part)
 _TRIES = 5
 
 
+class Ids:
+    """Hands out ids, each greater than every one before it."""
+
+    def __init__(self, next_id: Callable[[ids.Prefix], str]) -> None:
+        self._next = next_id
+
+    def message(self) -> MessageID:
+        """For a message."""
+        return MessageID(self._next("msg"))
+
+    def part(self) -> PartID:
+        """For a part."""
+        return PartID(self._next("prt"))
+
+
 class Recorder:
     """The pen of one run."""
 
@@ -64,19 +79,21 @@ class Recorder:
         *makes: Callable[[PartID], Part],
         more: Sequence[Change] = (),
         expect: Sequence[Expectation] = (),
-        message: Callable[[MessageID], Message] | None = None,
     ) -> list[Part]:
-        """New parts in one commit, each greater than every one before it, and what goes with them.
-
-        `message` makes a message that follows them.
-        """
+        """New parts in one commit, each greater than every one before it, and what goes with them."""
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
-            puts = list(map(part_put, parts))
-            if message is not None:
-                puts.append(message_put(message(MessageID(self._next("msg")))))
-            if await self._rose(*puts, *more, expect=expect):
+            if await self._rose(*map(part_put, parts), *more, expect=expect):
                 return parts
+        raise self._stuck()
+
+    async def write(
+        self, compose: Callable[["Ids"], Sequence[Change]], *, expect: Sequence[Expectation] = ()
+    ) -> None:
+        """Several messages and parts in one commit: `compose` makes them of ids that rise."""
+        for _ in range(_TRIES):
+            if await self._rose(*compose(Ids(self._next)), expect=expect):
+                return
         raise self._stuck()
 
     async def _rose(self, *changes: Change, expect: Sequence[Expectation] = ()) -> bool:

@@ -6,16 +6,20 @@ tool that may be repeated; every other call that had begun is settled as *unknow
 until somebody resumes or prompts it.
 """
 
+from typing import Final
+
 import anyio
 from msgspec.structs import replace
 
 from holdfast.runtime import boundary, budget, closing, groups, plan
 from holdfast.runtime.answering import settling_of
 from holdfast.runtime.asking import Asking
+from holdfast.runtime.compacting import finishing
 from holdfast.runtime.processor import Called
-from holdfast.runtime.recorder import message_put, part_put
+from holdfast.runtime.recorder import message_put, part_put, session_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
+from holdfast.schema.fault import AbortedFault, MessageData
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
@@ -25,6 +29,8 @@ from holdfast.schema.times import Span
 from holdfast.schema.tool_state import ToolPending
 from holdfast.store.batch import Put
 from holdfast.tools import executing
+
+UNFINISHED: Final = "The compaction was cut off; the conversation stands as it was."
 
 
 async def recover(run: Run) -> bool:
@@ -95,7 +101,12 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
     broke_off = info.time.completed is None
     if broke_off:
         finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
-        puts.append(message_put(replace(info, finish=finish, time=replace(info.time, completed=now_ms))))
+        # Half a summary is none: the old boundary counts.
+        error = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
+        info = replace(info, finish=finish, error=error, time=replace(info.time, completed=now_ms))
+        puts.append(message_put(info))
+        if info.summary:
+            puts.append(session_put(finishing.not_compacting(await run.session())))
     if broke_off and info.error is None and not plan.has_calls(last):
         await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms), *puts)
     elif puts:
@@ -124,7 +135,7 @@ async def _run_again(
         await _close(run, last, calls)
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
-    ready = await boundary.sampled(run, replace(user, agent=info.agent), history)
+    ready = await boundary.again(run, replace(user, agent=info.agent), history)
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy, again=True)
     settling: Settling = settling_of(run, ready, asking)
     made = plan.calls_since(history, user.id)

@@ -1,12 +1,15 @@
 """What the engine works with: the rooms below it, and what the application gives it."""
 
-from collections.abc import Awaitable, Callable
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from holdfast.clock import Clock
+from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
+from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.ids import Mint
@@ -14,6 +17,9 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
 from holdfast.store.host import Host
+
+if TYPE_CHECKING:
+    from holdfast.net.stream import Http
 
 OnAsk = Callable[[PermissionRequest], Awaitable[PermissionAnswer | None]]
 """A program that answers in the place of a person; None leaves the question open for others."""
@@ -42,6 +48,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     malformed_max: int = 2
     failing_max: int = 12
     """So many turns in a row may have nothing but failed calls."""
+    context_wait_ms: int = 30 * 1_000
+    """How long a prompt waits for a System Context that cannot be read."""
     answer_wait_ms: int = 10 * 60 * 1_000
     """How long a drain waits for a person who is there and silent, before it parks."""
 
@@ -60,3 +68,11 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     presence: Presence = Nobody()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
+    plugins: Callable[[Surroundings], Dispatcher]
+    contexts: Callable[[Session], Sequence[SystemContextRegistry]]
+    """What others contribute to the System Context of a session's place."""
+    http: Callable[[], "Http"]
+    cache: Path
+    """The folder for copies of what was fetched."""
+    warn: Callable[[str], None]
+    """Tells whoever operates this process."""

@@ -41,6 +41,8 @@ class Run:
         self.scope = anyio.CancelScope()
         self.interrupted = False
         self.abandoned = False
+        self.looked_beside: set[str] = set()
+        """Paths whose folders were searched for instruction files."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
 

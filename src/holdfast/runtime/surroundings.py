@@ -31,8 +31,18 @@ from holdfast.schema.command import Command
 class Surroundings:
     """The surroundings of one directory at one moment."""
 
-    def __init__(self, places: Places, loaded: Loaded, held: Mapping[str, Credential]) -> None:
+    def __init__(
+        self,
+        places: Places,
+        loaded: Loaded,
+        held: Mapping[str, Credential],
+        *,
+        trusted: Callable[[Path], bool] = lambda _: False,
+        git: bool = False,
+    ) -> None:
         self.places = places
+        self.trusted = trusted
+        self.git = git
         self.loaded = loaded
         self.credentials = held
 
@@ -66,7 +76,8 @@ def surroundings(
 ) -> Surroundings:
     """What a session in this place has around it."""
     places = places_of(location)
-    return Surroundings(places, load.load(places, trusted=trusted, remote=remote), credentials.load())
+    loaded = load.load(places, trusted=trusted, remote=remote)
+    return Surroundings(places, loaded, credentials.load(), trusted=trusted, git=location.vcs is not None)
 
 
 def places_of(location: Location) -> Places:

@@ -67,6 +67,8 @@ class CompactionConfig(Settings, frozen=True, kw_only=True):
     tail_turns: Count | None = None
     preserve_recent_tokens: Count | None = None
     reserved: Count | None = None
+    max_tokens: Positive | None = None
+    max_messages: Positive | None = None
 
 
 class ToolOutputConfig(Settings, frozen=True, kw_only=True):
@@ -142,6 +144,8 @@ class Config(Settings, frozen=True, kw_only=True):
     plugin: list[str | tuple[str, dict[str, Any]]] | None = None
     shell: str | None = None
     username: str | None = None
+    timezone: str | None = None
+    """The zone of the date that the model is told; without it, that of this machine."""
     watcher: WatcherConfig | None = None
     server: ServerConfig | None = None
     log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] | None = msgspec.field(default=None, name="logLevel")

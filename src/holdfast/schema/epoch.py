@@ -1,21 +1,34 @@
 """The Context Epoch: the span in which one baseline stays what the model was told first. Each one is kept."""
 
+import msgspec
+
 from holdfast.schema.ids import SessionID
 from holdfast.schema.times import Created
-from holdfast.schema.wire import JsonMap, Record
+from holdfast.schema.wire import Count, JsonMap, Record
+
+
+class EpochTime(Created, frozen=True, kw_only=True):
+    """`ended` is absent while the epoch is in force."""
+
+    ended: Count | None = None
 
 
 class ContextEpoch(Record, frozen=True, kw_only=True):
-    """`baseline` is the exact text; `snapshot` what the sources said, by key; `cause` why the epoch began.
+    """`baseline` is the exact text; `cause` why the epoch began.
 
-    `pins` holds the instruction texts and tool definitions, per agent and model family, that must not move
-    while it lasts.
+    `begun` is the Context Snapshot that the baseline left, `snapshot` what was admitted since: a cut in
+    between restores the one of the last system message before it, or else `begun`. `pins` holds the
+    instruction texts and tool definitions, per agent and model family, that must not move while it lasts.
+    `nested` are instruction files found beside what the agent read. `directory` is where the session was.
     """
 
     id: str
     session_id: SessionID
     baseline: str
     snapshot: JsonMap
+    begun: JsonMap = msgspec.field(default_factory=dict)
     cause: str
     pins: JsonMap
-    time: Created
+    nested: list[str] = msgspec.field(default_factory=list)
+    directory: str = ""
+    time: EpochTime

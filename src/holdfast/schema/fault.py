@@ -88,6 +88,12 @@ class BudgetFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="Budget
     data: MessageData
 
 
+class ContextFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="ContextUnavailableError"):
+    """What the model must be told first cannot be read. Ours."""
+
+    data: MessageData
+
+
 class APIFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="APIError"):
     """The provider's API answered with an error."""
 
@@ -103,5 +109,6 @@ Fault = (
     | ContextOverflowFault
     | ContentFilterFault
     | BudgetFault
+    | ContextFault
     | APIFault
 )

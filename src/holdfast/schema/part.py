@@ -8,7 +8,7 @@ from holdfast.schema.source import AgentSource
 from holdfast.schema.times import Created, Span
 from holdfast.schema.tool_state import ToolState
 from holdfast.schema.usage import Tokens
-from holdfast.schema.wire import Count, JsonMap, Num
+from holdfast.schema.wire import Count, JsonMap, Num, Wire
 
 
 class TextPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="text"):
@@ -38,11 +38,29 @@ class ToolPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="tool"
     metadata: JsonMap | None = None
 
 
+class StepPrefix(Wire, frozen=True, kw_only=True):
+    """The blocks of the request, each by the name of its bytes: the first `kept` are those of the request
+    before, the others are listed. `moved` says why that one is not a prefix of this one; `block` is the
+    first that differs.
+    """
+
+    epoch: str
+    kept: Count
+    blocks: list[str]
+    moved: str | None = None
+    block: Count | None = None
+    chars: Count | None = None
+    """How long all of them are: with the provider's count of tokens it tells how long a token is."""
+
+
 class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-start"):
-    """A provider turn began, with the files as in this tree. `digest` is ours: of the request's blocks."""
+    """A provider turn began, with the files as in this tree.
+
+    `prefix` is ours: the digests of the request's blocks.
+    """
 
     snapshot: str | None = None
-    digest: str | None = None
+    prefix: StepPrefix | None = None
 
 
 class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
@@ -84,11 +102,15 @@ class RetryPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="retr
 
 
 class CompactionPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="compaction"):
-    """A request to compact. Messages from `tail_start_id` on are kept beside the summary."""
+    """A request to compact. Messages from `tail_start_id` on are kept beside the summary.
+
+    `attempt` is ours: which one it is since an answer last came.
+    """
 
     auto: bool
     overflow: bool | None = None
     tail_start_id: MessageID | None = None
+    attempt: Count | None = None
 
 
 class SubtaskPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="subtask"):

@@ -48,7 +48,14 @@ class SubtaskPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="s
     command: str | None = None
 
 
-PartInput = TextPartInput | FilePartInput | AgentPartInput | SubtaskPartInput
+class CompactionPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="compaction"):
+    """Ours: a request to compact. Clients ask for it by a call of its own, not with a prompt."""
+
+    id: PartID | None = None
+    auto: bool = False
+
+
+PartInput = TextPartInput | FilePartInput | AgentPartInput | SubtaskPartInput | CompactionPartInput
 
 
 class AdmittedPrompt(Record, frozen=True, kw_only=True):

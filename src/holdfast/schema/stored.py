@@ -15,7 +15,7 @@ from holdfast.schema.approval import Approval
 from holdfast.schema.cache import CacheEntry
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.epoch import ContextEpoch
-from holdfast.schema.message import AssistantMessage, Message
+from holdfast.schema.message import AssistantMessage, Message, SystemMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.project import Project
 from holdfast.schema.prompt import AdmittedPrompt
@@ -91,6 +91,8 @@ class Mark(IntEnum):
     """Something is still to happen to it: recovery looks here."""
     SUMMARY = 2
     """A finished compaction summary: the model's history begins at it."""
+    SYSTEM = 3
+    """A Mid-Conversation System Message: a page for people leaves it out. Marks fit two bits: there is no 4."""
 
 
 def type_of(kind: Kind) -> Any:
@@ -144,7 +146,9 @@ def load(kind: Kind, data: bytes, id: str, session: str | None = None, parent: s
 
 
 def mark(value: Wire | list[Any]) -> Mark:
-    """OPEN while something is still to happen, SUMMARY for a finished compaction summary, else NONE."""
+    """OPEN while something is still to happen, SUMMARY for a finished compaction summary, SYSTEM for a system
+    message, else NONE.
+    """
     match value:
         case ToolPart():
             return Mark.OPEN if isinstance(value.state, (ToolPending, ToolRunning)) else Mark.NONE
@@ -154,8 +158,12 @@ def mark(value: Wire | list[Any]) -> Mark:
             if value.time.completed is None:
                 return Mark.OPEN
             return Mark.SUMMARY if value.summary and value.error is None else Mark.NONE
+        case SystemMessage():
+            return Mark.SYSTEM
         case AdmittedPrompt():
             return Mark.OPEN if value.promoted is None else Mark.NONE
+        case ContextEpoch():
+            return Mark.OPEN if value.time.ended is None else Mark.NONE
         case PermissionRequest() | QuestionRequest() | InterruptRequest():
             return Mark.OPEN if value.time.answered is None else Mark.NONE
         case _:

@@ -17,6 +17,8 @@ from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
+from holdfast.sessions import restoring
+from holdfast.sessions.restoring import Restored
 from holdfast.sessions.room import Room, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
@@ -54,7 +56,9 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
         placement=source.placement,
     )
     forked = with_usage(forked, added=list(_steps(kept)))
-    await room.store.commit(Batch((put_session(forked), *copies(kept, forked.id, room.mint))))
+    epoch = restoring.restored(await room.store.select("epoch", session=session), kept, forked.id)
+    puts = copies(kept, forked.id, room.mint, epoch)
+    await room.store.commit(Batch((put_session(forked), *puts)))
     return forked
 
 
@@ -69,11 +73,19 @@ def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> 
     raise NotFound(f"message {cut[:60]} does not exist in session {session}")
 
 
-def copies(messages: Iterable[StoredMessage], session: str, mint: Mint) -> Iterable[Put]:
-    """The puts that write messages and parts into another session, under new ids that rise."""
+def copies(
+    messages: Iterable[StoredMessage], session: str, mint: Mint, epoch: Restored | None = None
+) -> Iterable[Put]:
+    """The puts that write messages and parts into another session, under new ids that rise.
+
+    The epoch in force keeps its place among them: system messages before it belong to former ones.
+    """
     names: dict[bytes, msgspec.Raw] = {}
     top = ""
     for message in messages:
+        if epoch is not None and message.info.place > epoch.position:
+            yield epoch.put
+            epoch = None
         id = mint.above("msg", top)
         top = ids.body(id)
         names[b'"%b"' % message.info.id.encode()] = msgspec.Raw(b'"%b"' % id.encode())
@@ -84,6 +96,8 @@ def copies(messages: Iterable[StoredMessage], session: str, mint: Mint) -> Itera
             part_id = mint.above("prt", top)
             top = ids.body(part_id)
             yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
+    if epoch is not None:
+        yield epoch.put
 
 
 def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:

@@ -18,7 +18,8 @@ from holdfast.schema.output_format import OutputFormat
 from holdfast.schema.prompt import Delivery, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
-from holdfast.sessions import reading, state
+from holdfast.sessions import compacting, reading, state
+from holdfast.sessions.compacting import Answer
 from holdfast.sessions.room import Room
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
@@ -151,6 +152,13 @@ class Prompting:
         """Go on with a session that was left unfinished, unknown outcomes included."""
         await reading.get(self._room, session)
         await self._coordinator.wake(session, force=True)
+
+    async def compact(self, session: str, *, force: bool) -> Answer:
+        """Have the model's view of the session summarised; the session is woken for it."""
+        answer = await compacting.ask(self._engine, session, force=force)
+        if answer == "admitted":
+            await self._coordinator.wake(session)
+        return answer
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
         """What the session waits for from a person."""

@@ -127,9 +127,10 @@ class SessionService:
         before: str | None = None,
         after: str | None = None,
         since_compaction: bool = False,
+        system: bool = False,
     ) -> Messages:
-        """A page of messages with their parts, oldest first."""
-        query = MessageQuery(session, limit, before, after, since_compaction=since_compaction)
+        """A page of messages with their parts, oldest first; `system` shows those for the model too."""
+        query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
         return await reading.messages(self.room, query)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
@@ -207,6 +208,13 @@ class SessionService:
     async def resume(self, session: str) -> None:
         """Go on with a session that was left unfinished."""
         await self._prompting().resume(session)
+
+    async def compact(self, session: str, *, force: bool = False) -> Literal["admitted", "not needed"]:
+        """Have a summary take the place of the beginning, in the model's view; `wait` for it to be done.
+
+        Without `force` nothing happens while the session is under every threshold.
+        """
+        return await self._prompting().compact(session, force=force)
 
     async def requests(self, session: str) -> "Sequence[PermissionRequest | QuestionRequest]":
         """What the session waits for from a person."""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.runtime import boundary, recovery
+from holdfast.runtime import authority, recovery
 from holdfast.runtime.history import History
 from holdfast.runtime.room import Engine
 from holdfast.schema.part import StepFinishPart, StepStartPart
@@ -36,7 +36,7 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
     info = record.value()
     page = await reading.messages(room, MessageQuery(session, limit=limit))
     around = await engine.around(info)
-    policy = await boundary.policy_of(engine, info, around, boundary.agent_of(info, around))
+    policy = await authority.policy_of(engine, info, around, authority.agent_of(info, around))
     history = await History(engine.store, session).read()
     return State(
         info=info,

@@ -41,6 +41,8 @@ class MessageQuery(msgspec.Struct, frozen=True):
     """Just this message; an empty page when there is none."""
     since_compaction: bool = False
     """Only what the model may still see: from the kept tail of the last completed compaction on."""
+    system: bool = True
+    """Whether Mid-Conversation System Messages are among them: they are for the model, not for people."""
 
 
 class SearchQuery(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ import click
 
 from holdfast.cli.config.loading import here
 from holdfast.cli.output import note
+from holdfast.cli.standard_input import read_text
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.provider import credentials
 from holdfast.provider.catalog import packages
@@ -47,7 +48,7 @@ def read_key(question: str, *, from_stdin: bool) -> Secret:
     """A key from the keyboard, unseen, or from standard input."""
     if not from_stdin and sys.stdin.isatty():
         return Secret(click.prompt(question, hide_input=True, err=True))
-    text = sys.stdin.read(credentials.KEY_MAX + 1).strip()
+    text = read_text(credentials.KEY_MAX, beyond="standard input holds more than a key").strip()
     if not text:
-        raise InvalidInput("standard input holds no key")
+        raise InvalidInput("standard input holds no key; pipe one into the command, or use a terminal")
     return Secret(text)

@@ -1,31 +1,47 @@
-"""Follows a session until it rests, and lets Ctrl-C interrupt it: cleanly, or the second time at once."""
+"""Follows a session until it rests, and lets Ctrl-C interrupt it."""
 
-import os
-import signal
 import sys
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
+from holdfast.cli.main import INTERRUPTED
 from holdfast.cli.output import note
+from holdfast.cli.running.interrupts import Interrupts
 from holdfast.cli.running.printer import Printer
-from holdfast.errors import HoldfastError
+from holdfast.errors import ContextError, HoldfastError, RecordCorrupt
+from holdfast.feed.frame import Frame
+from holdfast.schema.part import TextPart
+from holdfast.schema.stored import Mark
+from holdfast.store.record import StoredRecord
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
-DONE, FAILED, DENIED, INTERRUPTED = 0, 1, 3, 130
+DONE, FAILED, DENIED = 0, 1, 3
 LINGER_S = 0.3
 """What was told last may still be on its way when the session rests."""
 
 
-async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[object]], form: str) -> int:
-    """Begin, show everything until the session is idle, and answer the exit code."""
-    printer = Printer(silent=form == "json")
+async def follow(
+    hf: "Holdfast",
+    session: str,
+    begin: Callable[[], Awaitable[object]],
+    form: str,
+    interrupts: Interrupts,
+    *,
+    idle: str | None = None,
+) -> int:
+    """Begin, show everything until the session is idle, and answer the exit code.
+
+    `idle` is said where nothing came of it.
+    """
+    printer = Printer(silent=form == "json", known=await _left_open(hf, session))
     cursor = await hf.store.head()
+    interrupts.session = session
     await begin()
-    stopped = False
     trouble: HoldfastError | None = None
     async with anyio.create_task_group() as group:
 
@@ -39,33 +55,70 @@ async def follow(hf: "Holdfast", session: str, begin: Callable[[], Awaitable[obj
             await anyio.sleep(LINGER_S)
             group.cancel_scope.cancel()
 
-        async def interrupts() -> None:
-            nonlocal stopped
-            with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-                async for _ in signals:
-                    if stopped:  # What is stored is stored; nobody has to wait for the rest.
-                        os._exit(INTERRUPTED)
-                    stopped = True
-                    note("Interrupting; once more ends at once.")
-                    group.start_soon(hf.sessions.interrupt, session)
+        async def interrupt() -> None:
+            await interrupts.asked.wait()
+            await hf.sessions.interrupt(session)
 
-        group.start_soon(interrupts)
+        group.start_soon(interrupt)
         group.start_soon(rest)
-        async for frames in hf.feed.follow(cursor, session=session):
-            for frame in frames:
-                if form == "json":
-                    sys.stdout.buffer.write(frame.json() + b"\n")
-                    sys.stdout.buffer.flush()
-                printer.hear(frame)
-            if any(frame.type == "session.idle" for frame in frames):
-                break
+        try:
+            await _show(hf, session, cursor, printer, form)
+        except BrokenPipeError:
+            interrupts.asked.set()  # Whoever read our output has had enough.
+            await hf.sessions.interrupt(session)
         group.cancel_scope.cancel()
+    interrupts.session = None
     if trouble is not None:
         raise trouble
-    if stopped:
+    if interrupts.asked.is_set():
         note(f"Interrupted. `holdfast run --session {session} …` goes on.")
         return INTERRUPTED
     if printer.error is not None:
-        note(printer.error)
+        note(f"holdfast: {printer.error}")
         return FAILED
+    if idle is not None and not printer.heard:
+        note(idle)
     return DENIED if printer.denied else DONE
+
+
+async def _show(hf: "Holdfast", session: str, cursor: str, printer: Printer, form: str) -> None:
+    """Everything after the cursor, until the session says that it is idle."""
+    following = cast("AsyncGenerator[list[Frame], None]", hf.feed.follow(cursor, session=session))
+    async with aclosing(following) as batches:
+        async for frames in batches:
+            _print(frames, printer, form)
+            if any(frame.type == "session.idle" for frame in frames):
+                return
+
+
+def _print(frames: list[Frame], printer: Printer, form: str) -> None:
+    try:
+        for frame in frames:
+            if form == "json":
+                sys.stdout.buffer.write(frame.json() + b"\n")
+                sys.stdout.buffer.flush()
+            printer.hear(frame)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise ContextError(f"standard output: {error.strerror or error}") from error
+
+
+async def _left_open(hf: "Holdfast", session: str) -> dict[str, int]:
+    """How much there is of the texts that a dead runner left open: they are closed now, and not new.
+
+    Of a session that somebody runs at this moment they are shown from their beginning.
+    """
+    record = await hf.store.session(session)
+    if record is None or record.busy:
+        return {}
+    parts = await hf.store.select("part", session=session, mark=Mark.OPEN)
+    return {part.id: len(text) for part in parts if (text := _text(part)) is not None}
+
+
+def _text(record: StoredRecord) -> str | None:
+    try:
+        part = record.value()
+    except RecordCorrupt:
+        return None  # Whoever works with it says so.
+    return part.text if isinstance(part, TextPart) else None

@@ -21,8 +21,8 @@ from holdfast.runtime.surroundings import Surroundings
 
 def offer(around: Surroundings) -> bool:
     """Whether the settings were changed, so that they must be read again."""
-    if around.providers.available():
-        return False
+    if around.loaded.config.model or around.providers.available():
+        return False  # Whatever is wrong with a model that was named is told by its name.
     found = anyio.run(_find)
     configured = bool(around.loaded.config.provider)
     offered = discover.offers(
@@ -34,6 +34,9 @@ def offer(around: Surroundings) -> bool:
         answers.remember(one, accepted=accepted)
         if accepted:
             return _keep(one)
+    for id in around.loaded.config.provider or ():
+        if problem := around.providers.provider(id).problem:
+            note(f"{id} cannot be used: {problem}")
     note("No provider can be used yet. Either `holdfast providers login ID` keeps a key,")
     note("or `holdfast providers discover` finds a model server on this machine,")
     note("or `holdfast models install smollm2` brings a small model that needs no key.")

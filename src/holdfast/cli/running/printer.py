@@ -5,6 +5,9 @@ that the model or a tool wrote can steer the terminal.
 """
 
 import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -16,12 +19,15 @@ from holdfast.feed.frame import Frame
 class Printer:
     """Hears the frames of one session, and remembers how it ended."""
 
-    def __init__(self, *, silent: bool = False) -> None:
+    def __init__(self, *, silent: bool = False, known: Mapping[str, int] | None = None) -> None:
+        """`known`: how many characters of a part are no news."""
         self._silent = silent
         self.error: str | None = None
         self.denied = False
+        self.heard = False
+        """Whether an answer was worked on."""
         self._answers: set[str] = set()
-        self._printed: dict[str, int] = {}
+        self._printed: dict[str, int] = dict(known or {})
         self._fresh_line = True
 
     def hear(self, frame: Frame) -> None:
@@ -35,9 +41,7 @@ class Printer:
             case "message.part.updated":
                 self._part(value["part"])
             case "session.status" if value["status"]["type"] == "retry":
-                self._line(
-                    f"… {value['status']['message']}; asking again (attempt {value['status']['attempt']})"
-                )
+                self._retry(value["status"])
             case "permission.asked":
                 self._line(f"? {value['permission']}: {', '.join(value['patterns'])}")
             case _:
@@ -46,6 +50,7 @@ class Printer:
     def _message(self, info: dict[str, Any]) -> None:
         if info["role"] != "assistant":
             return
+        self.heard = True
         self._answers.add(info["id"])
         if (error := info.get("error")) is not None:
             data = error.get("data") or {}
@@ -96,10 +101,15 @@ class Printer:
         self.denied = self.denied or outcome == "denied"
         self._line(f"✗ {part['tool']} {outcome}: {state['error'].splitlines()[0] if state['error'] else ''}")
 
+    def _retry(self, status: dict[str, Any]) -> None:
+        seconds = max(0, round(status["next"] / 1000 - time.time()))
+        self._line(f"… {status['message']}; asking again in {seconds} s (attempt {status['attempt']})")
+
     def _line(self, text: str) -> None:
         self._end_line()
         if not self._silent:
-            click.echo(click.style(clean(text), dim=True), err=True)
+            with suppress(OSError):  # The answer is what counts; this stands beside it.
+                click.echo(click.style(clean(text), dim=True), err=True)
 
     def _end_line(self) -> None:
         if not self._fresh_line and not self._silent:

@@ -1,22 +1,31 @@
 """`holdfast run`: says something to a session and shows what comes of it."""
 
-import sys
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+import anyio
 import click
 
 from holdfast.cli.config.loading import here
 from holdfast.cli.current_directory import current_directory
-from holdfast.cli.opening import with_holdfast
-from holdfast.cli.running.following import follow
+from holdfast.cli.naming import named
+from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.output import clean, note
+from holdfast.cli.running.checking import check
+from holdfast.cli.running.entitling import entitled
+from holdfast.cli.running.following import DONE, follow
+from holdfast.cli.running.interrupts import Interrupts
+from holdfast.cli.running.latest import latest
 from holdfast.cli.running.offering import offer
+from holdfast.cli.running.saying import said
 from holdfast.cli.trust_asking import ask_trust
-from holdfast.store.query import SessionQuery
+from holdfast.provider.catalog.name import parse_model
+from holdfast.runtime.choosing import Wish
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.model import ModelRef
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-
-STDIN_MAX = 1024 * 1024
 
 
 @click.command()
@@ -29,7 +38,12 @@ STDIN_MAX = 1024 * 1024
     "-c", "--continue", "go_on", is_flag=True, help="Go on with the latest session of this project."
 )
 @click.option(
-    "--format", "form", type=click.Choice(["default", "json"]), default="default", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["default", "json"]),
+    default="default",
+    show_default=True,
+    help="For people, or one event a line.",
 )
 @click.pass_context
 def run(
@@ -47,48 +61,72 @@ def run(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied, 130 interrupted.
     """
-    text = _text(message)
     if name is not None and go_on:
         raise click.UsageError("--session and --continue exclude one another")
+    text = said(message)
+    wish = Wish(agent=agent, model=None if model is None else _ref(model), variant=variant)
+    known = _known(ctx, name, go_on=go_on)
+    around = _around(ctx, wish)
+    if known is None:
+        check(around, wish)
+
+    async def work(hf: "Holdfast") -> int:
+        interrupts = Interrupts()
+        session = known or (await hf.sessions.create(directory=current_directory())).id
+
+        async def prompt() -> None:
+            await hf.sessions.prompt(session, text, model=wish.model, agent=agent, variant=variant)
+
+        begin = prompt if known else lambda: begun(hf, session, prompt)
+        code = await follow(hf, session, begin, form, interrupts)
+        if known is None and code == DONE:
+            await entitled(hf, session, around, interrupts)
+        return code
+
+    ctx.exit(with_holdfast(ctx, work, create=known is None))
+
+
+async def begun(hf: "Holdfast", session: str, prompt: Callable[[], Awaitable[None]]) -> None:
+    """Say the first word to a session that was made for it; if it is not taken, the session goes again."""
+    try:
+        await prompt()
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            if not (await hf.sessions.messages(session, limit=1)).messages:
+                await hf.sessions.remove(session)
+        raise
+
+
+def _ref(model: str) -> ModelRef:
+    name = parse_model(model)
+    return ModelRef(provider_id=name.provider_id, model_id=name.model_id)
+
+
+def _known(ctx: click.Context, name: str | None, *, go_on: bool) -> str | None:
+    """The session to go on with; None for a new one."""
+    if name is None and not go_on:
+        return None
+    with reading(ctx) as store:
+        if name is not None:
+            return named(store, name).id
+        found = latest(store)
+    if found.directory != str(current_directory()):
+        note(f"Going on with {found.id}, which works in {clean(found.directory)}.")
+    return found.id
+
+
+def _around(ctx: click.Context, wish: Wish) -> Surroundings:
+    """What is around the current directory, when the person has been asked what must be asked."""
     around, decisions = here(ctx)
-    if model is None and offer(around):
+    if wish.model is None and offer(around):
         around, decisions = here(ctx)
     worktree = around.places.worktree
     trusts = ask_trust(around.loaded, decisions.about(worktree))
+    if trusts is None:
+        return around
 
-    async def work(hf: "Holdfast") -> int:
-        if trusts is not None:
-            await hf.trust.decide(worktree, granted=trusts)
-        session = await _session(hf, name, go_on=go_on)
-        return await follow(
-            hf,
-            session,
-            lambda: hf.sessions.prompt(session, text, model=model, agent=agent, variant=variant),
-            form,
-        )
+    async def decide(hf: "Holdfast") -> None:
+        await hf.trust.decide(worktree, granted=trusts)
 
-    ctx.exit(with_holdfast(ctx, work, create=True))
-
-
-def _text(message: tuple[str, ...]) -> str:
-    said = " ".join(message)
-    if not sys.stdin.isatty():
-        given = sys.stdin.read(STDIN_MAX + 1)
-        if len(given) > STDIN_MAX:
-            raise click.UsageError("standard input holds more than 1 MiB; give it as a file")
-        said = "\n\n".join(filter(None, (said, given.strip())))
-    if not said.strip():
-        raise click.UsageError("there is nothing to say; give a message")
-    return said
-
-
-async def _session(hf: "Holdfast", name: str | None, *, go_on: bool) -> str:
-    if name is not None:
-        return (await hf.sessions.named(name)).id
-    if go_on:
-        directory = str(current_directory())
-        page = await hf.sessions.list(SessionQuery(directory=directory, roots=True, archived=False, limit=1))
-        if not page.sessions:
-            raise click.UsageError("there is no session here to go on with")
-        return page.sessions[0].id
-    return (await hf.sessions.create(directory=current_directory())).id
+    with_holdfast(ctx, decide, create=True)
+    return here(ctx).around

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import session_argument
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.naming import named, session_argument
+from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import note
 
 if TYPE_CHECKING:
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 @click.pass_context
 def abort(ctx: click.Context, *, name: str) -> None:
     """Interrupt a session, whichever process of this machine runs it."""
+    with reading(ctx) as store:
+        session = named(store, name).id
 
-    async def work(hf: "Holdfast") -> str | None:
-        record = await hf.sessions.named(name)
-        if not record.busy:
-            return None
-        await hf.sessions.interrupt(record.id)
-        return record.id
+    async def work(hf: "Holdfast") -> bool:
+        record = await hf.sessions.named(session)
+        # One that waits for an answer has work as well, though nobody runs it.
+        if not record.busy and not await hf.sessions.requests(session):
+            return False
+        await hf.sessions.interrupt(session)
+        return True
 
     stopped = with_holdfast(ctx, work)
-    note(f"{name} does nothing at the moment." if stopped is None else f"{stopped} was interrupted.")
+    note(f"{session} was interrupted." if stopped else f"{session} does nothing at the moment.")

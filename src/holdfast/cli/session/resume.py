@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import session_argument
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.naming import named, session_argument
+from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.output import note
 from holdfast.cli.running.following import follow
+from holdfast.cli.running.interrupts import Interrupts
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -15,14 +17,29 @@ if TYPE_CHECKING:
 @click.command()
 @session_argument
 @click.option(
-    "--format", "form", type=click.Choice(["default", "json"]), default="default", show_default=True
+    "--format",
+    "form",
+    type=click.Choice(["default", "json"]),
+    default="default",
+    show_default=True,
+    help="For people, or one event a line.",
 )
 @click.pass_context
 def resume(ctx: click.Context, *, name: str, form: str) -> None:
-    """Go on with a session that was left unfinished, and show what comes of it."""
+    """Go on with a session that was left unfinished, and show what is new.
+
+    Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied, 130 interrupted.
+    """
+    with reading(ctx) as store:
+        record = named(store, name)
+    session = record.id
 
     async def work(hf: "Holdfast") -> int:
-        session = (await hf.sessions.named(name)).id
-        return await follow(hf, session, lambda: hf.sessions.resume(session), form)
+        idle = f"{session} has nothing left to do. `holdfast run --session {session} …` says something to it."
+        return await follow(hf, session, lambda: hf.sessions.resume(session), form, Interrupts(), idle=idle)
 
+    if record.busy:
+        note(f"Another process runs {session}; this shows what it does.")
+    elif form == "default":
+        note(f"Going on with {session}.")
     ctx.exit(with_holdfast(ctx, work))

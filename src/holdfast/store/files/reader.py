@@ -30,7 +30,7 @@ from holdfast.store.record import (
 )
 from holdfast.store.sqlite.changes import Feed
 from holdfast.store.sqlite.connection import Connection
-from holdfast.store.sqlite.reader import Reader, session_record
+from holdfast.store.sqlite.reader import Reader, session_record, shown
 from holdfast.store.sqlite.tables import POSITION_MASK
 
 T = TypeVar("T")
@@ -40,13 +40,13 @@ _MESSAGES = (
     "SELECT m.k, m.mark, m.seq, m.place, m.id, p.k, p.mark, p.seq, p.place, p.id, p.data "
     "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
     "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
-    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
 )
 _NAMES = (
     "SELECT m.id, p.id, p.data "
     "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
     "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
-    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
 )
 _SUMMARIES = (
     "SELECT id FROM record WHERE mark=2 AND kind=1 AND session=? AND data IS NOT NULL ORDER BY k DESC"
@@ -91,7 +91,7 @@ class TreeReader(Reader):
         low, high, place, older, newer = self._range(query)
         session, load = query.session, self.content.data
         messages: list[StoredMessage] = []
-        for k, rows in groupby(self._db.execute(_MESSAGES, (low, high, place)), itemgetter(0)):
+        for k, rows in groupby(self._db.execute(shown(_MESSAGES, query), (low, high, place)), itemgetter(0)):
             position, parts, info = k & POSITION_MASK, [], None
             for _, mark, seq, mplace, id, pk, pmark, pseq, pplace, pid, aside in rows:
                 if info is None:
@@ -117,7 +117,7 @@ class TreeReader(Reader):
         pieces: list[bytes] = []
         add = pieces.append
         last = None
-        for id, part, aside in self._db.execute(_NAMES, (low, high, place)):
+        for id, part, aside in self._db.execute(shown(_NAMES, query), (low, high, place)):
             if id != last:
                 add(b'{"info":' if last is None else b']},{"info":')
                 add(wire(f"message/{session}/{id}.json", "message", session, id))

@@ -91,7 +91,7 @@ class Pages:
                 low, high = await self._around(connection, query)
                 limit = None
             place = await self._tail(connection, query.session) if query.since_compaction else 0
-            statement = self._sql["messages"].replace("{direction}", "ASC" if forward else "DESC")
+            statement = self._shown("messages", query).replace("{direction}", "ASC" if forward else "DESC")
             rows = await connection.fetch(
                 statement, n, low, high, place, None if limit is None else limit + 1
             )
@@ -99,12 +99,17 @@ class Pages:
                 return rows, None, None
             rows, more = _cut(rows, limit, forward=forward)
             first, last = rows[0]["position"], rows[-1]["position"]
-            exists = self._sql["message_exists"]
+            exists = self._shown("message_exists", query)
             if forward:
                 older, newer = await connection.fetchval(exists, n, 0, first, place), more
             else:
                 older, newer = more, await connection.fetchval(exists, n, last, POSITION_MAX, place)
         return rows, page_text(first) if older else None, page_text(last) if newer else None
+
+    def _shown(self, name: str, query: MessageQuery) -> str:
+        """A statement over messages, without those of the system where the query leaves them out."""
+        hidden = "" if query.system else f"AND mark <> {int(Mark.SYSTEM)}"
+        return self._sql[name].replace("{shown}", hidden)
 
     async def _around(self, connection: Connection, query: MessageQuery) -> tuple[int, int]:
         """Positions around the one message that is asked for; around nothing when there is none."""

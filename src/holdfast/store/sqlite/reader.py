@@ -35,7 +35,7 @@ _MESSAGES = (
     "p.k, p.mark, p.seq, p.place, p.id, CAST(p.data AS BLOB) "
     "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
     "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
-    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 ORDER BY m.k, p.k"
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
 )
 # The text of a record with its head fields spliced back, made by SQLite, so that forwarding costs no decode.
 _JSON = (
@@ -44,16 +44,20 @@ _JSON = (
     "CAST('{\"id\":\"' || p.id || ?2 || m.id || '\",' || substr(p.data, 2) AS BLOB) "
     "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
     "WHERE m.k BETWEEN ?3 AND ?4 AND m.kind=1 AND m.data IS NOT NULL "
-    "AND ifnull(m.place, m.k & 1099511627775) >= ?5 ORDER BY m.k, p.k"
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?5 {shown} ORDER BY m.k, p.k"
 )
 
 _WALK = (
-    "SELECT k, parent, CAST(id AS BLOB), substr(CAST(data AS BLOB), 2) FROM record "
-    "WHERE k BETWEEN ? AND ? AND kind BETWEEN 1 AND 2 AND data IS NOT NULL ORDER BY k"
+    "SELECT m.k, m.parent, CAST(m.id AS BLOB), substr(CAST(m.data AS BLOB), 2) FROM record m "
+    "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
 )
 _WALK_RECORDS = (
-    "SELECT k, parent, mark, seq, place, id, CAST(data AS BLOB) FROM record "
-    "WHERE k BETWEEN ? AND ? AND kind BETWEEN 1 AND 2 AND data IS NOT NULL ORDER BY k"
+    "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
+    "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
+)
+_KEYS = (
+    "SELECT m.k FROM record m WHERE m.k BETWEEN ? AND ? AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k {direction} LIMIT ?"
 )
 _MARKS = tuple(Mark)
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
@@ -136,17 +140,18 @@ class Reader:
         low, high, place, older, newer = self._range(query)
         found = None
         if _goes_to_the_end(query, place, newer):
-            found = self._walk_records(query.session, low, low | POSITION_MASK)
+            found = self._walk_records(query, low, low | POSITION_MASK)
         if found is None:
-            found = self._joined_records(query.session, low, high, place)
+            found = self._joined_records(query, low, high, place)
         return MessagePage(tuple(found), older, newer)
 
-    def _walk_records(self, session: str, low: int, high: int) -> list[StoredMessage] | None:
+    def _walk_records(self, query: MessageQuery, low: int, high: int) -> list[StoredMessage] | None:
         """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
+        session, statement = query.session, shown(_WALK_RECORDS, query)
         messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         current, message = -1, ""
-        for k, parent, mark, seq, place, id, data in self._db.execute(_WALK_RECORDS, (low, high)):
+        for k, parent, mark, seq, place, id, data in self._db.execute(statement, (low, high)):
             position = k & POSITION_MASK
             if parent == current:
                 parts.append(
@@ -164,13 +169,14 @@ class Reader:
                 return None
         return [StoredMessage(info, tuple(below)) for info, below in messages]
 
-    def _joined_records(self, session: str, low: int, high: int, place: int) -> list[StoredMessage]:
+    def _joined_records(self, query: MessageQuery, low: int, high: int, place: int) -> list[StoredMessage]:
         """The messages of any page, each with its parts, wherever they lie."""
+        session, statement = query.session, shown(_MESSAGES, query)
         messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         last = -1
         for k, mark, seq, placed, id, data, pk, pmark, pseq, pplace, pid, pdata in self._db.execute(
-            _MESSAGES, (low, high, place)
+            statement, (low, high, place)
         ):
             if k != last:
                 last, parts, position = k, [], k & POSITION_MASK
@@ -192,21 +198,22 @@ class Reader:
         low, high, place, older, newer = self._range(query)
         pieces = None
         if _goes_to_the_end(query, place, newer):
-            pieces = self._walk(query.session, low, low | POSITION_MASK)
+            pieces = self._walk(query, low, low | POSITION_MASK)
         if pieces is None:
-            pieces = self._joined(query.session, low, high, place)
+            pieces = self._joined(query, low, high, place)
         return JsonPage(b"".join(pieces), older, newer)
 
-    def _walk(self, session: str, low: int, high: int) -> list[bytes] | None:
+    def _walk(self, query: MessageQuery, low: int, high: int) -> list[bytes] | None:
         """The pieces of a page that goes to the end, in one walk: parts follow their message.
 
         None when one does not, because it was added to an earlier message later on.
         """
-        head = b'","sessionID":"%b",' % session.encode()
-        part_head = b'","sessionID":"%b","messageID":"' % session.encode()
+        session, statement = query.session.encode(), shown(_WALK, query)
+        head = b'","sessionID":"%b",' % session
+        part_head = b'","sessionID":"%b","messageID":"' % session
         pieces = [b"["]
         current, before, behind = -1, b"", b""
-        for k, parent, id, data in self._db.execute(_WALK, (low, high)):
+        for k, parent, id, data in self._db.execute(statement, (low, high)):
             if parent == current:
                 pieces += (before, id, behind, data)
                 before = _NEXT_PART
@@ -224,14 +231,15 @@ class Reader:
         pieces.append(b"]" if current < 0 else b',"parts":[]}]' if before is _FIRST_PART else b"]}]")
         return pieces
 
-    def _joined(self, session: str, low: int, high: int, place: int) -> list[bytes]:
+    def _joined(self, query: MessageQuery, low: int, high: int, place: int) -> list[bytes]:
         """The pieces of any page: each message with its parts, wherever they lie."""
+        session, statement = query.session, shown(_JSON, query)
         head = f'","sessionID":"{session}",'
         part_head = f'","sessionID":"{session}","messageID":"'
         pieces: list[bytes] = [b"["]
         add = pieces.append
         last = -1
-        for k, info, part in self._db.execute(_JSON, (head, part_head, low, high, place)):
+        for k, info, part in self._db.execute(statement, (head, part_head, low, high, place)):
             if k != last:
                 add(b'{"info":' if last < 0 else b']},{"info":')
                 add(info)
@@ -255,47 +263,38 @@ class Reader:
             only = self.get(query.session, "message", query.only)
             at = first | only.position if only is not None else first
             return at, at, 0, None, None
-        low, high, place = first, last, 0
+        begin, low, high, place = first, first, last, 0
         if query.before is not None:
             high = min(last, (first | parse_page(query.before)) - 1)
         if query.after is not None:
-            low = (first | parse_page(query.after)) + 1
+            low = min(last, (first | parse_page(query.after)) + 1)  # Never into the next session.
         if query.since_compaction:
             place = self._tail(n, query.session)
-            low = max(low, self._first_placed(n, place))
+            begin = self._first_placed(n, place)
+            low = max(low, begin)
         if query.limit is None:
             return low, high, place, None, None
         limit = _limit(query.limit)
         forward = query.after is not None and query.before is None
-        keys = [
-            k
-            for (k,) in self._db.execute(
-                "SELECT k FROM record WHERE k BETWEEN ? AND ? AND kind=1 AND data IS NOT NULL "
-                "AND ifnull(place, k & 1099511627775) >= ? ORDER BY k "
-                + ("ASC" if forward else "DESC")
-                + " LIMIT ?",
-                (low, high, place, limit + 1),
-            )
-        ]
+        statement = shown(_KEYS, query)
+
+        def nearest(low: int, high: int, count: int, *, forward: bool) -> list[int]:
+            direction = "ASC" if forward else "DESC"
+            found = self._db.execute(statement.replace("{direction}", direction), (low, high, place, count))
+            return [k for (k,) in found]
+
+        keys = nearest(low, high, limit + 1, forward=forward)
         if not keys:
-            return first, first, 0, None, None
+            return first, first, POSITION_MASK, None, None  # No message has this place.
         more, keys = len(keys) > limit, sorted(keys[:limit])
-        older = (more and not forward) or (forward and self._any(low=first, high=keys[0] - 1))
-        newer = (more and forward) or (not forward and self._any(low=keys[-1] + 1, high=last))
+        older = bool(nearest(begin, keys[0] - 1, 1, forward=False)) if forward else more
+        newer = more if forward else bool(nearest(keys[-1] + 1, last, 1, forward=True))
         return (
             keys[0],
             keys[-1],
             place,
             page_text(keys[0] & POSITION_MASK) if older else None,
             page_text(keys[-1] & POSITION_MASK) if newer else None,
-        )
-
-    def _any(self, *, low: int, high: int) -> bool:
-        return bool(
-            self._db.execute(
-                "SELECT 1 FROM record WHERE k BETWEEN ? AND ? AND kind=1 AND data IS NOT NULL LIMIT 1",
-                (low, high),
-            ).get
         )
 
     def _first_placed(self, n: int, place: int) -> int:
@@ -332,6 +331,11 @@ class Reader:
 def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool:
     """Whether a page is all that follows its first message, so that one walk can read it."""
     return newer is None and query.before is None and query.only is None and place == 0
+
+
+def shown(statement: str, query: MessageQuery) -> str:
+    """A statement over the messages `m`, without those of the system where the query leaves them out."""
+    return statement.replace("{shown}", "" if query.system else f"AND m.mark<>{int(Mark.SYSTEM)}")
 
 
 def stored_record(session: str, row: tuple[Any, ...]) -> StoredRecord:

@@ -36,7 +36,7 @@ CREATE TABLE record(
   k INTEGER PRIMARY KEY,
   session INTEGER NOT NULL,
   kind INTEGER NOT NULL,
-  mark INTEGER NOT NULL,                 -- 1 open, 2 a compaction's summary
+  mark INTEGER NOT NULL,                 -- 1 open, 2 a compaction's summary, 3 a system message
   seq INTEGER NOT NULL,
   place INTEGER,                         -- NULL: its position
   parent INTEGER,                        -- the k of a part's message

@@ -19,7 +19,7 @@ LEFT JOIN {s}.record p ON p.session = r.session AND p.position = r.parent
 WITH page AS (
   SELECT id, position, seq, place, mark, data FROM {s}.record
   WHERE session = $1 AND kind = 1 AND data IS NOT NULL AND position > $2 AND position < $3
-    AND coalesce(place, position) >= $4
+    AND coalesce(place, position) >= $4 {shown}
   ORDER BY position {direction} LIMIT $5)
 SELECT m.id, m.position, m.seq, m.place, m.mark, m.data,
   p.id AS part, p.position AS part_position, p.seq AS part_seq, p.place AS part_place, p.mark AS part_mark,
@@ -29,7 +29,7 @@ ORDER BY m.position, p.position
 
 -- name: message_exists
 SELECT EXISTS (SELECT 1 FROM {s}.record WHERE session = $1 AND kind = 1 AND data IS NOT NULL
-  AND position > $2 AND position < $3 AND coalesce(place, position) >= $4)
+  AND position > $2 AND position < $3 AND coalesce(place, position) >= $4 {shown})
 
 -- name: session_number
 SELECT n FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL

@@ -36,7 +36,7 @@ CREATE TABLE {s}.record(
   session bigint NOT NULL,               -- session.n
   position bigint NOT NULL,
   kind smallint NOT NULL,
-  mark smallint NOT NULL,                -- 1 open, 2 a compaction's summary
+  mark smallint NOT NULL,                -- 1 open, 2 a compaction's summary, 3 a system message
   seq bigint NOT NULL,
   place bigint,                          -- NULL: its position
   parent bigint,                         -- the position of a part's message

@@ -1,0 +1,24 @@
+"""Finds what stands in the way of a first prompt before a session is made for it: a mistake leaves none."""
+
+from holdfast.runtime import choosing
+from holdfast.runtime.choosing import Wish
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.ids import ProjectID, SessionID
+from holdfast.schema.session import Session, SessionTime
+
+BLANK = Session(
+    id=SessionID(""),
+    slug="",
+    project_id=ProjectID(""),
+    directory="",
+    title="",
+    version="",
+    time=SessionTime(created=0, updated=0),
+)
+"""A session that has chosen nothing yet."""
+
+
+def check(around: Surroundings, wish: Wish) -> None:
+    """Raise what a new session would meet: an agent, model or variant that is not there, a missing key."""
+    chosen = choosing.choose(wish, BLANK, around).model
+    around.providers.endpoint(around.providers.model(chosen.provider_id, chosen.model_id))

@@ -1,0 +1,43 @@
+"""Waits a moment for the title of a new session: a short answer is over before its name has come.
+
+The end of the process would cancel it. Everything is on the screen by then, and the wait has a bound.
+"""
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from holdfast.cli.running.interrupts import Interrupts
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.title import AGENT
+from holdfast.schema import title
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+
+TITLE_S = 3.0
+
+
+async def entitled(hf: "Holdfast", session: str, around: Surroundings, interrupts: Interrupts) -> None:
+    """Return when the session has a title, when it gets none, or when somebody has had enough."""
+    if all(agent.name != AGENT for agent in around.agents.all):
+        return  # A person has switched it off.
+    with anyio.move_on_after(TITLE_S):
+        async with anyio.create_task_group() as group:
+
+            async def impatient() -> None:
+                await interrupts.asked.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(impatient)
+            await _named(hf, session)
+            group.cancel_scope.cancel()
+
+
+async def _named(hf: "Holdfast", session: str) -> None:
+    watch = hf.store.watch()
+    try:
+        while title.is_default((await hf.sessions.get(session)).title):
+            await watch.wait()
+    finally:
+        watch.close()

@@ -1,0 +1,56 @@
+"""What a person says to a session: the words of the command, then what standard input holds."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+
+from holdfast.cli.output import note
+from holdfast.cli.standard_input import NotText, read_text
+
+STDIN_MAX = 1024 * 1024
+SILENT_S = 2.0
+"""How long standard input may stay open before a person is told what the command waits for."""
+
+
+def said(words: Sequence[str]) -> str:
+    """The whole message, or wrong usage."""
+    text = " ".join(map(_text, words))
+    if not sys.stdin.isatty():
+        with _told_when_slow():
+            given = read_text(
+                STDIN_MAX, beyond="standard input holds more than 1 MiB; keep it in a file, and name the file"
+            )
+        text = "\n\n".join(filter(None, (text, given.strip())))
+    if not text.strip():
+        raise click.UsageError("there is nothing to say; give a message")
+    return text
+
+
+def _text(word: str) -> str:
+    """A word as text. Bytes that the locale does not know may be UTF-8 all the same."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        try:
+            return os.fsencode(word).decode()
+        except UnicodeError:
+            raise NotText(f"the message is not UTF-8: {word[:60]!a}") from None
+    return word
+
+
+@contextmanager
+def _told_when_slow() -> Iterator[None]:
+    """Whoever left standard input open by mistake would wait for ever, and not know why."""
+    telling = threading.Timer(
+        SILENT_S, note, ["Waiting for the end of standard input; `</dev/null` gives none."]
+    )
+    telling.daemon = True
+    telling.start()
+    try:
+        yield
+    finally:
+        telling.cancel()

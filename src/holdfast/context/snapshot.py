@@ -1,0 +1,61 @@
+"""The Context Snapshot: what each source said when it was last admitted. The model never sees it.
+
+What must stay true: the entries stand in the order of their keys, so one state has one JSON text; the text
+that announces a removal was rendered when the value was admitted, so it can be said even when the code of the
+source is gone. An entry is never changed in place.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from holdfast.errors import ContextError
+from holdfast.schema.wire import JsonMap
+
+
+class SnapshotEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The JSON of one admitted value.
+
+    `removal` is what the model is told when the source goes away. An empty text lets it go without a word;
+    None means that it cannot go without a new baseline.
+    """
+
+    value: Any
+    removal: str | None = None
+
+
+class Snapshot(Mapping[str, SnapshotEntry]):
+    """Entries by the key of their source."""
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[str, SnapshotEntry] | None = None) -> None:
+        self._entries = dict(sorted((entries or {}).items()))
+
+    @classmethod
+    def from_json(cls, data: Any) -> "Snapshot":
+        """The snapshot that an epoch or a message keeps."""
+        try:
+            return cls(msgspec.convert(data, dict[str, SnapshotEntry]))
+        except (msgspec.ValidationError, RecursionError) as error:
+            # Only the place of the fault is told: the values may be private.
+            raise ContextError(
+                f"the stored context snapshot cannot be read, so a new baseline is needed: {error}"
+            ) from error
+
+    def to_json(self) -> JsonMap:
+        """As plain JSON data, to be stored."""
+        return {key: msgspec.to_builtins(entry) for key, entry in self._entries.items()}
+
+    def __getitem__(self, key: str) -> SnapshotEntry:
+        return self._entries[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self._entries!r})"

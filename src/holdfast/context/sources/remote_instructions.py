@@ -1,0 +1,139 @@
+"""`core/instructions/remote`: instructions that lie at addresses which the person's settings name.
+
+An address is asked again when its copy is older than `FRESH_MS`; while it does not answer the last good copy
+holds, and for `QUIET_MS` nobody waits for it. One that never answered is left out with a warning, so being
+offline blocks nothing. What must stay true: an address is fetched on the person's word alone (settings that
+nobody trusts cannot name one), encrypted or from this machine; redirects are not followed; whatever follows a
+`?` may be a secret and is told to nobody.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.clock import Clock
+from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
+from holdfast.context.sources.instruction_text import Instructions, InstructionText, blocks
+from holdfast.context.sources.last_good import Copy, LastGood
+from holdfast.context.sources.looking import Warn, in_thread
+from holdfast.errors import ContextError, HoldfastError
+from holdfast.location.instruction_files import BYTES_MAX
+from holdfast.net import address_guard
+from holdfast.net.stream import Answer, Http
+
+KEY = "core/instructions/remote"
+URLS_MAX: Final = 20
+WAIT_MS: Final = 4_000
+"""Less than a source has in all (`system_context.LIMIT_S`), so that a slow host is no reason to wait more."""
+FRESH_MS: Final = 300_000
+QUIET_MS: Final = 60_000
+
+_OK = 200
+_UNCHANGED = 304
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+_INTRODUCTION = "These instructions were fetched from addresses that the person chose."
+_CHANGED = (
+    "The fetched instructions have changed. What follows is all of them as they are now; it supersedes every "
+    "fetched instruction that you were given before."
+)
+_GONE = "The fetched instructions that you were given before no longer apply."
+
+
+class Fetching(msgspec.Struct, frozen=True):
+    """What is needed to fetch."""
+
+    http: Http
+    kept: LastGood
+    clock: Clock
+    warn: Warn
+
+
+def remote_instructions(urls: Sequence[str], fetching: Fetching) -> ContextSource[Instructions]:
+    """The source: all addresses in order, as one whole."""
+
+    async def load() -> Instructions | Missing:
+        asked = list(dict.fromkeys(urls))
+        if len(asked) > URLS_MAX:
+            fetching.warn(f"{len(asked)} addresses have instructions; those after {URLS_MAX} are left out")
+        found: dict[str, str] = {}
+
+        async def one(url: str) -> None:
+            found[url] = await _text(url, fetching)
+
+        async with anyio.create_task_group() as group:
+            for url in asked[:URLS_MAX]:
+                group.start_soon(one, url)
+        told = tuple(InstructionText(shown(url), found[url]) for url in asked[:URLS_MAX] if found[url])
+        return told or ABSENT
+
+    return ContextSource(
+        key=KEY,
+        codec=Codec(Instructions),
+        load=load,
+        baseline=lambda now: f"{_INTRODUCTION}\n\n{blocks(now)}",
+        update=lambda _, now: f"{_CHANGED}\n\n{blocks(now)}",
+        removal=lambda _: _GONE,
+    )
+
+
+def shown(url: str) -> str:
+    """An address without what may be a secret in it."""
+    try:
+        parts = urlsplit(url)
+        host = f"{parts.hostname or ''}{'' if parts.port is None else f':{parts.port}'}"
+    except ValueError:
+        return "an address that cannot be read"
+    said = f"{parts.scheme}://{host}{parts.path}"
+    return "".join(sign if sign.isprintable() else "?" for sign in said)[:500]
+
+
+def is_due(copy: Copy, now_ms: int) -> bool:
+    """Whether an address has to be asked. A time that has not come yet is none."""
+    is_fresh = copy.text is not None and 0 <= now_ms - copy.fetched_ms < FRESH_MS
+    is_quiet = copy.failed_ms > 0 and 0 <= now_ms - copy.failed_ms < QUIET_MS
+    return not is_fresh and not is_quiet
+
+
+async def _text(url: str, fetching: Fetching) -> str:
+    """The instructions, now or as they last were; empty where there are none."""
+    copy = await in_thread(lambda: fetching.kept.get(url))
+    now_ms = fetching.clock.now_ms()
+    if not is_due(copy, now_ms):
+        return copy.text or ""
+    try:
+        renewed = _renewed(copy, await _answer(url, copy, fetching.http), now_ms)
+    except (HoldfastError, OSError, ValueError) as error:
+        holds = "is left out" if copy.text is None else "holds as it last was"
+        fetching.warn(f"instructions from {shown(url)} cannot be fetched: {error}; the text {holds}")
+        renewed = replace(copy, failed_ms=now_ms)
+    try:
+        await in_thread(lambda: fetching.kept.put(url, renewed))
+    except HoldfastError as error:
+        fetching.warn(f"instructions from {shown(url)} cannot be kept: {error}")
+    return renewed.text or ""
+
+
+async def _answer(url: str, copy: Copy, http: Http) -> Answer:
+    target = address_guard.check(url)
+    if target.scheme != "https" and target.host not in _LOOPBACK:
+        raise ContextError("only https addresses are fetched")
+    etag = None if copy.text is None else copy.etag
+    answer = await http.get(url, bytes_max=BYTES_MAX, timeout_ms=WAIT_MS, etag=etag)
+    if answer.status == _OK and answer.headers.get("content-type", "").startswith("text/html"):
+        # A page to sign in on, most likely; no instructions in any case.
+        raise ContextError(f"{target.host} answers with a web page, and no text")
+    return answer
+
+
+def _renewed(copy: Copy, answer: Answer, now_ms: int) -> Copy:
+    if answer.status == _UNCHANGED and copy.text is not None:
+        return replace(copy, fetched_ms=now_ms, failed_ms=0)
+    if answer.status != _OK:
+        raise ContextError(f"the answer is {answer.status}")
+    text = answer.body.decode("utf-8-sig").replace("\0", "\N{REPLACEMENT CHARACTER}").strip()
+    return Copy(text=text, etag=answer.etag, fetched_ms=now_ms)

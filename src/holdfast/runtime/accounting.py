@@ -1,0 +1,49 @@
+"""Writes the end of a call to a model together with what it took: one commit, whoever else writes.
+
+What must stay true: a crash leaves either both or neither, on the session and on the root of its tree.
+"""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict
+from holdfast.runtime import budget
+from holdfast.runtime.recorder import Ids, session_put
+from holdfast.runtime.run import Run
+from holdfast.runtime.totals import with_step
+from holdfast.schema.session import Session
+from holdfast.store.batch import Change, Unchanged
+
+_TRIES = 30
+
+
+async def settle(
+    run: Run,
+    used: budget.Used,
+    now_ms: int,
+    compose: Callable[[Ids], Sequence[Change]],
+    *,
+    change: Callable[[Session], Session] = lambda session: session,
+) -> None:
+    """Write what `compose` makes, add what was used to the totals, and `change` the session besides."""
+    for attempt in range(_TRIES):
+        record = await run.engine.store.session(run.recorder.session)
+        assert record is not None, "a claimed session cannot be removed"
+        session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
+        if session.parent_id is None:
+            session = budget.settled(session, used)
+        session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
+        above, meanwhile = await budget.settled_above(run.engine, session, used)
+        unchanged = Unchanged(session.id, "session", session.id, record.seq)
+        whole = session_put(session)
+        try:
+            await run.recorder.write(
+                lambda ids, whole=whole, above=above: [*compose(ids), whole, *above],  # type: ignore[misc]
+                expect=(unchanged, *meanwhile),
+            )
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return

@@ -1,0 +1,1 @@
+"""Compaction: the model's view begins anew with a summary; what was said stays stored."""

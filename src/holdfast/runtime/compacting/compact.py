@@ -1,0 +1,142 @@
+"""Compacts a session: a summary takes the place of the beginning, in the model's view.
+
+What must stay true: everything that a compaction changes becomes true in one commit, so an attempt that fails
+or is cut off leaves the old boundary; it brings the request under its target, or ends with a name that says
+what cannot shrink; it is tried at most twice before an answer comes, whatever asked for it.
+"""
+
+from msgspec.structs import replace
+
+from holdfast.errors import NotFound
+from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
+from holdfast.runtime import announcing, projecting
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.compacting import carrying, finishing, fitting, measuring, summarising
+from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting.measuring import ATTEMPTS_MAX
+from holdfast.runtime.compacting.summarising import AGENT, Refusal
+from holdfast.runtime.plan import Ended
+from holdfast.runtime.recorder import Ids, message_put, part_put, session_put
+from holdfast.runtime.run import Run
+from holdfast.schema import usage
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import CompactionPart
+from holdfast.schema.times import Created
+from holdfast.schema.todo import Todo
+from holdfast.store.batch import Put
+
+
+async def by_hand(run: Run, ready: Ready, asked: MessageWithParts) -> Ended:
+    """Compact because somebody asked for it."""
+    part = projecting.compaction_of(asked)
+    assert isinstance(asked.info, UserMessage)
+    assert part is not None, "it was found by this part"
+    return await _attempt(run, ready, asked.info, part)
+
+
+async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
+    """Compact because the next request is, or was found to be, too long."""
+    tried = measuring.attempts(ready.history)
+    if tried >= ATTEMPTS_MAX:
+        why = f"the request is still too long after {ATTEMPTS_MAX} compactions"
+        shown = projecting.project(ready.history)
+        fault = fitting.overflow(f"{why}: {fitting.items(ready, Carried(), shown)}")
+        return await finishing.stop(run, ready, fault)
+    user = ready.user
+    now = Created(created=run.engine.clock.now_ms())
+    made: list[tuple[UserMessage, CompactionPart]] = []
+
+    def compose(ids: Ids) -> list[Put]:
+        info = UserMessage(
+            id=ids.message(), session_id=ready.session.id, time=now, agent=user.agent, model=user.model
+        )
+        part = CompactionPart(
+            id=ids.part(),
+            session_id=info.session_id,
+            message_id=info.id,
+            auto=True,
+            overflow=overflow or None,
+            attempt=tried + 1,
+        )
+        made.append((info, part))
+        return [message_put(info), part_put(part)]
+
+    await run.recorder.write(compose)
+    return await _attempt(run, ready, *made[-1])
+
+
+async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPart) -> Ended:
+    """One attempt, to its end."""
+    message = await _opened(run, ready, info)
+    spoken = projecting.spoken(ready.history)
+    divided = fitting.divided(ready, spoken)
+    before = carrying.carried_before(ready.history)
+    carried = carrying.carry(before, spoken, divided.head, await _todos(run))
+    written = await summarising.write(run, ready, message, divided, carried)
+    if isinstance(written, Refusal):
+        return await finishing.fail(run, message, written.fault)
+    if (fault := fitting.too_long(ready, divided, carried, written.text)) is not None:
+        return await finishing.fail(run, message, fault)
+    goes_on = part.auto and await _goes_on(run, ready, overflow=bool(part.overflow))
+    result = finishing.Result(
+        info=info, part=part, message=message, tail=divided.tail, carried=carried, written=written
+    )
+    await finishing.finish(run, result, goes_on=ready.user if goes_on else None)
+    announcing.compacted(run.engine.feed, run.recorder.session)
+    if not part.auto:
+        return Ended(next="continue" if ready.owed else "done")
+    return Ended(next="continue" if goes_on else "stop")
+
+
+async def _todos(run: Run) -> list[Todo]:
+    records = await run.engine.store.select("todo", session=run.recorder.session)
+    return [todo for record in records for todo in record.value()]
+
+
+async def _goes_on(run: Run, ready: Ready, *, overflow: bool) -> bool:
+    """Whether the work goes on by itself after the compaction; a plugin may say no."""
+    plugins = run.engine.plugins(ready.around)
+    if not plugins.wants(COMPACTION_AUTOCONTINUE):
+        return True
+    seen = Compacted(
+        session_id=ready.session.id,
+        agent=ready.agent.name,
+        model=ready.user.model,
+        message=ready.user,
+        overflow=overflow,
+    )
+    return (await plugins.call(COMPACTION_AUTOCONTINUE, seen, AutoContinue())).enabled
+
+
+async def _opened(run: Run, ready: Ready, info: UserMessage) -> AssistantMessage:
+    """The message that will hold the summary; until it is finished the old boundary counts."""
+    now_ms = run.engine.clock.now_ms()
+    model = ready.model
+    try:
+        agent = ready.around.agents.get(AGENT)
+    except NotFound:
+        agent = None  # A person switched it off; the model of the turn summarises, without instructions.
+    if agent is not None and agent.model is not None:
+        model = ready.around.providers.model(agent.model.provider_id, agent.model.model_id)
+
+    def make(id: MessageID) -> AssistantMessage:
+        return AssistantMessage(
+            id=id,
+            session_id=ready.session.id,
+            time=AssistantTime(created=now_ms),
+            parent_id=info.id,
+            model_id=model.id,
+            provider_id=model.provider_id,
+            mode=AGENT,
+            agent=AGENT,
+            path=AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree)),
+            cost=0,
+            tokens=usage.ZERO,
+            summary=True,
+        )
+
+    session = await run.session()
+    begun = replace(session, time=replace(session.time, compacting=now_ms))
+    return await run.recorder.add_message(make, session_put(begun))

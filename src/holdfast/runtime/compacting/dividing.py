@@ -1,0 +1,75 @@
+"""Divides a history into what is summarised and the tail that is kept word for word. Pure."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.schema.message import UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+
+TAIL_TOKENS_MIN: Final = 2_000
+TAIL_TOKENS_MAX: Final = 15_000
+TAIL_SHARE: Final = 0.25
+TAIL_MESSAGES_MAX: Final = 20
+
+Measure = Callable[[Sequence[MessageWithParts]], int]
+"""About how many tokens messages have for the model."""
+
+
+class Divided(msgspec.Struct, frozen=True):
+    """What is summarised, and what is kept."""
+
+    head: list[MessageWithParts]
+    tail: list[MessageWithParts]
+
+
+def tail_tokens(usable: int | None, configured: int | None) -> int:
+    """How many tokens the tail may have."""
+    if configured is not None:
+        return configured
+    share = TAIL_TOKENS_MAX if usable is None else int(usable * TAIL_SHARE)
+    return min(TAIL_TOKENS_MAX, max(TAIL_TOKENS_MIN, share))
+
+
+def divide(
+    spoken: Sequence[MessageWithParts], measure: Measure, *, tokens_max: int, turns_max: int | None = None
+) -> Divided:
+    """Keep whole turns from the end while they fit; the first that does not is split where its end fits.
+
+    A tail never begins with results whose calls were summarised: messages hold both, so any message will do.
+    Everything is summarised rather than nothing: a tail that would be the whole history is none.
+    """
+    begin = len(spoken)
+    left = tokens_max
+    turns = 0
+    for start, end in _turns(spoken):
+        if turns_max is not None and turns >= turns_max:
+            break
+        size = measure(spoken[start:end])
+        if size > left or len(spoken) - start > TAIL_MESSAGES_MAX:
+            begin = _split(spoken, start, end, measure, left)
+            break
+        begin, left, turns = start, left - size, turns + 1
+    if begin == 0:
+        begin = len(spoken)
+    return Divided(list(spoken[:begin]), list(spoken[begin:]))
+
+
+def _turns(spoken: Sequence[MessageWithParts]) -> list[tuple[int, int]]:
+    """Where turns begin and end, the last first. What stands before the first prompt is a turn too."""
+    starts = [index for index, each in enumerate(spoken) if isinstance(each.info, UserMessage)]
+    if not starts or starts[0] != 0:
+        starts = [0, *starts]
+    return list(reversed(list(zip(starts, [*starts[1:], len(spoken)], strict=True))))
+
+
+def _split(spoken: Sequence[MessageWithParts], start: int, end: int, measure: Measure, left: int) -> int:
+    """The earliest message within a turn from which its rest fits."""
+    begin = end
+    while begin > start + 1:
+        size = measure(spoken[begin - 1 : begin])
+        if size > left or len(spoken) - (begin - 1) > TAIL_MESSAGES_MAX:
+            break
+        begin, left = begin - 1, left - size
+    return begin

@@ -1,0 +1,152 @@
+"""Ends an attempt to compact: makes it true in one commit, or keeps why it came to nothing."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.runtime import accounting, announcing, budget
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.compacting import carrying, wording
+from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting.summarising import Written
+from holdfast.runtime.plan import CONTINUED, Ended
+from holdfast.runtime.recorder import Ids, message_put, part_put, session_put
+from holdfast.runtime.run import Run
+from holdfast.schema import usage
+from holdfast.schema.fault import Fault
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import CompactionPart, StepFinishPart, TextPart
+from holdfast.schema.session import Session
+from holdfast.schema.times import Created, Span
+from holdfast.store.batch import Put
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """An attempt that succeeded, not yet written."""
+
+    info: UserMessage
+    part: CompactionPart
+    message: AssistantMessage
+    tail: Sequence[MessageWithParts]
+    carried: Carried
+    written: Written
+
+
+async def finish(run: Run, result: Result, *, goes_on: UserMessage | None) -> None:
+    """Make the compaction true: summary, carried text, tail, totals and what follows, in one commit.
+
+    `goes_on` is the prompt that the work goes on with, by itself.
+    """
+    now_ms = run.engine.clock.now_ms()
+    message, written = result.message, result.written
+
+    def compose(ids: Ids) -> list[Put]:
+        return [
+            *_summary(ids, result, now_ms),
+            *([] if goes_on is None else _continuing(ids, goes_on, result.part, now_ms)),
+        ]
+
+    used = budget.Used(
+        turn=message.id, tokens=written.tokens, cost=written.cost, time_ms=now_ms - message.time.created
+    )
+    await accounting.settle(run, used, now_ms, compose, change=not_compacting)
+
+
+def not_compacting(session: Session) -> Session:
+    """The session with no compaction under way."""
+    return replace(session, time=replace(session.time, compacting=None))
+
+
+def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
+    message, written, carried = result.message, result.written, result.carried
+    amount = float(written.cost.amount)
+    tail = result.tail[0].info.id if result.tail else None
+    done = replace(
+        message,
+        finish="stop",
+        cost=amount,
+        tokens=written.tokens,
+        time=replace(message.time, completed=now_ms),
+    )
+    kept = TextPart(
+        id=ids.part(),
+        session_id=message.session_id,
+        message_id=result.info.id,
+        text=carrying.text(carried),
+        synthetic=True,
+        metadata=carried.metadata(),
+    )
+    text = TextPart(
+        id=ids.part(),
+        session_id=message.session_id,
+        message_id=message.id,
+        text=written.text,
+        time=Span(start=now_ms, end=now_ms),
+    )
+    step = StepFinishPart(
+        id=ids.part(),
+        session_id=message.session_id,
+        message_id=message.id,
+        reason="stop",
+        cost=amount,
+        cost_known=None if written.cost.known else False,
+        tokens=written.tokens,
+    )
+    parts = [part_put(part) for part in (replace(result.part, tail_start_id=tail), kept, text, step)]
+    return [*parts, message_put(done)]
+
+
+def _continuing(ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int) -> list[Put]:
+    """A prompt of ours that goes on with the person's: same agent, same model, same wishes."""
+    info = replace(
+        user, id=ids.message(), time=Created(created=now_ms), system=None, summary=None, extra=None
+    )
+    words = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if part.overflow else wording.CONTINUE
+    text = TextPart(
+        id=ids.part(),
+        session_id=info.session_id,
+        message_id=info.id,
+        text=words,
+        synthetic=True,
+        metadata={CONTINUED: True},
+    )
+    return [message_put(info), part_put(text)]
+
+
+async def fail(run: Run, message: AssistantMessage, fault: Fault) -> Ended:
+    """The attempt came to nothing: its message holds the reason, and the old boundary counts."""
+    now_ms = run.engine.clock.now_ms()
+    await budget.forget(run.engine, await run.session(), message.id)
+    over = replace(message, error=fault, finish="error", time=replace(message.time, completed=now_ms))
+    await run.recorder.commit(message_put(over), session_put(not_compacting(await run.session())))
+    announcing.error(run.engine.feed, run.recorder.session, fault)
+    return Ended(next="stop")
+
+
+async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:
+    """The turn cannot be taken: an answer that never began holds the reason."""
+    now_ms = run.engine.clock.now_ms()
+
+    def make(id: MessageID) -> AssistantMessage:
+        return AssistantMessage(
+            id=id,
+            session_id=ready.session.id,
+            time=AssistantTime(created=now_ms, completed=now_ms),
+            parent_id=ready.user.id,
+            model_id=ready.model.id,
+            provider_id=ready.model.provider_id,
+            mode=ready.agent.name,
+            agent=ready.agent.name,
+            path=AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree)),
+            cost=0,
+            tokens=usage.ZERO,
+            error=fault,
+            finish="error",
+        )
+
+    await run.recorder.add_message(make)
+    announcing.error(run.engine.feed, run.recorder.session, fault)
+    return Ended(next="stop")

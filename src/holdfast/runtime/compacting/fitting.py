@@ -1,0 +1,112 @@
+"""Whether a request fits its model, what a compaction can make of it, and what cannot shrink. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from holdfast import flags
+from holdfast.provider import lowering, size
+from holdfast.provider.request import Request
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.compacting import carrying, dividing, measuring
+from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting.dividing import Divided
+from holdfast.runtime.compacting.measuring import Room, Trigger
+from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+
+SUMMARY_TOKENS_MAX: Final = 4_096
+
+
+def is_off(ready: Ready) -> bool:
+    """Whether a person wants no compaction that nobody asked for."""
+    config = ready.around.loaded.config.compaction
+    return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
+
+
+def room_of(ready: Ready) -> Room:
+    """The room of the turn's model."""
+    output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
+    return measuring.room(ready.model, ready.around.loaded.config.compaction, output_tokens_max=output)
+
+
+def needed(ready: Ready, characters: int) -> Trigger | None:
+    """Why the request has to be compacted before it is sent; None when it can go."""
+    if is_off(ready):
+        return None
+    estimated = round(characters / measuring.ratio(ready.history, ready.model))
+    last = next(
+        (each.info for each in reversed(ready.history) if isinstance(each.info, AssistantMessage)), None
+    )
+    same = last is not None and (last.provider_id, last.model_id) == (ready.model.provider_id, ready.model.id)
+    return measuring.trigger(room_of(ready), ready.history, estimated=estimated, same_model=same)
+
+
+def divided(ready: Ready, spoken: list[MessageWithParts]) -> Divided:
+    """Head and tail, such that the tail leaves room for everything that has to be there."""
+    limits = room_of(ready)
+    config = ready.around.loaded.config.compaction
+    configured = None if config is None else config.preserve_recent_tokens
+    turns = None if config is None else config.tail_turns
+    ratio = measuring.ratio(ready.history, ready.model)
+
+    def measure(messages: Sequence[MessageWithParts]) -> int:
+        return round(_characters(ready, messages) / ratio)
+
+    wanted = dividing.tail_tokens(limits.usable, configured)
+    target = _target(limits)
+    if target is not None:
+        fixed = round(_fixed(ready) / ratio)
+        current = carrying.newest_request(spoken)
+        request = 0 if current is None else round(len(carrying.request(current)) / ratio)
+        wanted = max(0, min(wanted, target - fixed - request - SUMMARY_TOKENS_MAX))
+    return dividing.divide(spoken, measure, tokens_max=wanted, turns_max=turns)
+
+
+def _target(limits: Room) -> int | None:
+    """What the request after the compaction may have at most."""
+    known = [each for each in (limits.usable, limits.max_tokens) if each is not None]
+    return min(known, default=None)
+
+
+def _characters(ready: Ready, messages: Sequence[MessageWithParts]) -> int:
+    """How long messages are for the model."""
+    shown = Request(model=ready.model, messages=lowering.lower(messages, ready.model))
+    return size.characters(shown)
+
+
+def _fixed(ready: Ready) -> int:
+    """How long the part of the request is that no compaction shrinks."""
+    return size.characters(Request(model=ready.model, tools=ready.tools, system=ready.system, messages=()))
+
+
+def too_long(ready: Ready, divided: Divided, carried: Carried, summary: str) -> ContextOverflowFault | None:
+    """Why the request would still be too long, with this summary."""
+    target = _target(room_of(ready))
+    if target is None:
+        return None
+    ratio = measuring.ratio(ready.history, ready.model)
+    length = _fixed(ready) + len(carrying.text(carried)) + len(summary) + _characters(ready, divided.tail)
+    if round(length / ratio) <= target:
+        return None
+    return overflow(
+        f"the request cannot be brought under {target} tokens: {items(ready, carried, divided.tail, summary)}"
+    )
+
+
+def items(ready: Ready, carried: Carried, tail: Sequence[MessageWithParts], summary: str = "") -> str:
+    """What cannot shrink, in tokens."""
+    ratio = measuring.ratio(ready.history, ready.model)
+    lengths = {
+        "instructions and context": sum(map(len, ready.system)),
+        "tools": _fixed(ready) - sum(map(len, ready.system)),
+        "current request": len(carried.request),
+        "carried over": len(carrying.text(carried)) - len(carried.request),
+        "latest messages": _characters(ready, tail) if tail else 0,
+        "summary": len(summary),
+    }
+    return ", ".join(f"{name} {round(length / ratio)}" for name, length in lengths.items() if length > 0)
+
+
+def overflow(message: str) -> ContextOverflowFault:
+    return ContextOverflowFault(data=ContextOverflowData(message=message))

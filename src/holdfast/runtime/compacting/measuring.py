@@ -1,0 +1,106 @@
+"""How much room a model has, how long a request is, and whether it has to be compacted. Pure."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from holdfast.provider import assemble, size
+from holdfast.provider.catalog.model import Model
+from holdfast.runtime import projecting
+from holdfast.schema.config import CompactionConfig
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import StepStartPart
+from holdfast.schema.usage import Tokens
+
+RATIO_MIN: Final = 2.0
+RATIO_MAX: Final = 6.0
+RESERVED: Final = 20_000
+ATTEMPTS_MAX: Final = 2
+
+Trigger = Literal["estimate", "usage", "tokens", "messages"]
+
+
+class Room(msgspec.Struct, frozen=True, kw_only=True):
+    """What a request may hold. `usable` is None where the model's limits are not known."""
+
+    usable: int | None
+    max_tokens: int | None = None
+    max_messages: int | None = None
+
+
+def room(model: Model, config: CompactionConfig | None, *, output_tokens_max: int | None = None) -> Room:
+    """The room of a model, with the person's own limits."""
+    config = config or CompactionConfig()
+    answer = assemble.output_tokens(model, output_tokens_max)
+    usable: int | None = None
+    if model.limit.input:
+        reserved = min(RESERVED, answer) if config.reserved is None else config.reserved
+        usable = max(0, model.limit.input - reserved)
+    elif model.limit.context:
+        usable = max(0, model.limit.context - answer - (config.reserved or 0))
+    return Room(usable=usable, max_tokens=config.max_tokens, max_messages=config.max_messages)
+
+
+def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
+    """Characters a token, as the model's own count of the last request told; four until it has told."""
+    for message in reversed(history):
+        info = message.info
+        if not isinstance(info, AssistantMessage) or info.summary:
+            continue
+        if (info.provider_id, info.model_id) != (model.provider_id, model.id):
+            continue
+        sent = next((part.prefix for part in message.parts if isinstance(part, StepStartPart)), None)
+        counted = info.tokens.input + info.tokens.cache.read + info.tokens.cache.write
+        if sent is not None and sent.chars and counted:
+            return min(RATIO_MAX, max(RATIO_MIN, sent.chars / counted))
+    return float(size.CHARACTERS_A_TOKEN)
+
+
+def reported(history: Sequence[MessageWithParts]) -> int:
+    """What the last answer and its request took, by the provider's own count; 0 when nobody told since the
+    last compaction.
+    """
+    for message in reversed(history):
+        info = message.info
+        if projecting.is_finished_summary(message):
+            return 0
+        if isinstance(info, AssistantMessage) and not info.summary and (total := _total(info.tokens)):
+            return total
+    return 0
+
+
+def _total(tokens: Tokens) -> int:
+    return int(tokens.input + tokens.cache.read + tokens.cache.write + tokens.output)
+
+
+def trigger(
+    room: Room, history: Sequence[MessageWithParts], *, estimated: int, same_model: bool
+) -> Trigger | None:
+    """Why the next request needs a compaction before it; None when it does not.
+
+    What another model counted says nothing about this one's room.
+    """
+    used = reported(history) if same_model else 0
+    if room.usable is not None and estimated > room.usable:
+        return "estimate"
+    if room.usable is not None and used > room.usable:
+        return "usage"
+    if room.max_tokens is not None and max(used, estimated) > room.max_tokens:
+        return "tokens"
+    spoken = projecting.project(history)
+    if room.max_messages is not None and len(spoken) > room.max_messages:
+        return "messages"
+    return None
+
+
+def attempts(history: Sequence[MessageWithParts]) -> int:
+    """How often compaction was tried since an answer last came: the records tell, so a restart knows it."""
+    for message in reversed(history):
+        if (part := projecting.compaction_of(message)) is not None:
+            return part.attempt or 1
+        info = message.info
+        if isinstance(info, AssistantMessage) and not info.summary and info.error is None and info.finish:
+            break
+    return 0

@@ -1,0 +1,119 @@
+"""Writes messages down as plain text, for the model that summarises them. Pure.
+
+What must stay true: no media and nothing that only one provider understands is in it; whatever a person or a
+tool wrote cannot pass for the frame around it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.provider.lowering import PRUNED
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import (
+    AgentPart,
+    CompactionPart,
+    Part,
+    PatchPart,
+    ReasoningPart,
+    RetryPart,
+    SnapshotPart,
+    StepFinishPart,
+    StepStartPart,
+    SubtaskPart,
+    TextPart,
+    ToolPart,
+)
+from holdfast.schema.tool_state import ToolCompleted, ToolError
+
+RESULT_CHARS_MAX: Final = 2_000
+REASONING_CHARS_MAX: Final = 1_000
+INPUT_CHARS_MAX: Final = 4_000
+
+
+def pieces(messages: Sequence[MessageWithParts]) -> list[str]:
+    """One piece of text a message that says anything."""
+    written = (_message(message) for message in messages)
+    return [piece for piece in written if piece]
+
+
+def _message(message: MessageWithParts) -> str:
+    if isinstance(message.info, SystemMessage):
+        return _framed("system", message.info.text)
+    who = "person" if isinstance(message.info, UserMessage) else "agent"
+    lines = [line for part in message.parts for line in _part(part)]
+    if isinstance(message.info, AssistantMessage) and message.info.error is not None:
+        lines.append(f"[ended with {message.info.error.__struct_config__.tag}]")
+    return _framed(who, "\n".join(lines)) if lines else ""
+
+
+def _framed(who: str, text: str) -> str:
+    """Text under its speaker; what looks like a frame inside it is made harmless."""
+    inner = text.replace("<message", "<\u200bmessage").replace("</message", "<\u200b/message")
+    return f'<message from="{who}">\n{inner}\n</message>'
+
+
+def _part(part: Part) -> Iterable[str]:
+    match part:
+        case TextPart():
+            if part.text.strip() and not part.ignored:
+                yield part.text
+        case ReasoningPart():
+            if part.text.strip():
+                yield f"[thought] {shortened(part.text, REASONING_CHARS_MAX)}"
+        case ToolPart():
+            yield from _call(part)
+        case FilePart():
+            yield f"[attached: {part.mime} {part.filename or ''}]".replace(" ]", "]")
+        case SubtaskPart():
+            yield f"[task for {part.agent}] {part.prompt}"
+        case AgentPart():
+            yield f"[mentions the agent {part.name}]"
+        case PatchPart():
+            yield f"[changed files: {', '.join(part.files[:20])}]"
+        case CompactionPart() | RetryPart() | SnapshotPart() | StepFinishPart() | StepStartPart():
+            return
+
+
+def _call(part: ToolPart) -> Iterable[str]:
+    given = msgspec.json.encode(part.state.input).decode()
+    yield f"[call] {part.tool} {shortened(given, INPUT_CHARS_MAX)}"
+    match part.state:
+        case ToolCompleted() as state:
+            said = PRUNED if state.time.compacted is not None else shortened(state.output, RESULT_CHARS_MAX)
+            yield f"[result] {said}"
+            for file in state.attachments or ():
+                yield f"[result attached: {file.mime} {file.filename or ''}]".replace(" ]", "]")
+        case ToolError() as state:
+            yield f"[failed] {shortened(state.error, RESULT_CHARS_MAX)}"
+        case _:
+            yield "[no result]"
+
+
+def shortened(text: str, chars_max: int) -> str:
+    """Beginning and end of a text that is too long."""
+    if len(text) <= chars_max:
+        return text
+    half = chars_max // 2
+    return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}"
+
+
+def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
+    """The pieces in order, joined to texts of at most so many characters; one that is longer is cut."""
+    found: list[str] = []
+    current = ""
+    for text in texts:
+        for piece in _cut(text, chars_max):
+            if current and len(current) + len(piece) + 2 > chars_max:
+                found.append(current)
+                current = ""
+            current = f"{current}\n\n{piece}" if current else piece
+    return [*found, current] if current else found
+
+
+def _cut(text: str, chars_max: int) -> Iterable[str]:
+    for begin in range(0, len(text), chars_max):
+        yield text[begin : begin + chars_max]

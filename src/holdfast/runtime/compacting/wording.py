@@ -1,0 +1,30 @@
+"""What the summarising model is asked, and what the working model is told afterwards. Pure."""
+
+from collections.abc import Sequence
+from typing import Final
+
+ASK: Final = (
+    "Write the summary of the conversation above, by the headings that you were given. It is all that the "
+    "agent will remember of these messages: keep exact names, paths, commands, figures and error messages."
+)
+MERGE: Final = (
+    "The earlier summary tells what happened before. Write one summary of both: keep what still matters of "
+    "it, correct what has changed, and leave out what is done with."
+)
+CONTINUE: Final = (
+    "The conversation was compacted. Go on with the work where it stood, if there are steps left; if there "
+    "is a question that only the person can answer, ask it."
+)
+TOO_LARGE: Final = (
+    "The last request was larger than the model takes, so its attachments were left out. Say so if you need "
+    "them."
+)
+
+
+def prompt(conversation: str, previous: str, more: Sequence[str] = ()) -> str:
+    """The request to summarise a piece of the conversation, with the summary of what came before it."""
+    blocks = [f"<conversation>\n{conversation}\n</conversation>"]
+    if previous.strip():
+        blocks.append(f"<earlier-summary>\n{previous}\n</earlier-summary>\n\n{MERGE}")
+    blocks += [text for text in more if text.strip()]
+    return "\n\n".join([*blocks, ASK])

@@ -1,0 +1,187 @@
+"""Begins and keeps Context Epochs: what the model was told first, and what it was told since.
+
+What must stay true: a baseline is complete when an epoch begins, stored before the first prompt is promoted,
+and used word for word while the epoch lasts; a change is one system message, stored together with the
+snapshot that it produced. What the world is like is asked for at a boundary, and only there.
+"""
+
+from typing import assert_never
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.context import system_context
+from holdfast.context.observation import Observation
+from holdfast.context.results import (
+    Initialized,
+    ReplacementBlocked,
+    ReplacementReady,
+    Unchanged,
+    Updated,
+)
+from holdfast.context.snapshot import Snapshot
+from holdfast.errors import ContextError
+from holdfast.runtime import announcing, observing
+from holdfast.runtime.chosen import Chosen
+from holdfast.runtime.run import Run
+from holdfast.schema import stored
+from holdfast.schema.epoch import ContextEpoch, EpochTime
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import SystemMessage
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.store.batch import Put
+
+PAUSE_S = 1.0
+
+
+class ContextUnavailable(ContextError):
+    """What the model must be told first cannot be read. The prompt waits in the inbox."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """The epoch in force, and its place among the session's records."""
+
+    value: ContextEpoch
+    position: int
+
+    @property
+    def id(self) -> str:
+        """The name that steps keep."""
+        return self.value.id
+
+
+def epoch_put(epoch: ContextEpoch) -> Put:
+    """The change that writes an epoch."""
+    return Put(epoch.session_id, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch))
+
+
+async def current(run: Run) -> Epoch | None:
+    """The epoch in force."""
+    found = await run.engine.store.select("epoch", session=run.recorder.session, mark=Mark.OPEN)
+    return Epoch(found[-1].value(), found[-1].position) if found else None
+
+
+async def ensured(run: Run, chosen: Chosen) -> Epoch:
+    """The epoch in force; begun now, where there is none or the session has moved.
+
+    What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
+    """
+    known = await current(run)
+    if known is not None and known.value.directory == chosen.session.directory:
+        return known
+    cause = "first" if known is None else "move"
+    wait_s = run.engine.limits.context_wait_ms / 1_000
+    deadline = anyio.current_time() + wait_s
+    attempt = 0
+    while True:
+        attempt += 1
+        problems: list[str] = []
+        observed = await observing.observe(run, chosen, None, problems=problems)
+        made = system_context.initialize(observed)
+        if isinstance(made, Initialized):
+            return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
+        why = _why(made.keys, observed, problems)
+        if anyio.current_time() + PAUSE_S > deadline:
+            raise ContextUnavailable(f"what the model must be told first cannot be read: {why}")
+        now_ms = run.engine.clock.now_ms()
+        announcing.retry(
+            run.engine.feed,
+            run.recorder.session,
+            attempt=attempt,
+            message=f"waiting for the system context: {why}",
+            next_ms=now_ms + int(PAUSE_S * 1_000),
+        )
+        await anyio.sleep(PAUSE_S)
+
+
+def _why(keys: tuple[str, ...], observed: Observation, problems: list[str]) -> str:
+    missing = [f"{key}: {observed.notes.get(key, 'unavailable')}" for key in keys]
+    return "; ".join([*missing, *problems])[:1_000]
+
+
+async def _begin(
+    run: Run, chosen: Chosen, baseline: str, snapshot: Snapshot, *, cause: str, before: Epoch | None
+) -> Epoch:
+    """Store a new epoch, and end the one before it in the same commit."""
+    now_ms = run.engine.clock.now_ms()
+    kept = snapshot.to_json()
+    epoch = ContextEpoch(
+        id=run.engine.mint.ascending("evt"),
+        session_id=chosen.session.id,
+        baseline=await observing.transformed(run, chosen, baseline),
+        snapshot=kept,
+        begun=kept,
+        cause=cause,
+        pins={},
+        nested=[] if before is None or cause == "move" else before.value.nested,
+        directory=chosen.session.directory,
+        time=EpochTime(created=now_ms),
+    )
+    puts = [epoch_put(epoch)]
+    if before is not None:
+        ended = replace(before.value.time, ended=now_ms)
+        puts.append(epoch_put(replace(before.value, time=ended)))
+    await run.recorder.commit(*puts)
+    found = await current(run)
+    assert found is not None, "it was stored just now"
+    return found
+
+
+async def reconciled(
+    run: Run, chosen: Chosen, epoch: Epoch, *, compacted: bool, nested: list[str]
+) -> tuple[Epoch, SystemMessage | None]:
+    """Compare the world with what the model was told: the epoch to go on with, and the message about it.
+
+    `compacted`: a summary was written since the epoch began, so a fresh baseline takes its place.
+    """
+    value = epoch.value
+    if nested != value.nested:
+        value = replace(value, nested=nested)
+    observed = await observing.observe(run, chosen, value)
+    try:
+        snapshot = Snapshot.from_json(value.snapshot)
+    except ContextError:
+        compacted, snapshot = True, Snapshot()
+    action = (
+        system_context.replace(observed, snapshot)
+        if compacted
+        else system_context.reconcile(observed, snapshot)
+    )
+    match action:
+        case Unchanged() | ReplacementBlocked():
+            if value is not epoch.value:
+                await run.recorder.commit(epoch_put(value))
+            return Epoch(value, epoch.position), None
+        case ReplacementReady(baseline=baseline, snapshot=fresh):
+            cause = "compaction" if compacted else "incompatible"
+            return await _begin(
+                run, chosen, baseline, fresh, cause=cause, before=Epoch(value, epoch.position)
+            ), None
+        case Updated(text=text, snapshot=admitted):
+            updated = replace(value, snapshot=admitted.to_json())
+            told = await _tell(run, updated, text)
+            return Epoch(updated, epoch.position), told
+        case _:
+            assert_never(action)
+
+
+async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
+    """One Mid-Conversation System Message, stored with the snapshot; none where there is nothing to say."""
+    if not text:
+        await run.recorder.commit(epoch_put(epoch))
+        return None
+
+    def make(id: MessageID) -> SystemMessage:
+        now = Created(created=run.engine.clock.now_ms())
+        return SystemMessage(id=id, session_id=epoch.session_id, time=now, text=text, snapshot=epoch.snapshot)
+
+    return await run.recorder.add_message(make, epoch_put(epoch))
+
+
+async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object]) -> Epoch:
+    """Keep what was pinned, before the model is told it."""
+    value = replace(epoch.value, pins=pins)
+    await run.recorder.commit(epoch_put(value))
+    return Epoch(value, epoch.position)

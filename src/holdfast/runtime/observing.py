@@ -1,0 +1,68 @@
+"""Looks at the world for a turn: composes the sources of its place, and observes each of them once."""
+
+from pathlib import Path
+
+from holdfast.context import system_context
+from holdfast.context.observation import Observation
+from holdfast.context.snapshot import Snapshot
+from holdfast.context.sources import files
+from holdfast.context.sources.standard import Around, standard
+from holdfast.context.system_context import SystemContext
+from holdfast.errors import ContextError
+from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
+from holdfast.runtime.chosen import Chosen
+from holdfast.runtime.run import Run
+from holdfast.schema.epoch import ContextEpoch
+
+
+async def observe(
+    run: Run, chosen: Chosen, epoch: ContextEpoch | None, *, problems: list[str] | None = None
+) -> Observation:
+    """What every source says now; `epoch` is the one in force, None where one is about to begin.
+
+    `problems` is filled with what sources had to say about why they could not look.
+    """
+    engine, around = run.engine, chosen.around
+
+    def warn(line: str) -> None:
+        engine.warn(line)
+        if problems is not None:
+            problems.append(line)
+
+    own = standard(
+        Around(
+            places=around.places,
+            git=around.git,
+            loaded=around.loaded,
+            trusted=around.trusted,
+            policy=chosen.policy,
+            model=chosen.model,
+            tools=frozenset(run.tools(chosen.session).names()),
+            clock=engine.clock,
+            zone=around.loaded.config.timezone,
+            http=engine.http(),
+            cache=engine.cache,
+            nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
+            sampled=None if epoch is None else _sampled(epoch),
+            warn=warn,
+        )
+    )
+    registered = [await each.load() for each in engine.contexts(chosen.session)]
+    return await system_context.observe(SystemContext.combine(own, *registered))
+
+
+def _sampled(epoch: ContextEpoch) -> files.FileSample | None:
+    try:
+        return files.sampled_in(Snapshot.from_json(epoch.snapshot))
+    except ContextError:
+        return None
+
+
+async def transformed(run: Run, chosen: Chosen, baseline: str) -> str:
+    """The baseline as plugins leave it: they are asked once, when it is rendered."""
+    plugins = run.engine.plugins(chosen.around)
+    if not plugins.wants(SYSTEM_TRANSFORM):
+        return baseline
+    seen = SystemSeen(session_id=chosen.session.id, model=chosen.user.model)
+    shown = await plugins.call(SYSTEM_TRANSFORM, seen, SystemShown(system=[baseline]))
+    return "\n\n".join(text for text in shown.system if text.strip())

@@ -1,0 +1,75 @@
+"""The Session History of a turn: what of the stored messages the model sees, in which order. Pure.
+
+After a compaction that is the summary, then the tail that was kept word for word, then what came since.
+Attempts to compact that came to nothing leave no trace in it, and neither do earlier summaries, which the
+last one has taken in. System messages of former epochs stay stored and are no longer shown.
+"""
+
+from collections.abc import Sequence
+
+from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import CompactionPart
+
+
+def compaction_of(message: MessageWithParts) -> CompactionPart | None:
+    """The request to compact that a message is, if it is one."""
+    if not isinstance(message.info, UserMessage):
+        return None
+    return next((part for part in message.parts if isinstance(part, CompactionPart)), None)
+
+
+def is_summary(message: MessageWithParts) -> bool:
+    """Whether a compaction wrote the message, or tried to."""
+    return isinstance(message.info, AssistantMessage) and bool(message.info.summary)
+
+
+def is_finished_summary(message: MessageWithParts) -> bool:
+    """Whether the message is the summary of a compaction that was completed."""
+    info = message.info
+    return (
+        isinstance(info, AssistantMessage)
+        and bool(info.summary)
+        and info.error is None
+        and info.time.completed is not None
+    )
+
+
+def asked(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The last compaction that was asked for by hand, if nobody has tried it yet."""
+    for message in reversed(history):
+        if (part := compaction_of(message)) is not None:
+            tried = any(
+                isinstance(each.info, AssistantMessage) and each.info.parent_id == message.info.id
+                for each in history
+            )
+            return None if tried or part.auto else message
+    return None
+
+
+def spoken(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+    """What was said, in its order, without the traces of compactions."""
+    return [each for each in history if compaction_of(each) is None and not is_summary(each)]
+
+
+def project(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+    """What the model sees: summary, kept tail, what came since; everything, where nothing was compacted."""
+    summary = next((each for each in reversed(history) if is_finished_summary(each)), None)
+    if summary is None:
+        return spoken(history)
+    assert isinstance(summary.info, AssistantMessage)
+    asked = next((each for each in history if each.info.id == summary.info.parent_id), None)
+    request = None if asked is None else compaction_of(asked)
+    if asked is None or request is None:
+        return spoken(history)
+    end = history.index(asked)
+    ids = [each.info.id for each in history]
+    begin = ids.index(request.tail_start_id) if request.tail_start_id in ids else end
+    kept, since = history[begin:end], history[history.index(summary) + 1 :]
+    between = history[end + 1 : history.index(summary)]
+    return [asked, summary, *spoken(kept), *spoken(between), *spoken(since)]
+
+
+def in_force(history: Sequence[MessageWithParts], former: frozenset[str]) -> list[MessageWithParts]:
+    """The history without the system messages of former epochs, given by their ids."""
+    return [each for each in history if not (isinstance(each.info, SystemMessage) and each.info.id in former)]

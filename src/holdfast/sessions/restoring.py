@@ -1,0 +1,71 @@
+"""Restores what the model had been told at a cut: the epoch in force there, its snapshot as it was. Pure.
+
+What was told after the cut is told again, where it still holds, at the next boundary.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.context.snapshot import Snapshot
+from holdfast.context.sources import nested_instructions
+from holdfast.errors import ContextError
+from holdfast.schema import stored
+from holdfast.schema.epoch import ContextEpoch
+from holdfast.schema.ids import SessionID
+from holdfast.schema.message import SystemMessage
+from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Put
+from holdfast.store.record import StoredMessage, StoredRecord
+
+_SNAPSHOT = b'"snapshot"'
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """The change that writes the epoch, and the position that it had among the messages."""
+
+    put: Put
+    position: int
+
+
+def restored(epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], session: str) -> Restored | None:
+    """The epoch for another session that has the messages `kept`; None where nothing was told yet."""
+    last = max((message.info.place for message in kept), default=0)
+    # An epoch begins right before the prompt that it is for: without one after it, nobody was told it.
+    before = [record for record in epochs if record.position < last]
+    if not before:
+        return None
+    record = max(before, key=lambda each: each.position)
+    epoch = record.value()
+    assert isinstance(epoch, ContextEpoch)
+    snapshot = _snapshot(epoch, kept, record.position)
+    told = {str(path) for path in nested_instructions.told_in(_read(snapshot))}
+    restored = replace(
+        epoch,
+        session_id=SessionID(session),
+        snapshot=snapshot,
+        nested=[path for path in epoch.nested if path in told],
+        time=replace(epoch.time, ended=None),
+    )
+    put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
+    return Restored(put, record.position)
+
+
+def _snapshot(epoch: ContextEpoch, kept: Sequence[StoredMessage], position: int) -> JsonMap:
+    """What had been admitted: by the last system message before the cut, or by the baseline alone."""
+    for message in sorted(kept, key=lambda each: each.info.place, reverse=True):
+        if message.info.place < position:
+            break
+        if _SNAPSHOT in message.info.data:
+            value = message.info.value()
+            if isinstance(value, SystemMessage) and value.snapshot is not None:
+                return value.snapshot
+    return epoch.begun
+
+
+def _read(snapshot: JsonMap) -> Snapshot:
+    try:
+        return Snapshot.from_json(snapshot)
+    except ContextError:
+        return Snapshot()

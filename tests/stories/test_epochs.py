@@ -1,0 +1,481 @@
+"""Context Epochs: what the model is told first stays as it was, and what changes is told where it changed."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import force_setattr, replace
+
+from holdfast.app import Holdfast
+from holdfast.clock import SystemClock
+from holdfast.context.source import UNAVAILABLE, Codec, ContextSource, Missing
+from holdfast.context.system_context import SystemContext
+from holdfast.provider import prefix
+from holdfast.provider.instructions import choose
+from holdfast.provider.request import Request, SystemUpdate
+from holdfast.schema.epoch import ContextEpoch
+from holdfast.schema.fault import ContextFault
+from holdfast.schema.message import AssistantMessage, SystemMessage
+from holdfast.schema.part import StepPrefix, StepStartPart
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import ScriptedProvider, Step
+from tests.stories.crashing import Machine, life
+from tests.stories.tools import Deed
+from tests.stories.world import MODEL, World
+
+pytestmark = pytest.mark.ci
+
+DAY_MS = 86_400_000
+
+
+class Calendar(SystemClock):
+    """A clock whose date can be changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.days = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.days * DAY_MS
+
+
+class Fact:
+    """A source that says what it is told to."""
+
+    def __init__(self, value: Any = "one") -> None:
+        self.value = value
+
+    def source(self) -> ContextSource[str]:
+        async def load() -> str | Missing:
+            return self.value
+
+        return ContextSource(
+            key="story/fact",
+            codec=Codec(str),
+            load=load,
+            baseline=lambda now: f"The fact is {now}.",
+            update=lambda _, now: f"The fact is now {now}.",
+            removal=lambda _: "There is no fact any more.",
+        )
+
+    def register(self, hf: Holdfast) -> Any:
+        return hf.context.register("story/fact", lambda: SystemContext.make(self.source()))
+
+
+async def epochs(hf: Holdfast, session: str) -> list[ContextEpoch]:
+    return [record.value() for record in await hf.store.select("epoch", session=session)]
+
+
+async def steps(hf: Holdfast, session: str) -> list[StepPrefix]:
+    """What each request kept of the one before it."""
+    page = await hf.sessions.messages(session, system=True)
+    found = [part for message in page.messages for part in message.parts if isinstance(part, StepStartPart)]
+    return [part.prefix for part in found if part.prefix is not None]
+
+
+async def told(hf: Holdfast, session: str) -> list[str]:
+    """The Mid-Conversation System Messages."""
+    page = await hf.sessions.messages(session, system=True)
+    return [each.info.text for each in page.messages if isinstance(each.info, SystemMessage)]
+
+
+def updates(request: Request) -> list[str]:
+    return [each.text for each in request.messages if isinstance(each, SystemUpdate)]
+
+
+def extends(before: Request, after: Request) -> bool:
+    return prefix.first_difference(prefix.blocks(before), prefix.blocks(after)) is None
+
+
+def says(*texts: str) -> list[Step]:
+    return [Step(Say(text)) for text in texts]
+
+
+async def test_the_first_turn_renders_a_baseline_and_says_nothing_twice(world: World) -> None:
+    """The baseline is stored word for word, with its snapshot, and no system message repeats it."""
+    (world.project / "AGENTS.md").write_text("Write tests.")
+    async with world.open(*says("a")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        (epoch,) = await epochs(hf, session)
+        assert await told(hf, session) == []
+    (request,) = script.requests
+    assert epoch.baseline == request.system[-1]
+    assert f"Instructions from: {world.project / 'AGENTS.md'}\nWrite tests." in epoch.baseline
+    assert (epoch.cause, epoch.time.ended, epoch.begun) == ("first", None, epoch.snapshot)
+    assert set(epoch.snapshot) >= {"core/environment", "core/date", "core/model", "core/instructions"}
+
+
+async def test_a_date_that_changes_is_told_once_as_the_new_date(world: World) -> None:
+    """The domain expert: emit the newly effective date; the old one is not repeated."""
+    clock = Calendar()
+    async with world.open(*says("a", "b", "c"), clock=clock) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        clock.days = 1
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        (text,) = await told(hf, session)
+        kept = await steps(hf, session)
+    first, second, third = script.requests
+    assert text.startswith("The date is now ")
+    assert updates(second) == updates(third) == [text]
+    assert isinstance(second.messages[-1], SystemUpdate), "after the prompt that was promoted"
+    assert extends(first, second)
+    assert extends(second, third)
+    assert [(each.moved, each.block) for each in kept] == [(None, None)] * 3
+
+
+async def test_changes_of_several_sources_are_one_message(world: World) -> None:
+    """Edited instructions come as the complete current set; a source that is new comes with its baseline."""
+    agents = world.project / "AGENTS.md"
+    agents.write_text("Old rule.")
+    fact = Fact()
+    async with world.open(*says("a", "b", "c", "d")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        agents.write_text("New rule.")
+        registration = fact.register(hf)
+        await hf.sessions.process(session, "two")
+        agents.unlink()
+        registration.close()
+        await hf.sessions.process(session, "three")
+        await hf.sessions.process(session, "four")
+        changed, removed = await told(hf, session)
+        epoch = (await epochs(hf, session))[-1]
+    assert "supersedes" in changed
+    assert f"Instructions from: {agents}\nNew rule." in changed
+    assert "The fact is one." in changed
+    assert "Old rule" not in changed
+    assert "no longer apply" in removed
+    assert "There is no fact any more." in removed
+    assert "core/instructions" not in epoch.snapshot
+    assert updates(script.requests[-1]) == [changed, removed]
+    for before, after in zip(script.requests, script.requests[1:], strict=False):
+        assert extends(before, after)
+
+
+async def test_the_snapshot_moves_with_its_message(world: World) -> None:
+    """Both are one commit, and the message keeps the snapshot that it produced."""
+    fact = Fact()
+    async with world.open(*says("a", "b")) as (hf, _):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+        await hf.sessions.process(session, "two")
+        (epoch,) = await epochs(hf, session)
+        page = await hf.sessions.messages(session, system=True)
+    (message,) = [each.info for each in page.messages if isinstance(each.info, SystemMessage)]
+    assert message.text == "The fact is now two."
+    assert message.snapshot == epoch.snapshot
+    assert epoch.begun["story/fact"]["value"] == "one"
+    assert epoch.snapshot["story/fact"]["value"] == "two"
+
+
+async def test_what_is_unavailable_stays_as_it_was(world: World) -> None:
+    """No removal, no update, until it is seen again."""
+    fact = Fact()
+    async with world.open(*says("a", "b", "c")) as (hf, script):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = UNAVAILABLE
+        await hf.sessions.process(session, "two")
+        assert await told(hf, session) == []
+        fact.value = "two"
+        await hf.sessions.process(session, "three")
+        assert await told(hf, session) == ["The fact is now two."]
+    assert extends(script.requests[0], script.requests[1])
+
+
+async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -> None:
+    """It waits visibly within a bound, then a named error says what is missing; once it can be read, the
+    same prompt is answered.
+    """
+    fact = Fact(UNAVAILABLE)
+    async with world.open(*says("a")) as (hf, script):
+        fact.register(hf)
+        engine = hf._prompting_now()._engine
+        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=1_500))
+        session = await world.session(hf)
+        with anyio.fail_after(20):
+            frames = [frame async for frame in hf.sessions.turn(session, "go")]
+        statuses = [each.properties for each in frames if b"system context" in each.properties]
+        pending = await hf.store.select("prompt", session=session)
+        assert pending[0].value().promoted is None
+        assert script.requests == []
+        assert statuses
+        assert b"story/fact: unavailable" in statuses[0]
+        page = await hf.sessions.messages(session)
+        error = page.messages[-1].info
+        assert isinstance(error, AssistantMessage)
+        assert isinstance(error.error, ContextFault)
+        assert "story/fact" in error.error.data.message
+        assert await epochs(hf, session) == []
+
+        fact.value = "there"
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        pending = await hf.store.select("prompt", session=session)
+        assert pending[0].value().promoted is not None
+    assert "The fact is there." in script.requests[0].system[-1]
+
+
+async def test_a_restart_and_an_upgrade_move_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The baseline, the instruction texts and the tool definitions are those of the epoch, byte for byte."""
+    async with world.open(*says("a")) as (hf, one):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+    monkeypatch.setattr(choose, "_text", lambda name: f"An improved text for {name}.")
+    better = replace(Deed().tool, description="A better description.")
+    async with world.open(*says("b")) as (hf, two):
+        hf.tools.register(better)
+        await hf.sessions.process(session, "two")
+        assert [each.moved for each in await steps(hf, session)] == [None, None]
+    assert extends(one.requests[0], two.requests[0])
+
+
+async def test_a_tool_that_is_away_stays_in_the_request_and_fails_in_words(world: World) -> None:
+    """A server that is down does not move the prefix."""
+    async with world.open(*says("a")) as (hf, one):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), Step(Say("b"))) as (hf, two):
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+    assert extends(one.requests[0], two.requests[0])
+    assert "act" in {tool.name for tool in two.requests[0].tools}
+    states = [part.state for message in page.messages for part in message.parts if hasattr(part, "call_id")]
+    assert "There is no tool called act" in states[0].error
+
+
+async def test_a_tool_that_arrives_later_moves_the_prefix_once(world: World) -> None:
+    """The reason is recorded: tools."""
+    async with world.open(*says("a", "b", "c")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        hf.tools.register(Deed().tool)
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        assert [each.moved for each in await steps(hf, session)] == [None, "tools", None]
+    assert extends(script.requests[1], script.requests[2])
+
+
+async def test_an_edited_agent_moves_the_prefix_once(world: World) -> None:
+    """The reason is recorded: agent."""
+    world.settings(agent={"build": {"prompt": "Be brief."}})
+    async with world.open(*says("a")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+    world.settings(agent={"build": {"prompt": "Be thorough."}})
+    async with world.open(*says("b", "c")) as (hf, script):
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        assert [each.moved for each in await steps(hf, session)] == [None, "agent", None]
+    assert "Be thorough." in script.requests[0].system[1]
+
+
+async def test_a_switch_of_model_or_agent_keeps_the_epoch(world: World) -> None:
+    """The new selection is told chronologically, and the prefix moves for the reason that it has."""
+    model = {"name": "N", "limit": {"context": 100_000, "output": 8_000}}
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {"m": {**model, "name": "M"}, "gpt-4": model},
+    }
+    world.settings(provider={"scripted": entry})
+    async with world.open(*says("a", "b", "c", "d")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.process(session, "two", model="scripted/gpt-4")
+        await hf.sessions.process(session, "three", agent="plan")
+        await hf.sessions.process(session, "four", agent="build", model=MODEL)
+        assert len(await epochs(hf, session)) == 1
+        assert [each.moved for each in await steps(hf, session)] == [None, "model", "agent", "model"]
+        texts = await told(hf, session)
+    assert len(texts) == 2
+    assert "scripted/gpt-4" in texts[0]
+
+
+async def test_a_fork_before_a_change_is_told_of_it_again(world: World) -> None:
+    """The fork restores the epoch and the snapshot in force at its cut; the source is left as it is."""
+    clock = Calendar()
+    async with world.open(*says("a", "b", "c"), clock=clock) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        clock.days = 1
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+        cut = page.messages[2].info.id
+        forked = (await hf.sessions.fork(session, cut)).id
+        (before,) = await epochs(hf, forked)
+        assert before.snapshot == before.begun
+        await hf.sessions.process(forked, "two again")
+        assert await told(hf, forked) == await told(hf, session)
+        assert [each.moved for each in await steps(hf, forked)] == [None, None]
+    assert extends(script.requests[0], script.requests[2])
+
+
+async def test_a_fork_after_a_change_is_not_told_again(world: World) -> None:
+    """What the kept history tells is known."""
+    clock = Calendar()
+    async with world.open(*says("a", "b", "c"), clock=clock) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        clock.days = 1
+        await hf.sessions.process(session, "two")
+        forked = (await hf.sessions.fork(session)).id
+        await hf.sessions.process(forked, "three")
+        assert await told(hf, forked) == await told(hf, session)
+    assert extends(script.requests[1], script.requests[2])
+
+
+async def test_a_move_ends_the_epoch(world: World) -> None:
+    """The destination renders a complete baseline before another prompt is promoted; what was told before
+    stays stored and leaves the model's view.
+    """
+    fact = Fact()
+    elsewhere = world.project / "inner"
+    elsewhere.mkdir()
+    async with world.open(*says("a", "b", "c")) as (hf, script):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+        await hf.sessions.process(session, "two")
+        await hf.sessions.move(session, str(elsewhere))
+        await hf.sessions.process(session, "three")
+        first, second = await epochs(hf, session)
+        assert await told(hf, session) == ["The fact is now two."]
+    assert (first.cause, second.cause) == ("first", "move")
+    assert first.time.ended is not None
+    assert "The fact is two." in script.requests[2].system[-1]
+    assert str(elsewhere) in script.requests[2].system[-1]
+    assert updates(script.requests[2]) == []
+
+
+async def test_instructions_beside_a_file_that_was_read_are_told_at_the_next_boundary(world: World) -> None:
+    """Once, and after a restart they are known."""
+    inner = world.project / "inner"
+    inner.mkdir()
+    (inner / "AGENTS.md").write_text("Inner rule.")
+    (inner / "a.txt").write_text("text")
+    read = Step(Call("read", {"filePath": "inner/a.txt"}, id="r"))
+    async with world.open(read, *says("a")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (text,) = await told(hf, session)
+        (epoch,) = await epochs(hf, session)
+    assert "Inner rule." in text
+    assert updates(script.requests[0]) == []
+    assert updates(script.requests[1]) == [text]
+    assert epoch.nested == [str(inner / "AGENTS.md")]
+    async with world.open(*says("b")) as (hf, again):
+        await hf.sessions.process(session, "two")
+        assert await told(hf, session) == [text]
+    assert extends(script.requests[1], again.requests[0])
+
+
+async def test_context_changes_never_wake_a_session(world: World) -> None:
+    """The next boundary that comes anyway sees them."""
+    fact = Fact()
+    async with world.open(*says("a")) as (hf, script):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+        await anyio.sleep(0)
+        assert hf._prompting_now()._coordinator.active() == []
+        assert await told(hf, session) == []
+    assert len(script.requests) == 1
+
+
+async def test_what_was_told_is_told_unchanged_when_the_attempt_is_repeated(world: World) -> None:
+    """A provider that fails does not take back the message."""
+    fact = Fact()
+    async with world.open(*says("a")) as (hf, _):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+    from holdfast.errors import ProviderError
+    from holdfast.testing.scripted_provider import Fail
+
+    failing = Step(Fail(ProviderError("no", kind="auth", retryable=False)))
+    async with world.open(failing, *says("b")) as (hf, script):
+        fact.register(hf)
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        assert await told(hf, session) == ["The fact is now two."]
+    assert updates(script.requests[0]) == updates(script.requests[1]) == ["The fact is now two."]
+
+
+async def test_lists_for_people_leave_system_messages_out(world: World) -> None:
+    """They stay stored, and whoever asks for them gets them."""
+    fact = Fact()
+    async with world.open(*says("a", "b")) as (hf, _):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+        await hf.sessions.process(session, "two")
+        shown = [each.info for each in (await hf.sessions.messages(session)).messages]
+        whole = [each.info for each in (await hf.sessions.messages(session, system=True)).messages]
+    assert not any(isinstance(each, SystemMessage) for each in shown)
+    assert len(whole) == len(shown) + 1
+
+
+@pytest.mark.parametrize("after", [False, True])
+async def test_wherever_an_epoch_change_dies_the_model_is_told_once(world: World, after: bool) -> None:
+    """Crash at every write of a first turn and of a change: then go on, and the request tells each fact once,
+    and extends what was sent before.
+    """
+
+    async def story(hf: Holdfast, session: str, fact: Fact) -> None:
+        fact.register(hf)
+        fact.value = "one"
+        await hf.sessions.process(session, "first")
+        fact.value = "two"
+        await hf.sessions.process(session, "second")
+
+    await each_death(world, story, after=after)
+
+
+async def each_death(
+    world: World, story: Callable[[Holdfast, str, Fact], Awaitable[None]], *, after: bool
+) -> None:
+    dies_at = 1
+    while True:
+        machine, store = Machine(), f"{world.store}{dies_at}{after}"
+        fact = Fact()
+        with ScriptedProvider(*says(*"abcd")) as script:
+            async with life(store, machine, provider=script) as (hf, mortal):
+                session = await world.session(hf)
+                mortal._left, mortal._after = mortal.writes + dies_at, after
+                try:
+                    with anyio.fail_after(10):
+                        await story(hf, session, fact)
+                except BaseException:  # noqa: BLE001 - it dies with whatever error
+                    assert mortal.dead.is_set()
+                died = mortal.dead.is_set()
+                script._steps.clear()
+        fact.value = "two"
+        with ScriptedProvider(*says(*"abcd")) as again:
+            async with life(store, machine, provider=again) as (hf, _):
+                fact.register(hf)
+                await hf.sessions.resume(session)
+                await hf.sessions.wait(session)
+                await hf.sessions.process(session, "last")
+                again._steps.clear()
+        request = again.requests[-1]
+        whole = "\n".join([*request.system, *updates(request)])
+        assert whole.count("The fact is now two.") + whole.count("The fact is two.") == 1, dies_at
+        for one in script.requests:
+            assert extends(one, request) or not died, dies_at
+        if not died:
+            return
+        dies_at += 1
