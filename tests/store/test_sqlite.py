@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import InvalidInput, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
-from holdfast.store.record import Changes
+from holdfast.store.record import Changes, JsonPage, MessagePage
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
@@ -155,6 +155,10 @@ async def test_a_cursor_cannot_lead_into_another_session(tmp_path: Path) -> None
             await store.messages(MessageQuery(S1, after=cursor))
     page = await store.messages(MessageQuery(S1, before="mffffffffff"))
     assert [message.info.id for message in page.messages] == [msg(1)]
+    for limit in (None, 5):
+        beyond = MessageQuery(S1, limit=limit, after="mffffffffff")
+        assert await store.messages(beyond) == MessagePage(())
+        assert await store.messages_json(beyond) == JsonPage(b"[]")
     await store.close()
 
 

@@ -14,7 +14,7 @@ from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import authority, epochs, inbox, nesting, pins, plan, projecting
+from holdfast.runtime import authority, epochs, inbox, nesting, pins, plan, projecting, pruning
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import ContextUnavailable, Epoch
 from holdfast.runtime.inbox import Waiting
@@ -141,11 +141,19 @@ async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[Mess
     history = [each for each in history if each.info.id not in former]
     if told is not None:
         history.append(MessageWithParts(told, ()))
-    return await fixed(run, chosen, epoch, history)
+    history, pruned = await pruning.prune(run, chosen, epoch, history)
+    return await fixed(run, chosen, epoch, history, moved=("pruning",) if pruned else ())
 
 
-async def fixed(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
-    """The turn, with what its epoch pins."""
+async def fixed(
+    run: Run,
+    chosen: Chosen,
+    epoch: Epoch,
+    history: list[MessageWithParts],
+    *,
+    moved: tuple[str, ...] = (),
+) -> Ready:
+    """The turn, with what its epoch pins. `moved` are reasons for a new prefix that are known by now."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = _toolset(run, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, [_definition(tool) for tool in toolset.tools])
@@ -167,7 +175,7 @@ async def fixed(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWit
         epoch=epoch,
         system=(*pinned.pin.system, epoch.value.baseline) if epoch.value.baseline else pinned.pin.system,
         tools=(*pinned.pin.tools, *own),
-        moved=() if pinned.moved is None else (pinned.moved,),
+        moved=moved if pinned.moved is None else (*moved, pinned.moved),
         history=history,
         toolset=toolset,
         policy=chosen.policy,

@@ -5,6 +5,7 @@ a compaction's kept tail; records that cannot hold one are not even looked into.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,13 +18,14 @@ from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
-from holdfast.sessions import restoring
-from holdfast.sessions.restoring import Restored
 from holdfast.sessions.room import Room, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
 from holdfast.version import __version__
+
+if TYPE_CHECKING:
+    from holdfast.sessions.restoring import Restored
 
 _STEP_FINISH = b'"step-finish"'
 
@@ -32,6 +34,8 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 async def fork(room: Room, session: str, message: str | None = None) -> Session:
     """A new session with everything before the message, or with all that is settled."""
+    from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
+
     source = (await found(room, session)).value()
     page = await room.store.messages(MessageQuery(session))
     kept = prefix(page.messages, session, message)
@@ -74,7 +78,7 @@ def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> 
 
 
 def copies(
-    messages: Iterable[StoredMessage], session: str, mint: Mint, epoch: Restored | None = None
+    messages: Iterable[StoredMessage], session: str, mint: Mint, epoch: "Restored | None" = None
 ) -> Iterable[Put]:
     """The puts that write messages and parts into another session, under new ids that rise.
 

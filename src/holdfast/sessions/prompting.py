@@ -18,8 +18,9 @@ from holdfast.schema.output_format import OutputFormat
 from holdfast.schema.prompt import Delivery, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
-from holdfast.sessions import compacting, reading, state
+from holdfast.sessions import compacting, context, reading, state
 from holdfast.sessions.compacting import Answer
+from holdfast.sessions.context import ContextView
 from holdfast.sessions.room import Room
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
@@ -159,6 +160,10 @@ class Prompting:
         if answer == "admitted":
             await self._coordinator.wake(session)
         return answer
+
+    async def context(self, session: str) -> ContextView:
+        """What the model is sent, block by block."""
+        return await context.context(self._engine, session)
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
         """What the session waits for from a person."""

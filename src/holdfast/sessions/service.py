@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only read
     from holdfast.runtime.inbox import Admitted
     from holdfast.schema.prompt import PartInput
     from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
+    from holdfast.sessions.context import ContextView
     from holdfast.sessions.prompting import Prompting
     from holdfast.sessions.state import State
 
@@ -215,6 +216,10 @@ class SessionService:
         Without `force` nothing happens while the session is under every threshold.
         """
         return await self._prompting().compact(session, force=force)
+
+    async def context(self, session: str) -> "ContextView":
+        """What the model is sent: every block in send order, with its source, its size, and the cache."""
+        return await self._prompting().context(session)
 
     async def requests(self, session: str) -> "Sequence[PermissionRequest | QuestionRequest]":
         """What the session waits for from a person."""

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import StoreError, StoreTooNew
+from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch
 from holdfast.store.files import migrate
 from holdfast.store.files.disk import TornWrite
@@ -93,6 +94,29 @@ async def test_adoption_numbers_by_created_and_id(tmp_path: Path) -> None:
     assert share.value() is not None
     assert (await store.examine()).findings == ()
     await store.close()
+
+
+async def test_adoption_marks_system_messages(tmp_path: Path) -> None:
+    """A page for people leaves them out, also when the index was made anew from the numbered files."""
+    root = tmp_path / "storage"
+    opencode_tree.make(root)
+    told = {
+        "id": "msg_d",
+        "sessionID": S_OLD,
+        "role": "system",
+        "time": {"created": 3},
+        "text": "It is Monday",
+    }
+    opencode_tree.write(root / f"message/{S_OLD}/msg_d.json", told)
+    await (await adopted(root)).close()
+
+    for _ in range(2):
+        store = await FilesStore.open(root)
+        page = await store.messages(MessageQuery(S_OLD, limit=2, system=False))
+        assert ([each.info.id for each in page.messages], page.newer) == (["msg_a", "msg_b"], None)
+        assert (await store.messages(MessageQuery(S_OLD))).messages[-1].info.mark is Mark.SYSTEM
+        await store.close()
+        (root / "index.db").unlink()
 
 
 async def test_adoption_loses_nothing(tmp_path: Path) -> None:

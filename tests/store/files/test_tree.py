@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.schema.stored import Mark
 from holdfast.store.files.tree import Tree
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import Changes
@@ -136,6 +137,20 @@ async def test_write_read_list_remove(tmp_path: Path) -> None:
         assert await tree.list(["part"]) == []
         await tree.remove(SESSION)
         assert await tree.list([]) == [["project", "p1"]]
+
+
+async def test_a_system_message_that_is_written_has_its_mark(tmp_path: Path) -> None:
+    """The key says nothing of a role; the content does."""
+    told = {"id": "msg_2", "sessionID": "ses_1", "role": "system", "time": {"created": 1}, "text": "Monday"}
+    async with opened(Life(tmp_path / "store")) as store:
+        tree = Tree(store)
+        await tree.write(SESSION, INFO)
+        await tree.write(["message", "ses_1", "msg_1"], MESSAGE)
+        await tree.write(["message", "ses_1", "msg_2"], told)
+
+        shown = await store.messages(MessageQuery("ses_1", system=False))
+        assert [each.info.id for each in shown.messages] == ["msg_1"]
+        assert (await store.messages(MessageQuery("ses_1"))).messages[-1].info.mark is Mark.SYSTEM
 
 
 async def test_update_edits_in_place_or_replaces(tmp_path: Path) -> None:

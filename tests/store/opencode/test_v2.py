@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.store.base import Store
 from holdfast.store.portable.report import Counts
+from holdfast.store.query import MessageQuery
 from tests.store.opencode.world import PARENT, Db, brought, held, msg, tokens
 
 MODEL = {"id": "m", "providerID": "p", "variant": "default"}
@@ -132,6 +133,9 @@ async def test_other_messages_find_their_form(store: Store, db: V2) -> None:
 
     system, note, question, shell, compacted, failed = (await held(store))["messages"]
     assert (system["info"]["role"], system["info"]["text"]) == ("system", "It is Monday")
+    shown = await store.messages(MessageQuery(PARENT, limit=5, system=False))
+    assert [each.info.id for each in shown.messages][0] == note["info"]["id"]
+    assert (len(shown.messages), shown.older) == (5, None)
     assert (note["parts"][0]["text"], note["parts"][0]["synthetic"]) == ("note", True)
     assert shell["info"]["parentID"] == question["info"]["id"]
     assert shell["parts"][0]["state"]["input"] == {"command": "ls"}

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound
+from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.portable.importing import Into
@@ -112,6 +113,19 @@ async def test_every_kind_of_record_survives(store: Store, other: Store) -> None
     assert report.sessions == (PARENT,)
     shareless = [record for record in await everything(store) if record[1] != "share"]
     assert sorted(await everything(other)) == sorted(shareless)
+
+
+async def test_what_is_marked_is_marked_again(store: Store, other: Store) -> None:
+    """A file has no marks: they come from what the records say, so a page hides the same messages."""
+    await commit(store, *whole())
+    await taken(other, await exported(store))
+
+    for each in (store, other):
+        told = await each.select("message", session=PARENT, mark=Mark.SYSTEM)
+        assert [record.id for record in told] == [msg(9)]
+        page = await each.messages(MessageQuery(PARENT, limit=3, system=False))
+        assert [message.info.id for message in page.messages] == [msg(1), msg(5), msg(3)]
+        assert (page.older, page.newer) == (None, None)
 
 
 async def test_the_secret_of_a_share_stays_at_home(store: Store) -> None:
