@@ -80,6 +80,7 @@ class Holdfast:
             from holdfast.location.filesystem import Filesystem
             from holdfast.person import directories
             from holdfast.tools.builtin.read import read_tool
+            from holdfast.tools.builtin.recall import recall_tool
             from holdfast.tools.registry import Registry
 
             kept = directories.data() / "tool-output"
@@ -91,6 +92,7 @@ class Holdfast:
                 directories.opencode_config(),
             ]
             self._tools = Registry()
+            self._tools.register(recall_tool(self.store))
             self._tools.register(
                 read_tool(
                     lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)

@@ -29,26 +29,24 @@ async def observe(
         if problems is not None:
             problems.append(line)
 
-    own = standard(
-        Around(
-            places=around.places,
-            git=around.git,
-            loaded=around.loaded,
-            trusted=around.trusted,
-            policy=chosen.policy,
-            model=chosen.model,
-            tools=frozenset(run.tools(chosen.session).names()),
-            clock=engine.clock,
-            zone=around.loaded.config.timezone,
-            http=engine.http(),
-            cache=engine.cache,
-            nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
-            sampled=None if epoch is None else _sampled(epoch),
-            warn=warn,
-        )
+    world = Around(
+        places=around.places,
+        git=around.git,
+        loaded=around.loaded,
+        trusted=around.trusted,
+        policy=chosen.policy,
+        model=chosen.model,
+        tools=frozenset(run.tools(chosen.session).names()),
+        clock=engine.clock,
+        zone=around.loaded.config.timezone,
+        http=engine.http(),
+        cache=engine.cache,
+        nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
+        sampled=None if epoch is None else _sampled(epoch),
+        warn=warn,
     )
     registered = [await each.load() for each in engine.contexts(chosen.session)]
-    return await system_context.observe(SystemContext.combine(own, *registered))
+    return await system_context.observe(SystemContext.combine(standard(world), *registered))
 
 
 def _sampled(epoch: ContextEpoch) -> files.FileSample | None:

@@ -92,7 +92,7 @@ class Mark(IntEnum):
     SUMMARY = 2
     """A finished compaction summary: the model's history begins at it."""
     SYSTEM = 3
-    """A Mid-Conversation System Message: a page for people leaves it out. Marks fit two bits: there is no 4."""
+    """A Mid-Conversation System Message: pages for people leave it out. Two bits hold no further mark."""
 
 
 def type_of(kind: Kind) -> Any:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -15,7 +15,6 @@ from holdfast.errors import ContextError, HoldfastError, RecordCorrupt
 from holdfast.feed.frame import Frame
 from holdfast.schema.part import TextPart
 from holdfast.schema.stored import Mark
-from holdfast.store.record import StoredRecord
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -38,7 +37,8 @@ async def follow(
 
     `idle` is said where nothing came of it.
     """
-    printer = Printer(silent=form == "json", known=await _left_open(hf, session))
+    printer = Printer(silent=form == "json")
+    await _take_up(hf, session, printer)
     cursor = await hf.store.head()
     interrupts.session = session
     await begin()
@@ -104,21 +104,13 @@ def _print(frames: list[Frame], printer: Printer, form: str) -> None:
         raise ContextError(f"standard output: {error.strerror or error}") from error
 
 
-async def _left_open(hf: "Holdfast", session: str) -> dict[str, int]:
-    """How much there is of the texts that a dead runner left open: they are closed now, and not new.
-
-    Of a session that somebody runs at this moment they are shown from their beginning.
+async def _take_up(hf: "Holdfast", session: str, printer: Printer) -> None:
+    """Texts that are open now. What a dead runner left is no news: it was shown then, and is stored; what
+    somebody writes at this moment is shown from its beginning.
     """
     record = await hf.store.session(session)
-    if record is None or record.busy:
-        return {}
-    parts = await hf.store.select("part", session=session, mark=Mark.OPEN)
-    return {part.id: len(text) for part in parts if (text := _text(part)) is not None}
-
-
-def _text(record: StoredRecord) -> str | None:
-    try:
-        part = record.value()
-    except RecordCorrupt:
-        return None  # Whoever works with it says so.
-    return part.text if isinstance(part, TextPart) else None
+    for part in await hf.store.select("part", session=session, mark=Mark.OPEN):
+        with suppress(RecordCorrupt):  # Whoever works with it says so.
+            value = part.value()
+            if isinstance(value, TextPart):
+                printer.take_up(value, show=record is not None and record.busy)

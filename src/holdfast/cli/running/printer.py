@@ -6,7 +6,6 @@ that the model or a tool wrote can steer the terminal.
 
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -14,21 +13,27 @@ import click
 
 from holdfast.cli.output import clean
 from holdfast.feed.frame import Frame
+from holdfast.schema.part import TextPart
 
 
 class Printer:
     """Hears the frames of one session, and remembers how it ended."""
 
-    def __init__(self, *, silent: bool = False, known: Mapping[str, int] | None = None) -> None:
-        """`known`: how many characters of a part are no news."""
+    def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
         self.error: str | None = None
         self.denied = False
         self.heard = False
         """Whether an answer was worked on."""
         self._answers: set[str] = set()
-        self._printed: dict[str, int] = dict(known or {})
+        self._printed: dict[str, int] = {}
         self._fresh_line = True
+
+    def take_up(self, part: TextPart, *, show: bool) -> None:
+        """A text that was begun before; what comes is its continuation."""
+        self._answers.add(part.message_id)
+        self._printed[part.id] = 0 if show else len(part.text)
+        self._grow(part.id, 0, part.text)
 
     def hear(self, frame: Frame) -> None:
         """Show what a frame says, if it is for people."""

@@ -1,4 +1,4 @@
-"""Pages of messages in either direction, without those of the system, and everything since the last compaction."""
+"""Pages of messages in either direction, everything since the last compaction, and pages for people."""
 
 import msgspec
 import pytest
@@ -317,7 +317,7 @@ def system(n: int, text: str = "It is Monday") -> Put:
 
 
 async def talk(world: World, pattern: str) -> None:
-    """A session whose messages have the numbers of their signs: `u` a person, `a` the model, `s` the system."""
+    """A session with a message for each sign, numbered: `u` a person, `a` the model, `s` the system."""
     await world.put(session())
     for n, sign in enumerate(pattern, 1):
         if sign == "s":
