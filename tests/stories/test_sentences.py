@@ -106,7 +106,7 @@ async def test_a_system_transform_runs_once_when_a_baseline_is_rendered(world: W
 
 
 async def test_what_is_built_in_comes_first_then_contributions_by_their_keys(world: World) -> None:
-    """Built-in sources stand in a fixed order, the least changing first; then what others register, by key."""
+    """Built-in sources have a fixed order, the least changing first; then what others register, by key."""
     other = Fact("else")
     async with world.open(Step(Say("a"))) as (hf, script):
         hf.context.register("z/last", lambda: SystemContext.make(replace(other.source(), key="z/last")))

@@ -91,7 +91,9 @@ class TreeReader(Reader):
         low, high, place, older, newer = self._range(query)
         session, load = query.session, self.content.data
         messages: list[StoredMessage] = []
-        for k, rows in groupby(self._db.execute(shown(_MESSAGES, query), (low, high, place)), itemgetter(0)):
+        for k, rows in groupby(
+            self._db.execute(shown(_MESSAGES, system=query.system), (low, high, place)), itemgetter(0)
+        ):
             position, parts, info = k & POSITION_MASK, [], None
             for _, mark, seq, mplace, id, pk, pmark, pseq, pplace, pid, aside in rows:
                 if info is None:
@@ -117,7 +119,7 @@ class TreeReader(Reader):
         pieces: list[bytes] = []
         add = pieces.append
         last = None
-        for id, part, aside in self._db.execute(shown(_NAMES, query), (low, high, place)):
+        for id, part, aside in self._db.execute(shown(_NAMES, system=query.system), (low, high, place)):
             if id != last:
                 add(b'{"info":' if last is None else b']},{"info":')
                 add(wire(f"message/{session}/{id}.json", "message", session, id))

@@ -5,6 +5,7 @@ statements (`snapshot`). Stored JSON is handed on as it is.
 """
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from holdfast.errors import InvalidInput, NotFound
@@ -57,8 +58,9 @@ _WALK_RECORDS = (
 )
 _KEYS = (
     "SELECT m.k FROM record m WHERE m.k BETWEEN ? AND ? AND m.kind=1 AND m.data IS NOT NULL "
-    "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k {direction} LIMIT ?"
+    "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k"
 )
+_RISING, _FALLING = f"{_KEYS} ASC LIMIT ?", f"{_KEYS} DESC LIMIT ?"
 _MARKS = tuple(Mark)
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
@@ -147,7 +149,7 @@ class Reader:
 
     def _walk_records(self, query: MessageQuery, low: int, high: int) -> list[StoredMessage] | None:
         """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
-        session, statement = query.session, shown(_WALK_RECORDS, query)
+        session, statement = query.session, shown(_WALK_RECORDS, system=query.system)
         messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         current, message = -1, ""
@@ -171,7 +173,7 @@ class Reader:
 
     def _joined_records(self, query: MessageQuery, low: int, high: int, place: int) -> list[StoredMessage]:
         """The messages of any page, each with its parts, wherever they lie."""
-        session, statement = query.session, shown(_MESSAGES, query)
+        session, statement = query.session, shown(_MESSAGES, system=query.system)
         messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
         parts: list[StoredRecord] = []
         last = -1
@@ -208,7 +210,7 @@ class Reader:
 
         None when one does not, because it was added to an earlier message later on.
         """
-        session, statement = query.session.encode(), shown(_WALK, query)
+        session, statement = query.session.encode(), shown(_WALK, system=query.system)
         head = b'","sessionID":"%b",' % session
         part_head = b'","sessionID":"%b","messageID":"' % session
         pieces = [b"["]
@@ -233,7 +235,7 @@ class Reader:
 
     def _joined(self, query: MessageQuery, low: int, high: int, place: int) -> list[bytes]:
         """The pieces of any page: each message with its parts, wherever they lie."""
-        session, statement = query.session, shown(_JSON, query)
+        session, statement = query.session, shown(_JSON, system=query.system)
         head = f'","sessionID":"{session}",'
         part_head = f'","sessionID":"{session}","messageID":"'
         pieces: list[bytes] = [b"["]
@@ -276,12 +278,10 @@ class Reader:
             return low, high, place, None, None
         limit = _limit(query.limit)
         forward = query.after is not None and query.before is None
-        statement = shown(_KEYS, query)
 
         def nearest(low: int, high: int, count: int, *, forward: bool) -> list[int]:
-            direction = "ASC" if forward else "DESC"
-            found = self._db.execute(statement.replace("{direction}", direction), (low, high, place, count))
-            return [k for (k,) in found]
+            statement = shown(_RISING if forward else _FALLING, system=query.system)
+            return [k for (k,) in self._db.execute(statement, (low, high, place, count))]
 
         keys = nearest(low, high, limit + 1, forward=forward)
         if not keys:
@@ -333,9 +333,10 @@ def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool
     return newer is None and query.before is None and query.only is None and place == 0
 
 
-def shown(statement: str, query: MessageQuery) -> str:
-    """A statement over the messages `m`, without those of the system where the query leaves them out."""
-    return statement.replace("{shown}", "" if query.system else f"AND m.mark<>{int(Mark.SYSTEM)}")
+@cache
+def shown(statement: str, *, system: bool) -> str:
+    """A statement over the messages `m`, with those of the system or without."""
+    return statement.replace("{shown}", "" if system else f"AND m.mark<>{int(Mark.SYSTEM)}")
 
 
 def stored_record(session: str, row: tuple[Any, ...]) -> StoredRecord:
