@@ -68,7 +68,7 @@ def test_tools_are_sorted_and_marks_are_set() -> None:
     )
 
     assert [each.name for each in request.tools] == ["a", "z"]
-    assert request.marks == CacheMarks(system=(0, 1), messages=(0,))
+    assert request.marks == CacheMarks(system=(1,), messages=(1,))
 
 
 def test_a_model_that_takes_no_temperature_gets_none() -> None:

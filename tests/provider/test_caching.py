@@ -1,30 +1,101 @@
 """Cache marks by provider, and the key that names a session's prefix."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider import caching
 from holdfast.provider.catalog.model import Model, Settings, WireKind
-from holdfast.provider.request import Assistant, CacheMarks, Request, SystemUpdate, Text, User
+from holdfast.provider.request import (
+    Assistant,
+    CacheMarks,
+    ProviderMessage,
+    Request,
+    Results,
+    SystemUpdate,
+    Text,
+    ToolCall,
+    ToolResult,
+    User,
+)
 from holdfast.schema.ids import SessionID
 from holdfast.schema.session import Session, SessionTime
 from tests.provider.history import CLAUDE, GPT
 
 ASK, SAY = User(content=(Text(text="q"),)), Assistant(content=(Text(text="a"),))
+CALL = Assistant(content=(ToolCall(id="c", name="read", input={}),))
+GOT = Results(content=(ToolResult(id="c", name="read", content=(Text(text="r"),)),))
+UPDATE = SystemUpdate(text="s")
 
 
-def test_the_first_two_system_blocks_and_the_last_two_messages_are_marked() -> None:
-    """Never more than four; an update of the System Context is no message of the conversation."""
-    request = Request(model=CLAUDE, system=("a", "b", "c"), messages=(ASK, SAY, ASK, SystemUpdate(text="s")))
+def test_the_last_system_block_and_the_last_ends_of_requests_are_marked() -> None:
+    """Never more than four. The last system block covers the tools and the texts before it."""
+    messages = (ASK, SAY, ASK, CALL, GOT, CALL, GOT, SAY, ASK)
+    request = Request(model=CLAUDE, system=("a", "b", "c"), messages=messages)
 
-    assert caching.marked(request) == replace(request, marks=CacheMarks(system=(0, 1), messages=(1, 2)))
+    assert caching.marked(request) == replace(request, marks=CacheMarks(system=(2,), messages=(4, 6, 8)))
 
 
-def test_a_short_request_has_fewer_marks() -> None:
-    """There may be no system text and one message."""
-    request = Request(model=CLAUDE, messages=(ASK,))
+@pytest.mark.parametrize(
+    ("messages", "ends"),
+    [
+        ((), ()),
+        ((ASK,), (0,)),
+        ((ASK, UPDATE), (1,)),
+        ((ASK, UPDATE, SAY, ASK), (1, 3)),
+        ((ASK, CALL, GOT, ASK, UPDATE), (0, 4)),
+        ((ASK, SAY, ASK, ASK), (0, 3)),
+        ((ASK, SAY, SAY, ASK), (0, 3)),
+        ((ASK, SAY, UPDATE, SAY, ASK), (0, 2, 4)),
+        ((ASK, SAY), (0, 1)),
+    ],
+    ids=[
+        "nothing",
+        "a first request",
+        "told something with it",
+        "an update stays the end that it was",
+        "a person joins while tools work",
+        "one that was never answered",
+        "two answers in a row",
+        "an answer that broke off",
+        "a last word of the model's",
+    ],
+)
+def test_a_request_ends_where_an_answer_begins(
+    messages: tuple[ProviderMessage, ...], ends: tuple[int, ...]
+) -> None:
+    """With a person's words, results or an update; what the model said is no end, unless it is the last."""
+    request = Request(model=CLAUDE, system=("a",), messages=messages)
 
-    assert caching.marks(request) == CacheMarks(messages=(0,))
+    assert caching.marks(request) == CacheMarks(system=(0,), messages=ends)
+
+
+def test_without_system_texts_there_are_more_marks_for_messages() -> None:
+    """An empty text is no block, so it cannot carry one."""
+    messages = (ASK, SAY) * 5 + (ASK,)
+
+    assert caching.marks(Request(model=CLAUDE, system=(), messages=messages)).messages == (4, 6, 8, 10)
+    assert caching.marks(Request(model=CLAUDE, system=("", ""), messages=messages)).messages == (4, 6, 8, 10)
+    assert caching.marks(Request(model=CLAUDE, system=("a", ""), messages=messages)) == CacheMarks(
+        system=(0,), messages=(6, 8, 10)
+    )
+
+
+@given(st.lists(st.sampled_from([(SAY, ASK), (CALL, GOT), (CALL, GOT, UPDATE), (SAY, ASK, ASK)])))
+def test_the_end_of_each_request_is_marked_in_the_next(
+    turns: list[tuple[ProviderMessage, ...]],
+) -> None:
+    """Whatever the model and the person add: the provider finds the entry of the request before exactly."""
+    messages: tuple[ProviderMessage, ...] = (ASK,)
+    for added in turns:
+        before = caching.marks(Request(model=CLAUDE, system=("a",), messages=messages))
+        messages += added
+        after = caching.marks(Request(model=CLAUDE, system=("a",), messages=messages))
+
+        assert before.messages[-1] in after.messages
+        assert after.messages[-1] == len(messages) - 1
+        assert len(after.system) + len(after.messages) <= caching.MARKS_MAX
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.events import ProviderEvent
 from holdfast.provider.request import Request
-from holdfast.runtime.title import trimmed
+from holdfast.runtime.aside import first_line
 from holdfast.schema import title
+from holdfast.schema.message import UserSummary
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests.stories.world import World
@@ -38,8 +39,8 @@ async def named(hf: Holdfast, session: str) -> str:
 class ByKind:
     """Answers requests for a title apart from the others, in whatever order they come."""
 
-    def __init__(self, answers: Step, titles: Step) -> None:
-        self.answers, self.titles = ScriptedProvider(answers), ScriptedProvider(titles)
+    def __init__(self, answers: Step, *titles: Step) -> None:
+        self.answers, self.titles = ScriptedProvider(answers), ScriptedProvider(*titles)
 
     def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
         """By whether tools are shown."""
@@ -82,8 +83,6 @@ async def test_a_title_that_does_not_come_harms_nothing(world: World, titles: St
     [
         ("", ""),
         ("  \n\n Title \nmore", "Title"),
-        ("<think>a\nb</think>Real", "Real"),
-        ("<think>never closed", ""),
         ("**Bold**", "Bold"),
         ("x" * 101, "x" * 97 + "..."),
         ("\x1b[31mred\x07", "[31mred"),
@@ -91,4 +90,32 @@ async def test_a_title_that_does_not_come_harms_nothing(world: World, titles: St
 )
 def test_a_title_is_one_clean_line(said: str, made: str) -> None:
     """Whatever the model said."""
-    assert trimmed(said) == made
+    assert first_line(said, 100) == made
+
+
+async def test_a_prompt_is_summarised_where_a_person_wants_it(world: World) -> None:
+    """A title of few words and a body, on the user message, after the answer and without harm to it."""
+    world.settings(experimental={"message_summary": True})
+    provider = ByKind(
+        Step(Say("done")), Step(Say("<think>hm</think>Fix the parser")), Step(Say("I fixed the parser."))
+    )
+    async with open_with(world, provider) as hf:
+        session = await world.session(hf)
+        await hf.sessions.process(session, "please fix the parser")
+        with anyio.fail_after(10):
+            while (found := (await hf.sessions.messages(session)).messages[0].info).summary is None:  # type: ignore[union-attr]
+                await anyio.sleep(0.005)
+    assert found.summary == UserSummary(title="Fix the parser", body="I fixed the parser.", diffs=[])  # type: ignore[union-attr]
+    for request in provider.titles.requests:
+        assert request.tools == ()
+    assert [each.controls.max_output_tokens for each in provider.titles.requests] == [20, 200]
+
+
+async def test_a_summary_that_does_not_come_harms_nothing(world: World) -> None:
+    """The answer is there, and the message is what it was."""
+    world.settings(experimental={"message_summary": True})
+    failing = Step(Fail(ProviderError("no")))
+    async with open_with(world, ByKind(Step(Say("ok")), failing, failing)) as hf:
+        session = await world.session(hf)
+        await hf.sessions.process(session, "x")
+        assert (await hf.sessions.messages(session)).messages[0].info.summary is None  # type: ignore[union-attr]

@@ -1,15 +1,27 @@
 """Where a request is marked for the provider's prompt cache, and under which key. Pure.
 
 Two kinds of provider: those that cache what is marked (Anthropic and what speaks like it, Bedrock), and those
-that cache by themselves and route by a key (OpenAI). The marks are seed 002's: the first two system blocks,
-which stay, and the last two messages, which move on. How a mark looks on the wire is the adapter's business.
+that cache by themselves and route by a key (OpenAI). How a mark looks on the wire is the adapter's business.
+
+The first kind writes an entry at each mark, and finds an entry at a mark or at most twenty blocks before it.
+One turn of tools adds more blocks than that, so nothing is left to the looking back: a request is marked at
+its end, and where the requests before it ended, so that each finds the entry of the one before it exactly.
+What must stay true: where a request ended is told by the messages alone (there the model's answer begins),
+so a fork and a restart mark the same places. A mark below the provider's least size does nothing, and costs
+nothing.
 """
+
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.request import CacheMarks, Request, SystemUpdate
+from holdfast.provider.request import Assistant, CacheMarks, ProviderMessage, Request
 from holdfast.schema.session import Session
+
+MARKS_MAX: Final = 4
+"""As many as a provider takes in one request."""
 
 _MARKING_PACKAGES = ("@ai-sdk/anthropic", "@ai-sdk/google-vertex/anthropic", "@ai-sdk/alibaba")
 
@@ -34,10 +46,23 @@ def _is_claude(model: Model) -> bool:
 
 
 def marks(request: Request) -> CacheMarks:
-    """The first two system blocks and the last two messages that are none."""
-    said = [index for index, message in enumerate(request.messages) if not isinstance(message, SystemUpdate)]
-    system = tuple(range(len(request.system)))[:2]
-    return CacheMarks(system=system, messages=tuple(said[-2:]))
+    """The last system block, which covers the tools and all texts before it, and the last ends of requests.
+
+    This request's end and the one before it would do. Those before them serve when a request in between left
+    no entry that this one can use: it failed, or it asked under another choice of tools.
+    """
+    system = tuple(index for index, text in enumerate(request.system) if text)[-1:]
+    return CacheMarks(system=system, messages=_ends(request.messages)[len(system) - MARKS_MAX :])
+
+
+def _ends(messages: Sequence[ProviderMessage]) -> tuple[int, ...]:
+    """Where this request ends, and where those before it did: right before each answer of the model."""
+    answers = [isinstance(message, Assistant) for message in messages]
+    return tuple(
+        index
+        for index, is_answer in enumerate(answers)
+        if index == len(messages) - 1 or (answers[index + 1] and not is_answer)
+    )
 
 
 def cache_key(session: Session, *, compacted: bool) -> str:

@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.errors import HoldfastError, InvariantBroken, Refused
 from holdfast.location.guard import Guard
-from holdfast.runtime import inbox, interrupts, title
+from holdfast.runtime import inbox, interrupts, summary, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.history import History
@@ -175,6 +175,7 @@ class Coordinator:
                     return
                 # What was admitted while the session was being given back is seen to as well.
                 if not await inbox.pending(self._engine, session) and not entry.again:
+                    group.start_soon(summary.write, self._engine, session)
                     return
                 entry.force = False
         except HoldfastError as error:

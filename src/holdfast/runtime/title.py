@@ -3,43 +3,34 @@
 What must stay true: it never blocks or fails a turn; a name that a person gave is never replaced.
 """
 
-import re
-from contextlib import aclosing
-
 import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.provider import assemble
-from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.events import Failed, StepFinish, TextDelta
 from holdfast.provider.request import Request, Text, User
-from holdfast.runtime import budget
+from holdfast.runtime import aside
 from holdfast.runtime.recorder import session_put
 from holdfast.runtime.room import Engine
-from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema import title
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.part import SubtaskPart, TextPart
-from holdfast.schema.session import Session
 from holdfast.store.batch import Batch, Unchanged
 from holdfast.store.query import MessageQuery
 
 AGENT = "title"
-WAIT_S = 60.0
 SAID_MAX = 4_000
 TITLE_MAX = 100
 _TOKENS_MAX = 500
 _ASK = "Write a title for a conversation that begins with this message:\n\n"
-_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
 async def name(engine: Engine, session: str) -> None:
     """Give the session a title, if it has none and this is its first prompt."""
     try:
-        with anyio.move_on_after(WAIT_S):
+        with anyio.move_on_after(aside.WAIT_S):
             await _name(engine, session)
     except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
         return  # The default title stays; the next person to look loses nothing.
@@ -59,16 +50,9 @@ async def _name(engine: Engine, id: str) -> None:
     except NotFound:
         return  # A person has switched it off.
     main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
-    model = _model(agent, around, main)
+    model = aside.model_of(agent, around, main)
     request = _request(agent, model, said, id)
-    reserved = await budget.reserve(engine, session, request, AGENT, for_ms=int(WAIT_S * 1_000))
-    if reserved is not None:
-        return
-    try:
-        made = await _ask(engine, around, session, request)
-    finally:
-        with anyio.CancelScope(shield=True):
-            await budget.forget(engine, session, AGENT)
+    made = aside.first_line(await aside.ask(engine, around, session, request, AGENT), TITLE_MAX)
     if made:
         await _write(engine, id, made)
 
@@ -87,12 +71,6 @@ async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage 
     return found[0] if len(found) == 1 and page.older is None else ("", None)
 
 
-def _model(agent: Agent, around: Surroundings, main: Model) -> Model:
-    if agent.model is not None:
-        return around.providers.model(agent.model.provider_id, agent.model.model_id)
-    return around.providers.small_model(around.loaded.config.small_model, main)
-
-
 def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
     return assemble.assemble(
         model,
@@ -102,33 +80,6 @@ def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
         output_tokens_max=_TOKENS_MAX,
         session=session,
     )
-
-
-async def _ask(engine: Engine, around: Surroundings, session: Session, request: Request) -> str:
-    pieces: list[str] = []
-    async with aclosing(engine.provider(around).stream(request)) as events:
-        async for event in events:
-            match event:
-                case TextDelta(text=text):
-                    pieces.append(text)
-                case StepFinish(tokens=tokens):
-                    spent = cost.cost(tokens, request.model.prices)
-                    used = budget.Used(turn=AGENT, tokens=tokens, cost=spent, time_ms=0)
-                    await budget.settle(engine, session, used)
-                case Failed():
-                    return ""
-                case _:
-                    pass
-    return trimmed("".join(pieces))
-
-
-def trimmed(text: str) -> str:
-    """The title in what a model said: its first line, thoughts and quotes left out, within bounds. Pure."""
-    for line in _THOUGHT.sub("", text).splitlines():
-        found = "".join(sign for sign in line if sign.isprintable()).strip().strip("\"'`*#").strip()
-        if found:
-            return found if len(found) <= TITLE_MAX else found[: TITLE_MAX - 3] + "..."
-    return ""
 
 
 async def _write(engine: Engine, id: str, made: str) -> None:

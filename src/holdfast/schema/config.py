@@ -110,6 +110,7 @@ class ExperimentalConfig(Settings, frozen=True, kw_only=True):
     open_telemetry: bool | None = msgspec.field(default=None, name="openTelemetry")
     primary_tools: list[str] | None = None
     continue_loop_on_deny: bool | None = None
+    message_summary: bool | None = None
     mcp_timeout: Positive | None = None
     policies: list[JsonMap] | None = None
 

@@ -1,0 +1,70 @@
+"""Asks a small model for a short text, beside the work: once, within a bound and within the budget.
+
+What must stay true: it never blocks or fails a turn.
+"""
+
+import re
+from contextlib import aclosing
+
+import anyio
+
+from holdfast.provider.catalog import cost
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.events import Failed, StepFinish, TextDelta
+from holdfast.provider.request import Request
+from holdfast.runtime import budget
+from holdfast.runtime.room import Engine
+from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.agent import Agent
+from holdfast.schema.session import Session
+
+WAIT_S = 60.0
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+def model_of(agent: Agent, around: Surroundings, main: Model) -> Model:
+    """The agent's own model, else the small one that goes with the main one."""
+    if agent.model is not None:
+        return around.providers.model(agent.model.provider_id, agent.model.model_id)
+    return around.providers.small_model(around.loaded.config.small_model, main)
+
+
+async def ask(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
+    """What the model says, thoughts left out; nothing when it fails or the budget does not reach.
+
+    `key` names the reservation; only one call of its kind is under way in a session.
+    """
+    if await budget.reserve(engine, session, request, key, for_ms=int(WAIT_S * 1_000)) is not None:
+        return ""
+    try:
+        return await _heard(engine, around, session, request, key)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await budget.forget(engine, session, key)
+
+
+async def _heard(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
+    pieces: list[str] = []
+    async with aclosing(engine.provider(around).stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=text):
+                    pieces.append(text)
+                case StepFinish(tokens=tokens):
+                    spent = cost.cost(tokens, request.model.prices)
+                    used = budget.Used(turn=key, tokens=tokens, cost=spent, time_ms=0)
+                    await budget.settle(engine, session, used)
+                case Failed():
+                    return ""
+                case _:
+                    pass
+    return _THOUGHT.sub("", "".join(pieces)).strip()
+
+
+def first_line(text: str, chars_max: int) -> str:
+    """The first line that says something, quotes and control signs left out, within bounds. Pure."""
+    for line in text.splitlines():
+        found = "".join(sign for sign in line if sign.isprintable()).strip().strip("\"'`*#").strip()
+        if found:
+            return found if len(found) <= chars_max else found[: chars_max - 3] + "..."
+    return ""
