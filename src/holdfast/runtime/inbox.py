@@ -236,7 +236,7 @@ async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
     """The model of the latest prompt, for a session that names none: it was made elsewhere."""
     if session.model is not None:
         return None
-    page = await engine.store.messages(MessageQuery(session.id, limit=20))
+    page = await engine.store.messages(MessageQuery(session.id, limit=20, system=False))
     for message in reversed(page.messages):
         value = message.info.value()
         if isinstance(value, UserMessage):

@@ -59,7 +59,7 @@ async def _name(engine: Engine, id: str) -> None:
 
 async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage | None]:
     """What was said first, if only one thing was said so far."""
-    page = await engine.store.messages(MessageQuery(session, limit=10))
+    page = await engine.store.messages(MessageQuery(session, limit=10, system=False))
     found: list[tuple[str, UserMessage]] = []
     for message in page.messages:
         info = message.info.value()

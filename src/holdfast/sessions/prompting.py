@@ -128,7 +128,7 @@ class Prompting:
         return await state.read(self._room, self._engine, session, limit=limit)
 
     async def _last_answer(self, session: str) -> MessageWithParts:
-        page = await reading.messages(self._room, MessageQuery(session, limit=20))
+        page = await reading.messages(self._room, MessageQuery(session, limit=20, system=False))
         for message in reversed(page.messages):
             if isinstance(message.info, AssistantMessage):
                 return message

@@ -34,7 +34,7 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
     """Everything in one answer; each part is as it was when it was read."""
     record = await found(room, session)
     info = record.value()
-    page = await reading.messages(room, MessageQuery(session, limit=limit))
+    page = await reading.messages(room, MessageQuery(session, limit=limit, system=False))
     around = await engine.around(info)
     policy = await authority.policy_of(engine, info, around, authority.agent_of(info, around))
     history = await History(engine.store, session).read()

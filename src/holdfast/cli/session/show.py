@@ -26,7 +26,7 @@ def show(ctx: click.Context, *, name: str, limit: int, form: str) -> None:
         record = named(store, name)
         assert store is not None, "named found it there"
         info = session_fields(record)
-        query = MessageQuery(record.id, limit=limit)
+        query = MessageQuery(record.id, limit=limit, system=False)
         if form == "json":
             print_raw(b'{"info":%b,"messages":%b}' % (record.json(), messages_json(store, query)))
             return

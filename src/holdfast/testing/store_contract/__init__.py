@@ -21,7 +21,7 @@ from holdfast.testing.store_contract.fencing import Expecting, Fencing
 from holdfast.testing.store_contract.hostile import DamageContract, Hostile
 from holdfast.testing.store_contract.listing import Listing
 from holdfast.testing.store_contract.owning import Burying, Claiming
-from holdfast.testing.store_contract.paging import Compacting, Paging
+from holdfast.testing.store_contract.paging import Compacting, Hiding, Paging
 from holdfast.testing.store_contract.racing import Racing, Watching
 from holdfast.testing.store_contract.reading import Getting
 from holdfast.testing.store_contract.refusing import Refusing
@@ -43,6 +43,7 @@ class StoreContract(
     Claiming,
     Burying,
     Getting,
+    Hiding,
     Paging,
     Compacting,
     Listing,
