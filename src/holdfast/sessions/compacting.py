@@ -30,7 +30,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
     history = await History(engine.store, session).read()
     newest = plan.newest_user(projecting.spoken(history))
     if newest is None:
-        raise InvalidInput(f"session {session} has nothing to compact yet")
+        raise InvalidInput(f"session {session} has nothing to compact: nothing was said since its beginning")
     assert isinstance(newest.info, UserMessage)
     if not force and not await _is_needed(engine, record.value(), newest.info, history):
         return "not needed"

@@ -76,7 +76,8 @@ async def context(engine: Engine, id: str) -> ContextView:
     session = record.value()
     history = History(engine.store, id)
     everything = await history.read()
-    newest = plan.newest_user(projecting.spoken(everything))
+    # After a compaction there may be no prompt but the compaction's own.
+    newest = plan.newest_user(projecting.spoken(everything)) or plan.newest_user(everything)
     if newest is None or not isinstance(newest.info, UserMessage):
         raise NotFound(f"session {id} has not said anything to a model yet")
     user = newest.info

@@ -17,6 +17,8 @@ _HERE = "holdfast.cli.session"
         "fork": (f"{_HERE}.fork:fork", "Continue from a point in another session."),
         "resume": (f"{_HERE}.resume:resume", "Go on with a session that was left unfinished."),
         "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whoever runs it."),
+        "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
+        "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
         "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),
         "restore": (f"{_HERE}.archive:restore", "Show an archived session again."),
         "delete": (f"{_HERE}.delete:delete", "Erase a session and everything below it."),

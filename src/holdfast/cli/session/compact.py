@@ -1,0 +1,39 @@
+"""`holdfast session compact`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.cli.naming import named, session_argument
+from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.output import note
+from holdfast.cli.running.following import follow
+from holdfast.cli.running.interrupts import Interrupts
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+
+
+@click.command()
+@session_argument
+@click.option("--force", is_flag=True, help="Also when the session is under every threshold.")
+@click.pass_context
+def compact(ctx: click.Context, *, name: str, force: bool) -> None:
+    """Have a summary take the place of a session's beginning, in the model's view.
+
+    The transcript stays whole. Exit codes: 0 done or not needed, 1 failed, 2 wrong usage, 130 interrupted.
+    """
+    with reading(ctx) as store:
+        session = named(store, name).id
+    answers: list[str] = []
+
+    async def work(hf: "Holdfast") -> int:
+        async def begin() -> None:
+            answers.append(await hf.sessions.compact(session, force=force))
+
+        return await follow(hf, session, begin, "default", Interrupts())
+
+    code = with_holdfast(ctx, work)
+    if answers == ["not needed"]:
+        note(f"{session} is under every threshold; `--force` compacts it all the same.")
+    ctx.exit(code)
