@@ -37,7 +37,7 @@ def test_without_a_name_it_lists_what_there_is(shell: Shell) -> None:
     lines = shell("models", "install").out.splitlines()
 
     assert [line.split() for line in lines] == [
-        ["Model", "Size", "License", "State"],
+        ["MODEL", "SIZE", "LICENCE", "STATE"],
         ["smollm2", "98", "MB", "Apache-2.0", "not", "installed"],
     ]
 

@@ -9,6 +9,9 @@ import pytest
 
 from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Done, Shell, configured, ended, said
+from tests.stories.test_loops import parked
+from tests.stories.tools import Deed
+from tests.stories.world import World
 
 pytestmark = pytest.mark.ci
 
@@ -88,3 +91,30 @@ async def test_a_session_that_another_process_runs_is_shown_from_the_beginning(
     )
     idle = await said(shell, "session", "abort", session)
     assert idle == Done(0, "", f"{session} does nothing at the moment.\n")
+
+
+async def test_a_session_that_waits_for_an_answer_says_so_and_can_be_aborted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not somebody runs it, it is not done: its question is closed with it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    world = World(tmp_path, home)
+    session, _ = await parked(world, Deed(ask=False))
+    shell = Shell(home, world.project, world.store)
+
+    process = await anyio.to_thread.run_sync(lambda: shell.start("session", "resume", session))
+    assert process.stderr is not None
+    told = [await anyio.to_thread.run_sync(process.stderr.readline) for _ in range(2)]
+    process.send_signal(signal.SIGKILL)
+    await ended(process)
+    aborted = await said(shell, "session", "abort", session)
+    again = await said(shell, "session", "abort", session)
+
+    assert [line.decode() for line in told] == [
+        f"Going on with {session}.\n",
+        f"It waits for an answer (doom_loop: act); `holdfast session abort {session}` ends the wait.\n",
+    ]
+    assert aborted == Done(0, "", f"{session} was interrupted.\n")
+    assert again == Done(0, "", f"{session} does nothing at the moment.\n")

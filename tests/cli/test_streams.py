@@ -1,5 +1,6 @@
 """What a person's terminal, disk and directories may be like: still one clear line, still valid JSON."""
 
+import contextlib
 import json
 import os
 import subprocess
@@ -166,3 +167,42 @@ def test_a_default_store_of_any_name_is_one_store(shell: Shell, tmp_path: Path) 
     assert sh(shell, f"holdfast session archive {session}", **home).code == 0
     assert sorted(path.name for path in tmp_path.glob("a*")) == [data.name]
     assert "is not a URL" in shell.fails("--store", "sqlite://[", "session", "list")
+
+
+def terminal(shell: Shell, typed: bytes, *arguments: str) -> str:
+    """What stands in a terminal that does not know its own width, when something was typed into it."""
+    mine, theirs = os.openpty()
+    process = subprocess.Popen(
+        [HOLDFAST, *arguments],
+        cwd=shell.folder,
+        env=shell.variables(),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    os.write(mine, typed)
+    seen = b""
+    with contextlib.suppress(OSError):  # The last one has left the terminal.
+        while piece := os.read(mine, 4096):
+            seen += piece
+    os.close(mine)
+    process.wait(timeout=60)
+    return seen.decode()
+
+
+def test_a_terminal_of_no_width_cuts_nothing(shell: Shell) -> None:
+    """As a new one is, before anybody has told it."""
+    shell.conversation("A title that is rather long, but not too long for a line")
+
+    assert "not too long for a line" in terminal(shell, b"", "session", "list")
+
+
+def test_a_question_without_an_answer_leaves_its_line(shell: Shell) -> None:
+    """The complaint stands on a line of its own."""
+    session = shell.conversation()
+    lines = terminal(shell, b"\x04", "session", "delete", session).split("\r\n")
+
+    assert lines[0].endswith("[y/N]: ")
+    assert lines[-2:] == ["holdfast: interrupted", ""]
+    assert shell("session", "show", session).code == 0

@@ -1,5 +1,5 @@
-"""Where the long story is played: a project, a wall clock that the story moves, tools, and a scripted model of
-the Anthropic wire that remembers every request with what was true of the world when it was made.
+"""Where the long story is played: a project, a wall clock that the story moves, tools, and a scripted model
+of the Anthropic wire that remembers every request with what was true of the world when it was made.
 """
 
 import sys
@@ -16,15 +16,13 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
-from holdfast.provider.events import ProviderEvent, ReasoningDelta, ReasoningEnd, ReasoningStart
+from holdfast.provider.events import ProviderEvent
 from holdfast.provider.request import Request
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepPrefix, StepStartPart
-from holdfast.testing.scripted_provider import Events, ScriptedProvider, Step
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import ToolFailure
+from holdfast.testing.scripted_provider import ScriptedProvider, Step
+from holdfast.tool.declare import Tool
 from tests.stories.world import World
 
 SONNET = "anthropic/claude-sonnet-4-5"
@@ -117,6 +115,7 @@ class Stage:
         self._tools: list[str] = []
         self._last: dict[str, int] = {}
         self._copied: dict[str, int] = {}
+        self._began_ms = 0
         self._turn = 0
         self._note = ""
         self._moved: str | None = None
@@ -136,11 +135,11 @@ class Stage:
     def settings(self, **more: Any) -> None:
         """The person's settings: models of the Anthropic wire, and what the story adds."""
         limits = {"limit": {"context": 200_000, "output": 8_000}}
-        named = {model.partition("/")[2]: limits for model in (SONNET, HAIKU, self.model)}
+        ids = [model.partition("/")[2] for model in (SONNET, HAIKU, self.model)]
         entry = {
             "npm": "@ai-sdk/anthropic",
             "options": {"baseURL": "http://127.0.0.1:9/v1", "apiKey": "none"},
-            "models": named,
+            "models": {id: {"name": f"Model {id}", **limits} for id in ids},
         }
         self.world.settings(model=self.model, provider={"anthropic": entry}, timezone="UTC", **more)
 
@@ -179,13 +178,11 @@ class Stage:
         self, note: str, *, moved: str | None = None, begins: str | None = None, after_ms: int = TURN_MS
     ) -> None:
         """The next turn comes so much later than the last one, and its first request may not extend."""
-        spent = self.wall.elapsed_ms - self._began_ms if self.seen else 0
-        self.wall.elapsed_ms += max(0, after_ms - spent) if self.seen else 0
+        if self.seen:
+            self.wall.elapsed_ms = max(self.wall.elapsed_ms, self._began_ms + after_ms)
         self._began_ms = self.wall.elapsed_ms
         self._turn += 1
         self._note, self._moved, self._begins = note, moved, begins
-
-    _began_ms = 0
 
     async def turn(
         self,
@@ -230,7 +227,7 @@ class Stage:
             self._moved = self._begins = None
 
     async def _steps(self, session: str) -> list[StepPrefix | None]:
-        """What the answers of a session have stored, in their order; one without a word has stored nothing."""
+        """What the answers of a session have stored, in order; one without a word has stored nothing."""
         page = await self.hf.sessions.messages(session, system=True, limit=10_000)
         answers = [each for each in page.messages if isinstance(each.info, AssistantMessage)]
         return [_prefix(each) for each in answers if not each.info.summary]
@@ -252,49 +249,3 @@ class Stage:
 
 def _prefix(answer: MessageWithParts) -> StepPrefix | None:
     return next((part.prefix for part in answer.parts if isinstance(part, StepStartPart)), None)
-
-
-def thought(words: str) -> Events:
-    """Thinking, signed as on the Anthropic wire."""
-    signed = {"anthropic": {"signature": f"signed {len(words)}"}}
-    return Events(
-        (
-            ReasoningStart(id="thought"),
-            ReasoningDelta(id="thought", text=words),
-            ReasoningEnd(id="thought", metadata=signed),
-        )
-    )
-
-
-def find_tool(description: str = "Find the places where words occur in the project.") -> Tool:
-    """A tool that always finds something."""
-
-    @tool(name="find", description=description, repeatable=True)
-    async def find(context: ToolContext, words: str) -> str:
-        return "\n".join(f"src/{words}_{n}.py:{n * 7}: {words} = settle({n})" for n in range(1, 13))
-
-    return find
-
-
-def check_tool() -> Tool:
-    """A tool that fails when it is asked for the impossible."""
-
-    @tool(name="check", repeatable=True)
-    async def check(context: ToolContext, part: str) -> str:
-        """Run the tests of one part of the project."""
-        if part == "nothing":
-            raise ToolFailure("There are no tests called nothing.")
-        return f"{part}: " + "\n".join(f"test_{part}_{n} passed" for n in range(20))
-
-    return check
-
-
-def measure_tool() -> Tool:
-    """A tool that comes late."""
-
-    @tool(name="measure", repeatable=True)
-    async def measure(context: ToolContext, what: str) -> str:
-        """Measure how long a part of the project takes."""
-        return f"{what}: 12 ms"
-
-    return measure

@@ -14,7 +14,8 @@ from holdfast.schema.message import UserMessage
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, Step, Wait
-from tests.golden.stage import HAIKU, Gate, Stage, check_tool, find_tool, measure_tool, thought
+from tests.golden.props import check_tool, find_tool, measure_tool, thought
+from tests.golden.stage import HAIKU, Gate, Stage
 
 AGENTS = {"quick": {"mode": "primary", "description": "Answers in two steps.", "steps": 2}}
 FORM = JsonSchemaFormat(
@@ -65,7 +66,9 @@ async def play(place: Path, stage: Stage | None = None) -> Stage:
 def _furnish(stage: Stage) -> None:
     stage.settings(agent=AGENTS)
     project = stage.world.project
-    stage.rules.write_text("# Rules\n" + "".join(f"{n}. Settle part {n} before the next.\n" for n in range(1, 9)))
+    stage.rules.write_text(
+        "# Rules\n" + "".join(f"{n}. Settle part {n} before the next.\n" for n in range(1, 9))
+    )
     (project / "README.md").write_text("A project about parts.\n" * 10)
     for name in ("one", "two", "three"):
         (project / f"{name}.py").write_text("".join(f"{name}_{n} = {n}\n" for n in range(60)))
@@ -81,12 +84,14 @@ async def _tools(on: Stage, main: str) -> None:
     )
     three = calls(("read", "one.py"), ("read", "two.py"), ("read", "three.py"), begin=2)
     await on.turn(main, "three files at once", "Now read the parts.", three, say("Three parts."))
-    many = calls(*(("find", f"word{n}") for n in range(14)), begin=5)
+    many = calls(*(("find", f"word{n}") for n in range(24)), begin=5)
     await on.turn(main, "more blocks than anybody looks back", "Find every use.", many, say("Found them."))
     await on.turn(main, "only words", "What did you find?", say("Each part is used twice."))
-    steps = [calls(("check", f"part{n}"), begin=19 + n) for n in range(6)]
+    steps = [calls(("check", f"part{n}"), begin=29 + n) for n in range(6)]
     await on.turn(main, "six steps in a row", "Check the parts one by one.", *steps, say("All pass."))
-    thinking = Step(thought("Which of them is slow?"), Say("Let me see."), *calls(("find", "slow"), begin=25).items[1:])
+    thinking = Step(
+        thought("Which of them is slow?"), Say("Let me see."), *calls(("find", "slow"), begin=35).items[1:]
+    )
     await on.turn(main, "the model thinks", "Which part is slow?", thinking, say("The second."))
     await on.turn(main, "thoughts stay", "Are you sure?", Step(thought("I am."), Say("Yes.")))
 
@@ -95,13 +100,15 @@ async def _instructions(on: Stage, main: str) -> None:
     on.rules.write_text("# Rules\nSettle the second part first.\n")
     await on.turn(main, "AGENTS.md was edited", "The rules are new.", say("I follow them."))
     await on.turn(main, "and is not told twice", "Go on.", say("The second part comes first."))
-    nested = calls(("read", "inner/notes.txt"), begin=30)
-    await on.turn(main, "an inner AGENTS.md is met", "Look inside.", nested, say("The inner parts come last."))
+    nested = calls(("read", "inner/notes.txt"), begin=36)
+    await on.turn(
+        main, "an inner AGENTS.md is met", "Look inside.", nested, say("The inner parts come last.")
+    )
     on.wall.days += 1
     await on.turn(main, "the date changes", "Good morning.", say("Good morning."))
     on.rules.unlink()
     on.wall.days += 1
-    two = calls(("find", "settled"), begin=31)
+    two = calls(("find", "settled"), begin=37)
     await on.turn(main, "AGENTS.md is removed, another day", "No rules today.", two, say("Understood."))
     await on.turn(main, "only words again", "What is left?", say("The third part."))
 
@@ -116,6 +123,9 @@ async def _trouble(on: Stage, main: str) -> None:
     await on.turn(main, "something was said in passing", "What is left now?", say("Nothing inside."))
     broken = Step(Say("The answer begins"), Fail(ProviderError("gone", kind="connection", retryable=True)))
     await on.turn(main, "the stream breaks off", "Sum it up.", broken, say("as I said: all parts work."))
+    last = [calls(("find", "last"), begin=42), say("No more steps.")]
+    await on.turn(main, "an agent with few steps", "Quickly now.", *last, agent="quick")
+    await on.turn(main, "back from it", "Thank you.", say("With pleasure."), agent="build")
 
 
 async def _restarted(on: Stage, main: str) -> None:
@@ -123,9 +133,6 @@ async def _restarted(on: Stage, main: str) -> None:
     again = calls(("read", "one.py"), ("find", "again"), begin=50)
     await on.turn(main, "tools after a restart", "Read the first part again.", again, say("As before."))
     await on.turn(main, "after a long pause", "I had lunch.", say("Welcome back."), after_ms=PAUSE_MS)
-    last = [calls(("find", "last"), begin=52), say("No more steps.")]
-    await on.turn(main, "an agent with few steps", "Quickly now.", *last, agent="quick")
-    await on.turn(main, "back from it", "Thank you.", say("With pleasure."), agent="build")
 
 
 async def _switches(on: Stage, main: str) -> None:
@@ -183,7 +190,9 @@ async def _compacted(on: Stage, main: str) -> None:
     look = [calls(("check", f"late{n}"), begin=61 + n) for n in range(3)]
     await on.turn(main, "tools after it", "Check it once more.", *look, say("Fine.", usage=FULL))
     written = Step(Say(f"## Goal\n{'All parts are settled. ' * 20}"))
-    await on.turn(main, "too full: it compacts by itself", "Next.", written, say("Next."), begins="compaction")
+    await on.turn(
+        main, "too full: it compacts by itself", "Next.", written, say("Next."), begins="compaction"
+    )
     await on.turn(main, "and goes on", "Good.", say("Good."))
 
 

@@ -64,7 +64,11 @@ def test_the_agent_wins_over_the_variant_and_the_variant_over_the_model() -> Non
 def test_tools_are_sorted_and_marks_are_set() -> None:
     """The order of registration does not move the prefix."""
     request = assemble(
-        CLAUDE, system=("a", "b"), messages=(ASK, SystemUpdate(text="u")), tools=(tool("z"), tool("a"))
+        CLAUDE,
+        system=("a", "b"),
+        messages=(ASK, SystemUpdate(text="u")),
+        tools=(tool("z"), tool("a")),
+        cache_key="k",
     )
 
     assert [each.name for each in request.tools] == ["a", "z"]

@@ -32,9 +32,24 @@ UPDATE = SystemUpdate(text="s")
 def test_the_last_system_block_and_the_last_ends_of_requests_are_marked() -> None:
     """Never more than four. The last system block covers the tools and the texts before it."""
     messages = (ASK, SAY, ASK, CALL, GOT, CALL, GOT, SAY, ASK)
-    request = Request(model=CLAUDE, system=("a", "b", "c"), messages=messages)
+    request = Request(model=CLAUDE, system=("a", "b", "c"), messages=messages, cache_key="k")
 
     assert caching.marked(request) == replace(request, marks=CacheMarks(system=(2,), messages=(4, 6, 8)))
+
+
+def test_what_nobody_will_extend_is_not_marked() -> None:
+    """A title or a summary has no key; to write it into the cache would cost more than to send it."""
+    request = Request(model=CLAUDE, system=("a",), messages=(ASK,))
+
+    assert caching.marked(request) == request
+    assert caching.marked(replace(request, cache_key="k")).marks == CacheMarks(system=(0,), messages=(0,))
+
+
+def test_who_routes_by_the_key_gets_no_marks() -> None:
+    """The key alone does it."""
+    request = Request(model=GPT, system=("a",), messages=(ASK,), cache_key="k")
+
+    assert caching.marked(request) == request
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.provider import caching
 from holdfast.provider.catalog.model import Model, WireKind
@@ -112,7 +113,7 @@ def encoded(model: Model, history: list[ProviderMessage], *, marked: bool = Fals
     """The body of a request; `marked`: with its cache marks set, and then taken out again."""
     request = Request(model=model, system=("s", "t"), tools=TOOLS, messages=tuple(history))
     if marked:
-        request = caching.marked(request)
+        request = replace(request, marks=caching.marks(request))
     return unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, HERE).body))
 
 

@@ -44,6 +44,7 @@ async def test_the_blocks_are_those_that_were_sent(world: World) -> None:
     assert [block.source for block in view.blocks] == [
         "tool act",
         "tool read",
+        "tool recall",
         "instructions",
         "baseline",
         "person",

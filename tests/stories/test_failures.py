@@ -95,7 +95,7 @@ async def test_a_failure_before_the_first_word_is_tried_again(world: World) -> N
     assert len(script.requests) == 3
     assert shape(page.messages)[1] == (
         "assistant",
-        ["retry", "retry", "step-start", ("text", "at last"), ("step-finish", "stop")],
+        ["step-start", "retry", "retry", ("text", "at last"), ("step-finish", "stop")],
     )
     waits = [
         value["status"]
@@ -162,7 +162,9 @@ async def test_what_a_model_gets_wrong_comes_back_in_words_it_can_act_on(world: 
             Call("read", id="c2", raw='{"file'),
             Call("read", {"path": 7}, id="c3"),
         ),
-        Step(Say("sorry"), expect=answered("c1", "There is no tool called wread. The tools are: read.")),
+        Step(
+            Say("sorry"), expect=answered("c1", "There is no tool called wread. The tools are: read, recall.")
+        ),
     ) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "Hi")

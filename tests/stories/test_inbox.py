@@ -166,7 +166,7 @@ async def test_a_tool_that_a_prompt_closes_is_shown_and_refused(world: World) ->
 
     tools = [part for message in shape(page.messages) for part in message[1] if part[0] == "tool"]
     assert tools == [("tool", "read", "error", "The tool read is closed for this prompt.")]
-    assert [tool.name for tool in script.requests[0].tools] == ["read"]
+    assert [tool.name for tool in script.requests[0].tools] == ["read", "recall"]
 
 
 async def test_parts_of_every_kind_are_kept_as_they_were_given(world: World) -> None:

@@ -36,7 +36,7 @@ async def test_an_answer_that_fits_is_taken(world: World) -> None:
     assert (answer.structured, answer.error) == ({"n": 3}, None)
     (request,) = script.requests
     assert request.tool_choice == "required"
-    assert [tool.name for tool in request.tools] == ["StructuredOutput", "read"]
+    assert [tool.name for tool in request.tools] == ["StructuredOutput", "read", "recall"]
 
 
 async def test_an_answer_that_does_not_fit_is_sent_back(world: World) -> None:

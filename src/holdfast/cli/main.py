@@ -78,7 +78,9 @@ def carry_out(arguments: list[str]) -> tuple[int, str | None]:
 
     try:
         code = root.main(args=arguments, prog_name="holdfast", standalone_mode=False)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        if isinstance(error, click.Abort) and error.__cause__ is None:
+            tell("\n")  # A question stands on the line, unanswered.
         return INTERRUPTED, "interrupted"
     except click.exceptions.NoArgsIsHelpError as error:
         tell(f"{error.format_message()}\n")  # A page, where all other complaints are a line.

@@ -10,6 +10,7 @@ from typing import Any
 import click
 import msgspec
 
+WIDE = 200
 FORMATS = click.Choice(["table", "json"])
 
 
@@ -69,11 +70,11 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, stretch:
 
 
 def width() -> int:
-    """How wide the terminal is; wide enough for anything when there is none."""
+    """How wide the terminal is; wide enough for anything when there is none, or when it does not know."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size(sys.stdout.fileno()).columns or WIDE
     except (OSError, ValueError):
-        return 200
+        return WIDE
 
 
 def cut(text: str, wide: int) -> str:

@@ -8,7 +8,8 @@ One turn of tools adds more blocks than that, so nothing is left to the looking 
 its end, and where the requests before it ended, so that each finds the entry of the one before it exactly.
 What must stay true: where a request ended is told by the messages alone (there the model's answer begins),
 so a fork and a restart mark the same places. A mark below the provider's least size does nothing, and costs
-nothing.
+nothing. One that nobody comes back to costs: what is written is dearer than what is only read, so a request
+beside a conversation (a title, a summary), which has no key, is not marked.
 """
 
 from collections.abc import Sequence
@@ -27,8 +28,10 @@ _MARKING_PACKAGES = ("@ai-sdk/anthropic", "@ai-sdk/google-vertex/anthropic", "@a
 
 
 def marked(request: Request) -> Request:
-    """The request with its cache marks, where its provider wants any."""
-    return replace(request, marks=marks(request)) if takes_marks(request.model) else request
+    """The request with its cache marks, where its provider wants any and another will extend it."""
+    if request.cache_key is None or not takes_marks(request.model):
+        return request
+    return replace(request, marks=marks(request))
 
 
 def takes_marks(model: Model) -> bool:

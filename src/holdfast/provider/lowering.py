@@ -8,6 +8,7 @@ Which messages belong to the history (compaction, epochs) is decided above; here
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from holdfast.provider.attachment import attached
 from holdfast.provider.catalog.model import Model
@@ -56,31 +57,91 @@ RESUMED = "[The conversation goes on from here]"
 _SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
 
 
+class Lowered:
+    """What was made of messages before: one that is the same object is not lowered again."""
+
+    def __init__(self) -> None:
+        self.model: Model | None = None
+        self.made: dict[int, _Made] = {}
+
+
+class _Made(NamedTuple):
+    """The messages are held, so that no other can have their identity."""
+
+    message: MessageWithParts
+    calls: frozenset[str]
+    provider: tuple[ProviderMessage, ...]
+
+
 def lower(
-    history: Iterable[MessageWithParts], model: Model, *, quarantined: frozenset[str] = frozenset()
+    history: Iterable[MessageWithParts],
+    model: Model,
+    *,
+    quarantined: frozenset[str] = frozenset(),
+    known: Lowered | None = None,
 ) -> tuple[ProviderMessage, ...]:
-    """The messages for `model`. Parts whose ids are in `quarantined` are replaced by a marker."""
-    return _Lowering(model, quarantined).run(history)
+    """The messages for `model`. Parts whose ids are in `quarantined` are replaced by a marker.
+
+    `known` remembers what was made, for a history that is lowered again and again while it grows.
+    """
+    if known is None or quarantined:
+        return _Lowering(model, quarantined, Lowered()).run(history)
+    if known.model != model:
+        known.model, known.made = model, {}
+    lowering = _Lowering(model, quarantined, known)
+    messages = lowering.run(history)
+    known.made = lowering.made
+    return messages
 
 
 class _Lowering:
-    def __init__(self, model: Model, quarantined: frozenset[str]) -> None:
+    def __init__(self, model: Model, quarantined: frozenset[str], known: Lowered) -> None:
         self._model = model
         self._quarantined = quarantined
+        self._known = known.made
+        self.made: dict[int, _Made] = {}
         self._calls: dict[str, int] = {}
         self._messages: list[ProviderMessage] = []
+        self._begun = False
+        self._fresh: set[str] = set()
+        self._twice = False
 
     def run(self, history: Iterable[MessageWithParts]) -> tuple[ProviderMessage, ...]:
         for message in history:
-            match message.info:
-                case UserMessage():
-                    self._user(message.info, message.parts)
-                case AssistantMessage():
-                    if _is_sent(message.info, message.parts):
-                        self._assistant(message.info, message.parts)
-                case SystemMessage():
-                    self._update(message.info.text)
+            known = self._known.get(id(message))
+            if known is None or not self._again(known):
+                self._one(message)
         return tuple(self._messages)
+
+    def _again(self, known: _Made) -> bool:
+        """Take what was made before, where nothing around the message changes it."""
+        if known.calls and not known.calls.isdisjoint(self._calls):
+            return False
+        if not self._begun and not (known.provider and isinstance(known.provider[0], User)):
+            return False
+        self._calls.update(dict.fromkeys(known.calls, 1))
+        self._messages += known.provider
+        self._begun = self._begun or bool(known.provider)
+        self.made[id(known.message)] = known
+        return True
+
+    def _one(self, message: MessageWithParts) -> None:
+        begin, begun = len(self._messages), self._begun
+        self._fresh, self._twice = set(), False
+        match message.info:
+            case UserMessage():
+                self._user(message.info, message.parts)
+            case AssistantMessage():
+                if _is_sent(message.info, message.parts):
+                    self._assistant(message.info, message.parts)
+            case SystemMessage():
+                self._update(message.info.text)
+        made = tuple(self._messages[begin:])
+        self._begun = begun or any(isinstance(each, (User, Assistant)) for each in made)
+        # What depends on what stands before it is made anew each time: a call whose id came before, and the
+        # first words of a history that begins with the model.
+        if begun and not self._twice:
+            self.made[id(message)] = _Made(message, frozenset(self._fresh), made)
 
     def _user(self, info: UserMessage, parts: Sequence[Part]) -> None:
         content = tuple(block for part in parts for block in self._said(part))
@@ -153,7 +214,7 @@ class _Lowering:
         """One step of the model, then what our tools answered to it."""
         if not content:
             return
-        if not any(isinstance(each, (User, Assistant)) for each in self._messages):
+        if not self._begun and not any(isinstance(each, (User, Assistant)) for each in self._messages):
             # A history that was cut may begin with the model, and no provider takes that.
             self._messages.append(User(content=(Text(text=RESUMED),)))
         self._messages.append(Assistant(content=tuple(content)))
@@ -218,6 +279,8 @@ class _Lowering:
     def _unique(self, id: str) -> str:
         """The call's id, made different when an earlier call has it: no provider takes two of one name."""
         count = self._calls[id] = self._calls.get(id, 0) + 1
+        self._fresh.add(id)
+        self._twice = self._twice or count > 1
         return id if count == 1 else self._unique(f"{id}-{count}")
 
 

@@ -4,7 +4,7 @@ The estimate is the seeds' (four characters a token): it steers compaction and n
 documented limits of the hosts; a request above one would be refused after it was sent in full.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -31,27 +31,29 @@ def estimate(text: str) -> int:
     return round(len(text) / CHARACTERS_A_TOKEN)
 
 
-def characters(request: Request, encoded: int | None = None) -> int:
-    """How long the blocks of a request are; `encoded` is their length as JSON where that is known.
+def characters(request: Request) -> int:
+    """How long the blocks of a request are."""
+    fixed = len(msgspec.json.encode((request.tools, request.system)))
+    return fixed + sum(of_message(each, len(msgspec.json.encode(each))) for each in request.messages)
 
-    Media counts as what it takes of the model's room, not as the length of its bytes.
+
+def of_message(message: ProviderMessage, encoded: int) -> int:
+    """How long a message is, given its length as JSON. Media counts as what it takes of the model's room, not
+    as the length of its bytes.
     """
-    if encoded is None:
-        encoded = len(msgspec.json.encode((request.tools, request.system, request.messages)))
-    inline = [len(each.url) for each in _media(request.messages) if each.url.startswith("data:")]
-    return max(0, encoded - sum(inline)) + MEDIA_CHARACTERS * len(inline)
+    inline = [len(each.url) for each in _media(message) if each.url.startswith("data:")]
+    return encoded if not inline else max(0, encoded - sum(inline)) + MEDIA_CHARACTERS * len(inline)
 
 
-def _media(messages: Sequence[ProviderMessage]) -> Iterator[Media]:
-    for message in messages:
-        match message:
-            case User():
-                yield from (each for each in message.content if isinstance(each, Media))
-            case Results():
-                for result in message.content:
-                    yield from (each for each in result.content if isinstance(each, Media))
-            case _:
-                continue
+def _media(message: ProviderMessage) -> Iterator[Media]:
+    match message:
+        case User():
+            yield from (each for each in message.content if isinstance(each, Media))
+        case Results():
+            for result in message.content:
+                yield from (each for each in result.content if isinstance(each, Media))
+        case _:
+            return
 
 
 def estimate_request(request: Request) -> int:

@@ -28,7 +28,9 @@ async def settle(
 ) -> None:
     """Write what `compose` makes, add what was used to the totals, and `change` the session besides."""
     for attempt in range(_TRIES):
-        record = await run.engine.store.session(run.recorder.session)
+        # Nobody but us writes it, mostly: what the turn began with is tried first.
+        record = run.history.record if attempt == 0 else None
+        record = record or await run.engine.store.session(run.recorder.session)
         assert record is not None, "a claimed session cannot be removed"
         session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
         if session.parent_id is None:

@@ -22,7 +22,7 @@ from holdfast.runtime.settling import Place, Settling
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import RetryPart, StepPrefix
+from holdfast.schema.part import RetryPart
 from holdfast.schema.times import Created
 from holdfast.tools import executing
 
@@ -35,15 +35,13 @@ class Heard:
         self.settling = settling
 
 
-async def answer(
-    run: Run, ready: Ready, request: Request, message: AssistantMessage, prefix: StepPrefix
-) -> Heard:
+async def answer(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
     """The model's answer. A failure before its first word is tried again, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
     while True:
         attempt += 1
-        heard = await _once(run, ready, request, message, prefix)
+        heard = await _once(run, ready, request, message)
         failed = heard.processor.failed
         if failed is None or heard.processor.said:
             return heard
@@ -84,9 +82,7 @@ async def _tell_retry(
         await run.recorder.add_parts(make)
 
 
-async def _once(
-    run: Run, ready: Ready, request: Request, message: AssistantMessage, prefix: StepPrefix
-) -> Heard:
+async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
     settling = settling_of(run, ready, asking)
     earlier = plan.calls_since(ready.history, ready.user.id)
@@ -96,7 +92,7 @@ async def _once(
         earlier.append(called.part)
         await settling.start(called, repeated=repeated)
 
-    processor = Processor(run.recorder, run.engine.feed, message, call, prefix=prefix)
+    processor = Processor(run.recorder, run.engine.feed, message, call)
     async with anyio.create_task_group() as saving:
         saving.start_soon(processor.keep_saved)
         async with anyio.create_task_group() as calls:

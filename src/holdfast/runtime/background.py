@@ -34,6 +34,11 @@ class Background:
             raise Refused("the runtime was closed, or has broken; open it anew")
         return self._group
 
+    def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        """Do something beside the rest, if there is anything yet to do it in."""
+        if self._group is not None:
+            self._group.start_soon(work, *arguments)
+
     @property
     def begun(self) -> bool:
         """Whether anything runs here."""

@@ -55,33 +55,35 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     asked: MessageWithParts | None = None
     """A compaction that somebody asked for, and that was not tried yet."""
 
-    @property
-    def compacted(self) -> bool:
-        """Whether the model sees a summary in the place of the beginning."""
-        return any(map(projecting.is_finished_summary, self.history))
-
-    @property
-    def shown(self) -> list[MessageWithParts]:
-        """What the model sees of the history."""
-        return projecting.project(self.history)
+    compacted: bool = False
+    """Whether the model sees a summary in the place of the beginning."""
+    shown: list[MessageWithParts]
+    """What the model sees of the history."""
 
 
-async def cross(run: Run) -> Ready | None:
-    """Promote what waits, and fix the turn; None when there is nothing to say."""
-    everything = await run.history.read()
+async def cross(
+    run: Run, everything: list[MessageWithParts] | None = None, *, force: bool = True
+) -> Ready | None:
+    """Promote what waits, and fix the turn; None when there is nothing to say.
+
+    `everything` is the history, where it was just read. Without `force` a session whose last outcome is
+    unknown waits for somebody's word.
+    """
+    everything = await run.history.read() if everything is None else everything
     # In this order: a prompt that comes in between waits for the next boundary, and is not yet shown.
-    shown = {message.info.id for message in everything}
-    waiting = [
-        each for each in await inbox.pending(run.engine, run.recorder.session) if each.prompt.id in shown
-    ]
+    pending = await inbox.pending(run.engine, run.recorder.session)
+    waiting = [each for each in pending if run.history.has(each.prompt.id)]
     unheard = {each.prompt.id for each in waiting}
-    history = [message for message in everything if message.info.id not in unheard]
-    owed = plan.owes_answer(projecting.spoken(history))
+    history = [message for message in everything if message.info.id not in unheard] if unheard else everything
+    if not force and not pending and plan.is_recoverable(history):
+        return None
+    spoken = _spoken(run, history)
+    owed = plan.owes_answer(spoken)
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
-    joining = [message for message in everything if message.info.id in chosen]
-    asked = projecting.asked([*history, *joining])
-    newest = plan.newest_user(projecting.spoken([*history, *joining])) or asked
+    joining = [message for message in everything if message.info.id in chosen] if chosen else []
+    asked = projecting.asked([*history, *joining]) if run.history.has_compaction else None
+    newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
     if newest is None:
         return None
     # What wants no reply does not end the work that it joins, and neither does a compaction.
@@ -91,9 +93,13 @@ async def cross(run: Run) -> Ready | None:
         return None
     sampled, epoch = await _begun(run, newest, promoted, joining)
     await _promote(run, promoted, joining)
-    history += joining  # Their new place is behind everything that was said.
+    history = [*history, *joining]  # Their new place is behind everything that was said.
     ready = await _reconciled(run, sampled, epoch, history)
     return replace(ready, owed=owed, asked=asked)
+
+
+def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
+    return projecting.spoken(history) if run.history.has_compaction else history
 
 
 def _compacts(waiting: Waiting) -> bool:
@@ -124,8 +130,10 @@ async def _begun(
 
 async def sample(run: Run, user: UserMessage) -> Chosen:
     """Agent, model and policy of a prompt, fixed for a turn."""
-    session = await run.session()
+    session = await run.session() if run.history.record is None else run.history.record.value()
     around = await run.engine.around(session)
+    wishes = around.loaded.config.experimental
+    run.summarises = wishes is not None and bool(wishes.message_summary)
     agent = around.agents.get(user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     policy = await authority.policy_of(run.engine, session, around, agent)
@@ -134,7 +142,7 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
 
 async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
     """Tell the model what changed since it was last told, and fix the turn."""
-    nested = await nesting.found(run, chosen, epoch, history)
+    nested = await nesting.found(run, chosen, epoch)
     compacted = run.history.summarised_since(epoch.position)
     epoch, told = await epochs.reconciled(run, chosen, epoch, compacted=compacted, nested=nested)
     former = run.history.told_before(epoch.position)
@@ -177,6 +185,8 @@ async def fixed(
         tools=(*pinned.pin.tools, *own),
         moved=moved if pinned.moved is None else (*moved, pinned.moved),
         history=history,
+        shown=projecting.project(history) if run.history.has_compaction else history,
+        compacted=run.history.summarised_since(0),
         toolset=toolset,
         policy=chosen.policy,
         last_step=agent.steps is not None and plan.steps_since_prompt(history) + 1 >= agent.steps,

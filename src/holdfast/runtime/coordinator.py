@@ -12,7 +12,7 @@ from anyio.abc import TaskGroup
 
 from holdfast.errors import HoldfastError, InvariantBroken, Refused
 from holdfast.location.guard import Guard
-from holdfast.runtime import inbox, interrupts, summary, title
+from holdfast.runtime import interrupts, summary, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.history import History
@@ -32,6 +32,7 @@ from holdfast.tools.registry import Registry
 
 SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
+TITLED_MAX = 10_000
 INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
@@ -76,6 +77,8 @@ class Coordinator:
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self._histories: dict[str, History] = {}
+        self._titled: dict[str, None] = {}
+        """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
         self.listener = Listener(engine.store)
         self.guard = Guard()
@@ -100,9 +103,15 @@ class Coordinator:
             entry.again = True
             entry.force = entry.force or force
             return
-        group = await self._begin(session, Entry(force=force))
-        if group is not None:
-            group.start_soon(title.name, self._engine, session)
+        if await self._begin(session, Entry(force=force)) is not None and session not in self._titled:
+            self._background.start(self._entitle, session)
+
+    async def _entitle(self, session: str) -> None:
+        """Give the session a title, beside its drain; where that is settled, nobody looks again."""
+        if await title.name(self._engine, session):
+            self._titled[session] = None
+            if len(self._titled) > TITLED_MAX:
+                del self._titled[next(iter(self._titled))]
 
     async def _begin(self, session: str, entry: Entry) -> TaskGroup | None:
         """Work on a session in the background; None when it was begun meanwhile."""
@@ -173,9 +182,8 @@ class Coordinator:
                 ran = await self._drain(session, entry)
                 if not ran or entry.stop:
                     return
-                # What was admitted while the session was being given back is seen to as well.
-                if not await inbox.pending(self._engine, session) and not entry.again:
-                    group.start_soon(summary.write, self._engine, session)
+                # The session was given back with an empty inbox; who admitted something since has woken it.
+                if not entry.again:
                     return
                 entry.force = False
         except HoldfastError as error:
@@ -219,6 +227,8 @@ class Coordinator:
         finally:
             self.listener.stopped(session)
             entry.run = None
+        if run.summarises:
+            self._background.start(summary.write, self._engine, session)
         return not run.interrupted and not run.parked
 
     def _history(self, session: str) -> History:

@@ -10,7 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
-from holdfast.runtime import announcing, asking, budget, closing, inbox, interrupts, plan, recovery
+from holdfast.runtime import announcing, asking, budget, closing, interrupts, plan, recovery
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.epochs import ContextUnavailable
 from holdfast.runtime.recorder import message_put, part_put, session_put
@@ -27,6 +27,7 @@ from holdfast.schema.message import (
     Message,
     UserMessage,
 )
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.tools import executing
 
 _ABORTED = "The work was interrupted."
@@ -61,13 +62,16 @@ async def drain(run: Run, *, force: bool = False) -> None:
 async def _work(run: Run, *, force: bool) -> None:
     malformed = failing = 0
     try:
-        if await recovery.recover(run):
-            run.parked = True  # A call still waits for a person.
-            return
-        if not force and await _waits_for_word(run):
-            return
+        history: list[MessageWithParts] | None = await run.history.read()
+        if run.history.is_open:
+            assert history is not None
+            if await recovery.recover(run, history):
+                run.parked = True  # A call still waits for a person.
+                return
+            history = None  # It has changed.
         while True:
-            ended = await turn(run)
+            ended = await turn(run, history, force=force)
+            history, force = None, True
             malformed = malformed + 1 if ended.malformed else 0
             if malformed > run.engine.limits.malformed_max:
                 message = f"the provider's stream broke off {malformed} times in a row"
@@ -83,7 +87,7 @@ async def _work(run: Run, *, force: bool) -> None:
                 return
             if ended.nothing:
                 return  # Whatever came since is seen when the session is given back.
-            if ended.next != "continue" and not await inbox.pending(run.engine, run.recorder.session):
+            if ended.next != "continue":
                 return
     except Exception as error:
         first = _leaf(error)
@@ -92,12 +96,6 @@ async def _work(run: Run, *, force: bool) -> None:
         # A prompt that could not be promoted waits: only somebody's word begins another try.
         run.parked = isinstance(first, ContextUnavailable)
         await _unexpected(run, first)
-
-
-async def _waits_for_word(run: Run) -> bool:
-    """Whether an outcome is unknown, and nobody has said anything since."""
-    unheard = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
-    return not unheard and recovery.is_recoverable(await run.history.read())
 
 
 async def _unexpected(run: Run, error: BaseException) -> None:

@@ -59,8 +59,18 @@ def epoch_put(epoch: ContextEpoch) -> Put:
 
 async def current(run: Run) -> Epoch | None:
     """The epoch in force."""
-    found = await run.engine.store.select("epoch", session=run.recorder.session, mark=Mark.OPEN)
-    return Epoch(found[-1].value(), found[-1].position) if found else None
+    if run.epoch is None:
+        found = await run.engine.store.select("epoch", session=run.recorder.session, mark=Mark.OPEN)
+        run.epoch = Epoch(found[-1].value(), found[-1].position) if found else None
+    return run.epoch
+
+
+async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = False) -> Epoch:
+    """Store a new state of the epoch in force, unless it is stored already."""
+    if not stored:
+        await run.recorder.commit(epoch_put(value))
+    run.epoch = Epoch(value, position)
+    return run.epoch
 
 
 async def ensured(run: Run, chosen: Chosen) -> Epoch:
@@ -124,6 +134,7 @@ async def _begin(
         ended = replace(before.value.time, ended=now_ms)
         puts.append(epoch_put(replace(before.value, time=ended)))
     await run.recorder.commit(*puts)
+    run.epoch = None
     found = await current(run)
     assert found is not None, "it was stored just now"
     return found
@@ -151,9 +162,7 @@ async def reconciled(
     )
     match action:
         case Unchanged() | ReplacementBlocked():
-            if value is not epoch.value:
-                await run.recorder.commit(epoch_put(value))
-            return Epoch(value, epoch.position), None
+            return await _keep(run, value, epoch.position, stored=value is epoch.value), None
         case ReplacementReady(baseline=baseline, snapshot=fresh):
             cause = "compaction" if compacted else "incompatible"
             return await _begin(
@@ -162,7 +171,7 @@ async def reconciled(
         case Updated(text=text, snapshot=admitted):
             updated = replace(value, snapshot=admitted.to_json())
             told = await _tell(run, updated, text)
-            return Epoch(updated, epoch.position), told
+            return await _keep(run, updated, epoch.position, stored=True), told
         case _:
             assert_never(action)
 
@@ -182,6 +191,4 @@ async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | Non
 
 async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object]) -> Epoch:
     """Keep what was pinned, before the model is told it."""
-    value = replace(epoch.value, pins=pins)
-    await run.recorder.commit(epoch_put(value))
-    return Epoch(value, epoch.position)
+    return await _keep(run, replace(epoch.value, pins=pins), epoch.position)

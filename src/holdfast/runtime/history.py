@@ -1,17 +1,62 @@
-"""Reads the messages of a session, turn after turn: from the last compaction on, in the model's order.
+"""The messages of a session, kept from turn to turn: from the last compaction on, in the model's order.
 
-Records that have not changed since the last turn are not decoded again: a turn at a thousand messages costs
-about what it costs at ten.
+What is read from the store once is not read again: a turn takes up what has changed since the last one, so
+that at a thousand messages it costs about what it costs at ten. What must stay true: what is answered is what
+the store holds. Where the changes cannot tell, everything is read anew.
 """
 
 from typing import Any
 
+from holdfast.provider.lowering import Lowered
+from holdfast.provider.prefix import Names
 from holdfast.runtime import projecting
 from holdfast.schema.message import SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.query import MessageQuery
-from holdfast.store.record import StoredMessage, StoredRecord
+from holdfast.store.record import Resync, SessionRecord, StoredMessage, StoredRecord
+
+_BATCH = 500
+
+
+class Held:
+    """One message as it was last read; its value is made when somebody looks."""
+
+    __slots__ = ("_value", "compacts", "info", "parts", "values")
+
+    def __init__(self, info: StoredRecord) -> None:
+        self.info = info
+        self.parts: dict[str, StoredRecord] = {}
+        self.values: dict[str, Any] = {}
+        self.compacts = False
+        """Whether it asks for a compaction, or is the summary of one."""
+        self._value: MessageWithParts | None = None
+
+    def take(self, record: StoredRecord) -> None:
+        """A new state of the message or of one of its parts."""
+        if record.kind == "message":
+            self.info = record
+        else:
+            self.parts[record.id] = record
+        self.values.pop(record.id, None)
+        self._value = None
+
+    @property
+    def value(self) -> MessageWithParts:
+        """The message with its parts, in the order of their creation."""
+        if self._value is None:
+            parts = sorted(self.parts.values(), key=lambda part: part.position)
+            self._value = MessageWithParts(self._of(self.info), tuple(self._of(part) for part in parts))
+            self.compacts = projecting.is_summary(self._value) or (
+                projecting.compaction_of(self._value) is not None
+            )
+        return self._value
+
+    def _of(self, record: StoredRecord) -> Any:
+        if record.id not in self.values:
+            self.values[record.id] = record.value()
+        return self.values[record.id]
 
 
 class History:
@@ -20,40 +65,118 @@ class History:
     def __init__(self, store: Store, session: str) -> None:
         self._store = store
         self._session = session
-        self._known: dict[str, tuple[int, Any]] = {}
-        self._placed: list[tuple[int, MessageWithParts]] = []
+        self._cursor: str | None = None
+        self._seen = 0
+        self._held: dict[str, Held] = {}
+        self._compactions = 0
+        self.record: SessionRecord | None = None
+        """The session, as of the last reading."""
+        self.touched: set[str] = set()
+        """Messages that came or changed; whoever has looked at them takes them out."""
+        self.lowered = Lowered()
+        """What was made of them for a model."""
+        self.names = Names()
+        self.sent: tuple[str, list[str]] | None = None
+        """The last request of this process: the message that answers it, and the names of its blocks."""
 
     async def read(self) -> list[MessageWithParts]:
         """Messages by their place, from the last compaction on, those that wait in the inbox included."""
+        self.record = await self._store.session(self._session)
+        if self._cursor is None or not await self._catch_up():
+            await self._read_all()
+        ordered = sorted(self._held.values(), key=lambda held: held.info.place)
+        messages = [held.value for held in ordered]
+        self._compactions = sum(held.compacts for held in ordered)
+        return messages
+
+    async def _read_all(self) -> None:
+        self._cursor = await self._store.head()
         page = await self._store.messages(MessageQuery(self._session, since_compaction=True))
-        ordered = sorted(page.messages, key=lambda message: message.info.place)
-        fresh: dict[str, tuple[int, Any]] = {}
-        self._placed = [(message.info.place, self._typed(message, fresh)) for message in ordered]
-        self._known = fresh
-        return [message for _, message in self._placed]
+        before, self._held = self._held, {}
+        for message in page.messages:
+            self._hold(message, before.get(message.info.id))
+        self._seen = 0 if self.record is None else self.record.head
+        self.touched = set(self._held)
+
+    def _hold(self, message: StoredMessage, known: Held | None) -> None:
+        """Keep a message; what was decoded of it before and has not changed since is not decoded again."""
+        held = self._held[message.info.id] = Held(message.info)
+        held.parts = {part.id: part for part in message.parts}
+        if known is not None:
+            same = [known.info, *known.parts.values()]
+            now = {record.id: record.seq for record in (message.info, *message.parts)}
+            kept = {record.id for record in same if now.get(record.id) == record.seq}
+            held.values = {id: value for id, value in known.values.items() if id in kept}
+
+    async def _catch_up(self) -> bool:
+        """Take up what changed; False when everything has to be read anew."""
+        while True:
+            changes = await self._store.changes(self._cursor, self._session, limit=_BATCH)
+            if isinstance(changes, Resync):
+                return False
+            for changed in changes.records:
+                self._seen = max(self._seen, changed.record.seq)
+                if changed.removed or changed.again or not self._take(changed.record):
+                    return False
+            self._cursor = changes.cursor
+            if changes.complete:
+                # A store may tell of a change later than it shows it: then it is looked at whole.
+                return self.record is not None and self._seen >= self.record.head
+
+    def _take(self, record: StoredRecord) -> bool:
+        """Take up one change; False when it may move the boundary of what the model sees."""
+        if record.kind == "message":
+            known = self._held.get(record.id)
+            if known is None:
+                self._held[record.id] = Held(record)
+            elif known.info.seq != record.seq:
+                known.take(record)
+            self.touched.add(record.id)
+            return record.mark is not Mark.SUMMARY
+        if record.kind == "part" and (held := self._held.get(record.parent or "")) is not None:
+            if record.id not in held.parts or held.parts[record.id].seq != record.seq:
+                held.take(record)
+            self.touched.add(held.info.id)
+        return True
+
+    @property
+    def has_compaction(self) -> bool:
+        """Whether anybody has ever tried to compact what was last read."""
+        return self._compactions > 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything of what was last read is unfinished: a message, a text, a call."""
+        return any(
+            held.info.mark is Mark.OPEN or any(part.mark is Mark.OPEN for part in held.parts.values())
+            for held in self._held.values()
+        )
+
+    def has(self, message: str) -> bool:
+        """Whether the message was there when it was last read."""
+        return message in self._held
+
+    def newly(self) -> list[MessageWithParts]:
+        """The messages that came or changed since somebody last asked."""
+        fresh = [held.value for id, held in self._held.items() if id in self.touched]
+        self.touched = set()
+        return fresh
 
     def told_before(self, position: int) -> frozenset[str]:
         """The system messages of what was last read that stand before a position: those of former epochs."""
         return frozenset(
-            message.info.id
-            for place, message in self._placed
-            if place < position and isinstance(message.info, SystemMessage)
+            held.info.id
+            for held in self._held.values()
+            if held.info.mark is Mark.SYSTEM
+            and held.info.place < position
+            and isinstance(held.value.info, SystemMessage)
         )
 
     def summarised_since(self, position: int) -> bool:
         """Whether a compaction was completed after a position, as of what was last read."""
         return any(
-            place > position and projecting.is_finished_summary(message) for place, message in self._placed
+            held.info.mark is Mark.SUMMARY
+            and held.info.place > position
+            and projecting.is_finished_summary(held.value)
+            for held in self._held.values()
         )
-
-    def _typed(self, message: StoredMessage, fresh: dict[str, tuple[int, Any]]) -> MessageWithParts:
-        return MessageWithParts(
-            self._value(message.info, fresh), tuple(self._value(part, fresh) for part in message.parts)
-        )
-
-    def _value(self, record: StoredRecord, fresh: dict[str, tuple[int, Any]]) -> Any:
-        known = self._known.get(record.id)
-        if known is None or known[0] != record.seq:
-            known = (record.seq, record.value())
-        fresh[record.id] = known
-        return known[1]

@@ -26,8 +26,15 @@ class Before:
         self.answer: AssistantMessage | None = None
 
 
-def before(history: Sequence[MessageWithParts], epoch: str) -> Before:
-    """The last request of the epoch that the history tells of."""
+def before(
+    history: Sequence[MessageWithParts], epoch: str, *, sent: tuple[str, list[str]] | None = None
+) -> Before:
+    """The last request of the epoch that the history tells of.
+
+    `sent` is what this process remembers of it: the answer's id, and the names of the blocks.
+    """
+    if sent is not None and (known := _remembered(history, epoch, *sent)) is not None:
+        return known
     found = Before()
     for message in history:
         for part in message.parts:
@@ -37,6 +44,24 @@ def before(history: Sequence[MessageWithParts], epoch: str) -> Before:
                 assert isinstance(message.info, AssistantMessage)
                 found.answer = message.info
     return found
+
+
+def _remembered(
+    history: Sequence[MessageWithParts], epoch: str, answer: str, blocks: list[str]
+) -> Before | None:
+    """What is remembered, if the last answer of the history is the one that it belongs to."""
+    for message in reversed(history):
+        steps = [part for part in message.parts if isinstance(part, StepStartPart)]
+        if not steps:
+            continue
+        prefix = steps[-1].prefix
+        if message.info.id != answer or prefix is None or prefix.epoch != epoch:
+            return None
+        assert isinstance(message.info, AssistantMessage)
+        found = Before()
+        found.blocks, found.answer = list(blocks), message.info
+        return found
+    return None
 
 
 def step(epoch: str, last: Before, blocks: Sequence[str], causes: Sequence[str], *, chars: int) -> StepPrefix:

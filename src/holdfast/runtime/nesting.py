@@ -23,13 +23,13 @@ from holdfast.schema.tool_state import ToolCompleted
 READ: Final = "read"
 
 
-async def found(run: Run, chosen: Chosen, epoch: Epoch, history: Sequence[MessageWithParts]) -> list[str]:
+async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str]:
     """The instruction files that the epoch knows, and those that came with what was read since."""
     nested = epoch.value.nested
-    new = [path for path in read_paths(history) if path not in run.looked_beside]
+    fresh = run.history.newly()
+    new = read_paths(fresh)
     if not new:
         return nested
-    run.looked_beside.update(new)
     known = [*map(Path, nested), *_told(epoch)]
     places = chosen.around.places
 
@@ -44,7 +44,7 @@ async def found(run: Run, chosen: Chosen, epoch: Epoch, history: Sequence[Messag
     try:
         return [*nested, *await anyio.to_thread.run_sync(look)]
     except OSError:
-        run.looked_beside.difference_update(new)  # Looked at again at the next boundary.
+        run.history.touched.update(each.info.id for each in fresh)  # Looked at again at the next boundary.
         return nested
 
 

@@ -9,11 +9,13 @@ and a call of it fails in words. What moves them, once, and is told as the reaso
 
 import hashlib
 from collections.abc import Sequence
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.config import builtin_agents
+from holdfast.provider import prefix
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
@@ -21,10 +23,21 @@ from holdfast.schema.agent import Agent
 from holdfast.schema.wire import JsonMap
 
 Moved = Literal["agent", "tools"]
+EARLIER_MAX: Final = 8
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
     """The texts and tools of one agent on one family. `own` names the person's own text for the agent."""
+
+    system: tuple[str, ...]
+    tools: tuple[ToolDefinition, ...]
+    own: str | None = None
+    earlier: tuple["Earlier", ...] = ()
+    """What it was before it moved, the latest first: a fork from then goes on with that."""
+
+
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """A pin that moved."""
 
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
@@ -44,7 +57,11 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
     key = key_of(agent, model)
     known = _known(pins.get(key))
     own = _own_text(agent)
-    fresh = Pin(system=choose.system_blocks(model, agent), tools=_sorted(tools), own=own)
+    fresh = Pin(
+        system=_shared_text(pins, key, choose.system_blocks(model, agent)),
+        tools=_sorted(_shared(pins, tools)),
+        own=own,
+    )
     if known is None:
         return Pinned(pin=fresh, pins=_with(pins, key, fresh))
     pin, moved = known, None
@@ -56,7 +73,60 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
         moved = moved or "tools"
     if moved is None:
         return Pinned(pin=known)
+    pin = replace(pin, earlier=(_earlier(known), *known.earlier)[:EARLIER_MAX])
     return Pinned(pin=pin, pins=_with(pins, key, pin), moved="agent" if moved == "agent" else "tools")
+
+
+def restored(pins: JsonMap, system_after: Sequence[str], sent: Sequence[str]) -> JsonMap:
+    """The pins as they were when a request began with blocks of these names: what moved since is taken back.
+
+    `system_after` are the texts that follow the pinned ones.
+    """
+    found = dict(pins)
+    for key, data in pins.items():
+        pin = _known(data)
+        if pin is None or not pin.earlier or _begins(pin, system_after, sent):
+            continue
+        for number, before in enumerate(pin.earlier):
+            back = Pin(
+                system=before.system, tools=before.tools, own=before.own, earlier=pin.earlier[number + 1 :]
+            )
+            if _begins(back, system_after, sent):
+                found[key] = msgspec.to_builtins(back)
+                break
+    return found
+
+
+def _begins(pin: Pin, system_after: Sequence[str], sent: Sequence[str]) -> bool:
+    """Whether a request with these names began with the pin."""
+    names = prefix.names_of((*pin.tools, *pin.system, *system_after))
+    return list(sent[: len(names)]) == names
+
+
+def _earlier(pin: Pin) -> Earlier:
+    return Earlier(system=pin.system, tools=pin.tools, own=pin.own)
+
+
+def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """The tools as other agents of the epoch were told of them, where they take the same arguments."""
+    told: dict[str, ToolDefinition] = {}
+    for data in pins.values():
+        for tool in () if (pin := _known(data)) is None else pin.tools:
+            told.setdefault(tool.name, tool)
+    return [
+        told[tool.name] if tool.name in told and told[tool.name].input == tool.input else tool
+        for tool in tools
+    ]
+
+
+def _shared_text(pins: JsonMap, key: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts with the base instructions that other agents on this family of models were told."""
+    family = key.partition("/")[2]
+    for other, data in pins.items():
+        pin = _known(data) if other.partition("/")[2] == family else None
+        if pin is not None and len(texts) > 1 and pin.system:
+            return (pin.system[0], *texts[1:])
+    return texts
 
 
 def key_of(agent: Agent, model: Model) -> str:

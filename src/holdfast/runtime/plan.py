@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
@@ -45,10 +45,9 @@ def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
 
 def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     """Whether the model has still something to say: to the person, or to the results of its calls."""
-    spoken = [each for each in history if isinstance(each.info, UserMessage | AssistantMessage)]
-    if not spoken:
+    last = next((each for each in reversed(history) if not isinstance(each.info, SystemMessage)), None)
+    if last is None:
         return False
-    last = spoken[-1]
     if isinstance(last.info, UserMessage):
         return True
     assert isinstance(last.info, AssistantMessage)
@@ -64,6 +63,17 @@ def _was_stopped(message: MessageWithParts) -> bool:
         and isinstance(part.state, ToolError)
         and bool((part.state.metadata or {}).get(STOPPED))
         for part in message.parts
+    )
+
+
+def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
+    if not history or not isinstance(history[-1].info, AssistantMessage):
+        return False
+    return any(
+        isinstance(part, ToolPart)
+        and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
+        for part in history[-1].parts
     )
 
 
@@ -107,11 +117,11 @@ def _is_ours(message: MessageWithParts) -> bool:
 def calls_since(history: Sequence[MessageWithParts], prompt: str) -> list[ToolPart]:
     """The calls since a prompt, in their order."""
     calls: list[ToolPart] = []
-    for each in history:
+    for each in reversed(history):
+        calls += [part for part in reversed(each.parts) if isinstance(part, ToolPart)]
         if each.info.id == prompt:
-            calls = []
-        calls += [part for part in each.parts if isinstance(part, ToolPart)]
-    return calls
+            break
+    return calls[::-1]
 
 
 def repeated(before: Sequence[ToolPart], part: ToolPart) -> int:

@@ -38,7 +38,7 @@ from holdfast.runtime.recorder import Recorder, part_put
 from holdfast.runtime.writing import OpenText
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import Part, ReasoningPart, StepPrefix, StepStartPart, TextPart, ToolPart
+from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import (
     Completed,
@@ -74,15 +74,13 @@ class Processor:
         feed: Feed,
         message: AssistantMessage,
         on_call: Callable[[Called], Awaitable[None]],
-        *,
-        prefix: StepPrefix | None = None,
     ) -> None:
         self._recorder = recorder
         self._feed = feed
         self._clock = recorder.clock
         self._message = message
         self._on_call = on_call
-        self._prefix = prefix
+        self._steps = 0
         self._step_pending = False
         self._texts: dict[str, OpenText] = {}
         self._calls: dict[str, ToolPart] = {}
@@ -109,7 +107,9 @@ class Processor:
             case ToolResulted() | ToolFailed():
                 await self._hosted(event)
             case StepStart():
-                self._step_pending = True
+                # The first one was recorded before anything was sent.
+                self._step_pending = self._steps > 0
+                self._steps += 1
             case StepFinish():
                 self.finish = event
             case Failed():
@@ -249,9 +249,7 @@ class Processor:
             return (await self._recorder.add_parts(*makes))[-1]
 
     def _step(self, id: PartID) -> StepStartPart:
-        return StepStartPart(
-            id=id, session_id=self._message.session_id, message_id=self._message.id, prefix=self._prefix
-        )
+        return StepStartPart(id=id, session_id=self._message.session_id, message_id=self._message.id)
 
     def open_calls(self) -> list[ToolPart]:
         """Calls whose arguments never came to an end."""

@@ -4,14 +4,14 @@ It moves the prefix, so it is done where the prefix is new anyway, or where the 
 pays. What must stay true: the latest output, that of the last two prompts, and that of protected tools stays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from holdfast import flags
 from holdfast.provider.catalog.model import Price, Prices
-from holdfast.provider.size import estimate
+from holdfast.provider.size import CHARACTERS_A_TOKEN, estimate
 from holdfast.runtime import moving, projecting
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import Epoch
@@ -19,7 +19,7 @@ from holdfast.runtime.recorder import part_put
 from holdfast.runtime.run import Run
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import ToolPart
+from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 
 PROTECT: Final = 40_000
@@ -29,6 +29,9 @@ MINIMUM: Final = 20_000
 TURNS_KEPT: Final = 2
 PROTECTED: Final = frozenset({"skill"})
 EXPECTED_MAX: Final = 50
+PRUNED_FOR: Final = "prunedFor"
+"""In the metadata of a call whose output was pruned: before the answer to which prompt, by the time at which
+that was made, since a fork renames its messages."""
 READ_SHARE: Final = 0.1
 """What reading from the cache costs, where nobody says, as a share of the input's price."""
 WRITE_SHARE: Final = 1.25
@@ -42,16 +45,25 @@ async def prune(
     wanted = None if config is None else config.prune
     if wanted is False or flags.enabled(flags.DISABLE_PRUNE):
         return history, False
-    old = candidates(history)
+    old = candidates(history) if _may_hold(history) else []
     if not old:
         return history, False
     is_new = not moving.before(history, epoch.id).blocks
     if not (wanted or is_new or pays(history, old, chosen.model.prices)):
         return history, False
     now_ms = run.engine.clock.now_ms()
-    gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms) for part in old}
+    gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms, chosen.user.time.created) for part in old}
     await run.recorder.commit(*map(part_put, gone.values()))
     return _replaced(history, gone), not is_new
+
+
+def _may_hold(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the last request was so long that there may be anything to prune."""
+    for message in reversed(history):
+        for part in message.parts:
+            if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.chars is not None:
+                return part.prefix.chars > (PROTECT + MINIMUM) * CHARACTERS_A_TOKEN
+    return True
 
 
 def candidates(history: Sequence[MessageWithParts]) -> list[ToolPart]:
@@ -117,9 +129,21 @@ def _size(part: object) -> int:
             return estimate(getattr(part, "text", "") or "")
 
 
-def _cleared(part: ToolPart, now_ms: int) -> ToolPart:
+def _cleared(part: ToolPart, now_ms: int, prompt: int) -> ToolPart:
     assert isinstance(part.state, ToolCompleted)
-    return replace(part, state=replace(part.state, time=replace(part.state.time, compacted=now_ms)))
+    time = replace(part.state.time, compacted=now_ms)
+    return replace(
+        part, state=replace(part.state, time=time, metadata={**part.state.metadata, PRUNED_FOR: prompt})
+    )
+
+
+def unpruned(part: ToolPart, prompts: Collection[int]) -> ToolPart:
+    """The part as a history has it that ends before the prompt for which it was pruned. Pure."""
+    if not isinstance(part.state, ToolCompleted) or part.state.metadata.get(PRUNED_FOR) in {None, *prompts}:
+        return part
+    metadata = {key: value for key, value in part.state.metadata.items() if key != PRUNED_FOR}
+    time = replace(part.state.time, compacted=None)
+    return replace(part, state=replace(part.state, time=time, metadata=metadata))
 
 
 def _replaced(history: list[MessageWithParts], parts: Mapping[str, ToolPart]) -> list[MessageWithParts]:

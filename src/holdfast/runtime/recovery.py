@@ -24,7 +24,6 @@ from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.request import PermissionRequest, QuestionRequest
-from holdfast.schema.stored import Kind, Mark
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import ToolPending
 from holdfast.store.batch import Put
@@ -33,11 +32,8 @@ from holdfast.tools import executing
 UNFINISHED: Final = "The compaction was cut off; the conversation stands as it was."
 
 
-async def recover(run: Run) -> bool:
+async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     """Bring the session into order; whether calls that waited for a person are still waiting."""
-    if not await _has_open(run):
-        return False
-    history = await run.history.read()
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     if last is None:
         return False
@@ -50,15 +46,6 @@ async def recover(run: Run) -> bool:
     again = await _repeatable(run, last, calls)
     await _close(run, last, [part for part in calls if part not in again])
     return await _run_again(run, history, last, again) if again else False
-
-
-async def _has_open(run: Run) -> bool:
-    """Whether anything was left open: one look at an index, where most claims find nothing."""
-    kinds: tuple[Kind, ...] = ("message", "part")
-    for kind in kinds:
-        if await run.engine.store.select(kind, session=run.recorder.session, mark=Mark.OPEN):
-            return True
-    return False
 
 
 async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
@@ -145,14 +132,3 @@ async def _run_again(
             repeated = plan.repeated(made[: made.index(part)], part)
             await settling.start(Called(part, None), repeated=repeated)
     return settling.parked
-
-
-def is_recoverable(history: list[MessageWithParts]) -> bool:
-    """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
-    if not history or not isinstance(history[-1].info, AssistantMessage):
-        return False
-    return any(
-        isinstance(part, ToolPart)
-        and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
-        for part in history[-1].parts
-    )

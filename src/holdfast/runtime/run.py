@@ -1,6 +1,7 @@
 """One drain's hold on a session: who writes, with what around it, and how it is told to stop."""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -15,6 +16,9 @@ from holdfast.schema.session import Session
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
+
+if TYPE_CHECKING:
+    from holdfast.runtime.epochs import Epoch
 
 
 class Run:
@@ -41,8 +45,10 @@ class Run:
         self.scope = anyio.CancelScope()
         self.interrupted = False
         self.abandoned = False
-        self.looked_beside: set[str] = set()
-        """Paths whose folders were searched for instruction files."""
+        self.epoch: Epoch | None = None
+        """The epoch in force, once it is known: nobody else changes it while this run has the session."""
+        self.summarises = False
+        """Whether a person wants prompts to be summarised."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
 

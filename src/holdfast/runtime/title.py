@@ -27,34 +27,36 @@ _TOKENS_MAX = 500
 _ASK = "Write a title for a conversation that begins with this message:\n\n"
 
 
-async def name(engine: Engine, session: str) -> None:
-    """Give the session a title, if it has none and this is its first prompt."""
+async def name(engine: Engine, session: str) -> bool:
+    """Give the session a title, if it has none and this is its first prompt. Whether that is settled."""
     try:
         with anyio.move_on_after(aside.WAIT_S):
-            await _name(engine, session)
+            return await _name(engine, session)
     except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
-        return  # The default title stays; the next person to look loses nothing.
+        return False  # The default title stays; the next person to look loses nothing.
+    return False
 
 
-async def _name(engine: Engine, id: str) -> None:
+async def _name(engine: Engine, id: str) -> bool:
     record = await engine.store.session(id)
     session = None if record is None else record.value()
     if session is None or session.parent_id is not None or not title.is_default(session.title):
-        return
+        return True
     said, prompt = await _first_prompt(engine, id)
     if not said or prompt is None:
-        return
+        return False
     around = await engine.around(session)
     try:
         agent = around.agents.get(AGENT)
     except NotFound:
-        return  # A person has switched it off.
+        return False  # A person has switched it off, and may switch it on again.
     main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
     model = aside.model_of(agent, around, main)
     request = _request(agent, model, said, id)
     made = aside.first_line(await aside.ask(engine, around, session, request, AGENT), TITLE_MAX)
     if made:
         await _write(engine, id, made)
+    return bool(made)
 
 
 async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage | None]:

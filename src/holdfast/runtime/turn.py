@@ -3,21 +3,23 @@
 from typing import Final
 
 from holdfast import flags
-from holdfast.provider import assemble, caching, lowering, size
+from holdfast.provider import assemble, caching, lowering
 from holdfast.provider import prefix as blocks
 from holdfast.provider.request import Request, ToolChoice
 from holdfast.runtime import answering, boundary, budget, closing, moving
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import compact, fitting
 from holdfast.runtime.plan import Ended
+from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
-from holdfast.schema.part import StepPrefix
+from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.schema.times import Created
+from holdfast.store.batch import Put
 
 LAST_STEP: Final = (
     "You have used all the steps that this task may take, so no tool can be called any more. Answer in text "
@@ -25,24 +27,25 @@ LAST_STEP: Final = (
 )
 
 
-async def turn(run: Run) -> Ended:
-    """Take one turn of the session; `done` when there was nothing to say."""
-    ready = await boundary.cross(run)
+async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force: bool = True) -> Ended:
+    """Take one turn of the session; `done` when there was nothing to say (see `boundary.cross`)."""
+    ready = await boundary.cross(run, history, force=force)
     if ready is None:
         return Ended(next="done", nothing=True)
     if ready.last_step:
         ready = await _told_last_step(run, ready)
     if ready.asked is not None:
         return await compact.by_hand(run, ready, ready.asked)
-    request = _request(ready)
-    named = blocks.named(request)
-    if fitting.needed(ready, size.characters(request, named.length)) is not None:
+    request = _request(run, ready)
+    named = blocks.named(request, run.history.names)
+    if fitting.needed(ready, named.characters) is not None:
         return await compact.automatic(run, ready)
-    prefix = _prefix(run, ready, request, named)
-    message = await _opened(run, ready)
+    prefix = _prefix(run, ready, named)
+    message = await _opened(run, ready, prefix)
+    run.history.sent = (message.id, named.names)
     if (why := await budget.reserve(run.engine, ready.session, request, message.id)) is not None:
         return await closing.refuse(run, message, why)
-    heard = await answering.answer(run, ready, request, message, prefix)
+    heard = await answering.answer(run, ready, request, message)
     ended = await closing.close(run, ready, message, heard)
     if ended.overflowed:
         return await compact.automatic(run, ready, overflow=True)
@@ -61,12 +64,12 @@ async def _told_last_step(run: Run, ready: Ready) -> Ready:
     return ready
 
 
-def _request(ready: Ready) -> Request:
+def _request(run: Run, ready: Ready) -> Request:
     """What is sent: the blocks of the epoch, then what was said."""
     return assemble.assemble(
         ready.model,
         system=ready.system,
-        messages=lowering.lower(ready.shown, ready.model),
+        messages=lowering.lower(ready.shown, ready.model, known=run.history.lowered),
         tools=ready.tools,
         tool_choice=_choice(ready),
         agent=ready.agent,
@@ -77,12 +80,11 @@ def _request(ready: Ready) -> Request:
     )
 
 
-def _prefix(run: Run, ready: Ready, request: Request, named: blocks.Named) -> StepPrefix:
+def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
-    last = moving.before(ready.history, ready.epoch.id)
+    last = moving.before(ready.history, ready.epoch.id, sent=run.history.sent)
     causes = moving.causes(last, ready.history, ready.user, also=ready.moved)
-    chars = size.characters(request, named.length)
-    kept = moving.step(ready.epoch.id, last, named.names, causes, chars=chars)
+    kept = moving.step(ready.epoch.id, last, named.names, causes, chars=named.characters)
     if kept.moved == moving.FAULT:
         run.engine.warn(
             f"session {ready.session.id}: block {kept.block} of the request is not what it was, for no known "
@@ -97,12 +99,15 @@ def _choice(ready: Ready) -> ToolChoice:
     return "required" if isinstance(ready.user.format, JsonSchemaFormat) else "auto"
 
 
-async def _opened(run: Run, ready: Ready) -> AssistantMessage:
-    """The assistant message, before its first word: from here on a crash leaves a trace."""
+async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessage:
+    """The assistant message and its step, before anything is sent: from here on a crash leaves a trace, and
+    whoever looks later knows what the provider may have in its cache.
+    """
+    made: list[AssistantMessage] = []
 
-    def make(id: MessageID) -> AssistantMessage:
-        return AssistantMessage(
-            id=id,
+    def compose(ids: Ids) -> list[Put]:
+        message = AssistantMessage(
+            id=ids.message(),
             session_id=ready.session.id,
             time=AssistantTime(created=run.engine.clock.now_ms()),
             parent_id=ready.user.id,
@@ -115,5 +120,11 @@ async def _opened(run: Run, ready: Ready) -> AssistantMessage:
             tokens=usage.ZERO,
             variant=ready.variant,
         )
+        step = StepStartPart(
+            id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
+        )
+        made.append(message)
+        return [message_put(message), part_put(step)]
 
-    return await run.recorder.add_message(make)
+    await run.recorder.write(compose)
+    return made[-1]

@@ -4,7 +4,7 @@ Stored JSON is copied byte for byte. Only two references inside it are named ane
 a compaction's kept tail; records that cannot hold one are not even looked into.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,22 +12,24 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.provider import caching
 from holdfast.runtime.totals import with_usage
-from holdfast.schema import ids, title
+from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID
-from holdfast.schema.part import StepFinishPart
+from holdfast.schema.message import UserMessage
+from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.room import Room, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
-from holdfast.store.record import StoredMessage
+from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
     from holdfast.sessions.restoring import Restored
 
 _STEP_FINISH = b'"step-finish"'
+_PRUNED_FOR = b'"prunedFor"'
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -86,6 +88,8 @@ def copies(
     """
     names: dict[bytes, msgspec.Raw] = {}
     top = ""
+    messages = list(messages)
+    prompts = _prompts(messages)
     for message in messages:
         if epoch is not None and message.info.place > epoch.position:
             yield epoch.put
@@ -96,12 +100,31 @@ def copies(
         data = _renamed(message.info.data, "parentID", names)
         yield Put(session, "message", id, data, mark=message.info.mark)
         for part in message.parts:
-            data = _renamed(part.data, "tail_start_id", names)
+            data = _renamed(_as_it_was(part, prompts), "tail_start_id", names)
             part_id = mint.above("prt", top)
             top = ids.body(part_id)
             yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
     if epoch is not None:
         yield epoch.put
+
+
+def _prompts(messages: Sequence[StoredMessage]) -> frozenset[int]:
+    """When the prompts were made, where that is asked for."""
+    if not any(_PRUNED_FOR in part.data for message in messages for part in message.parts):
+        return frozenset()
+    values = (message.info.value() for message in messages)
+    return frozenset(value.time.created for value in values if isinstance(value, UserMessage))
+
+
+def _as_it_was(part: StoredRecord, prompts: Collection[int]) -> bytes:
+    """The part as it was at the cut: output that was pruned later is shown again."""
+    if _PRUNED_FOR not in part.data:
+        return part.data
+    from holdfast.runtime.pruning import unpruned
+
+    value = part.value()
+    whole = unpruned(value, prompts) if isinstance(value, ToolPart) else value
+    return part.data if whole is value else stored.strip("part", whole)
 
 
 def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:

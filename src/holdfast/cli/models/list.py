@@ -10,7 +10,7 @@ from holdfast.errors import ContextError
 from holdfast.provider.catalog.model import Model, Price
 from holdfast.provider.resolve import Provider, Providers
 
-HEADS = ["Model", "Context", "Output", "$ in", "$ out", "$ read", "$ write", "Takes", "Variants"]
+HEADS = ["MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ READ", "$ WRITE", "TAKES", "VARIANTS"]
 
 
 @click.command("list")

@@ -39,7 +39,7 @@ def discover(*, form: str) -> None:
         ]
         for one in found
     ]
-    print_table(["Server", "Address", "Models", "State"], rows, stretch=3)
+    print_table(["SERVER", "ADDRESS", "MODELS", "STATE"], rows, stretch=3)
     usable = [one for one in found if one.problem is None]
     if usable:
         note(f"To use it, put this into {directories.config() / 'holdfast.json'}:")

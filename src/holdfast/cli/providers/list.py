@@ -29,7 +29,7 @@ def list_(ctx: click.Context, *, form: str) -> None:
         return
     rows = [[one.id, one.name, _origin(one, held), one.problem or "can be used"] for one in shown]
     rows += [[id, "", held[id].origin, _stranger(held[id].type)] for id in strangers]
-    print_table(["Provider", "Name", "Key from", "State"], rows, stretch=3)
+    print_table(["PROVIDER", "NAME", "KEY FROM", "STATE"], rows, stretch=3)
 
 
 def _origin(provider: Provider, held: Mapping[str, Credential]) -> str:

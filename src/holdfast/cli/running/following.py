@@ -14,6 +14,7 @@ from holdfast.cli.running.printer import Printer
 from holdfast.errors import ContextError, HoldfastError, RecordCorrupt
 from holdfast.feed.frame import Frame
 from holdfast.schema.part import TextPart
+from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.stored import Mark
 
 if TYPE_CHECKING:
@@ -39,9 +40,11 @@ async def follow(
     """
     printer = Printer(silent=form == "json")
     await _take_up(hf, session, printer)
+    for request in await hf.sessions.requests(session):
+        note(f"It waits for an answer ({_asked(request)}); `holdfast session abort {session}` ends the wait.")
     cursor = await hf.store.head()
-    interrupts.session = session
     await begin()
+    interrupts.session = session
     trouble: HoldfastError | None = None
     async with anyio.create_task_group() as group:
 
@@ -76,7 +79,7 @@ async def follow(
     if printer.error is not None:
         note(f"holdfast: {printer.error}")
         return FAILED
-    if idle is not None and not printer.heard:
+    if idle is not None and not printer.heard and not await hf.sessions.requests(session):
         note(idle)
     return DENIED if printer.denied else DONE
 
@@ -102,6 +105,12 @@ def _print(frames: list[Frame], printer: Printer, form: str) -> None:
         raise
     except OSError as error:
         raise ContextError(f"standard output: {error.strerror or error}") from error
+
+
+def _asked(request: PermissionRequest | QuestionRequest) -> str:
+    if isinstance(request, PermissionRequest):
+        return f"{request.permission}: {', '.join(request.patterns)}"
+    return " ".join(each.question for each in request.questions)
 
 
 async def _take_up(hf: "Holdfast", session: str, printer: Printer) -> None:

@@ -64,13 +64,13 @@ def build(request: Request) -> list[JsonMap]:
         role, blocks = _message(message)
         if not blocks:
             continue
-        if index in request.marks.messages:
-            _mark(blocks)
         if isinstance(message, SystemUpdate):
             _check_pairing(request.messages, index)
             before = request.messages[index - 1] if index else None
             if native and _native_after(before, built):
                 role, blocks = "system", [{"type": "text", "text": message.text}]
+        if index in request.marks.messages:
+            _mark(blocks)
         _add(built, role, blocks)
     return built
 

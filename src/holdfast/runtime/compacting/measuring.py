@@ -89,8 +89,7 @@ def trigger(
         return "usage"
     if room.max_tokens is not None and max(used, estimated) > room.max_tokens:
         return "tokens"
-    spoken = projecting.project(history)
-    if room.max_messages is not None and len(spoken) > room.max_messages:
+    if room.max_messages is not None and len(projecting.project(history)) > room.max_messages:
         return "messages"
     return None
 
