@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -139,18 +140,21 @@ async def bench(place: Path, *, quick: bool) -> dict[str, Any]:
             "minimal": floor_short,
             "ratio": round(short["wall_ms"] / floor_short["wall_ms"], 1),
         }
-        call = Call("read", {"filePath": "a.txt"})
-        figures["turn with one tool call"] = await measured(
-            lambda: on.turn(session, Step(call), Step(Say("done"))), few * 2
-        )
+        ids = count()
+
+        async def calling() -> None:
+            call = Call("read", {"filePath": "a.txt"}, id=f"call_{next(ids)}")
+            await on.turn(session, Step(call), Step(Say("done")))
+
+        figures["turn with one tool call"] = await measured(calling, few * 2)
         long = await on.session()
         for _ in range(50 if quick else 500):
             await on.turn(long, Step(Say("A longer answer. " * 20)))
         figures[f"short turn at {100 if quick else 1_000} messages"] = await measured(
             lambda: on.turn(long, Step(Say("ok"))), few * 2
         )
-        for count in (20, 50):
-            figures[f"{count} sessions x 400 deltas"] = await together(on, count)
+        for many in (20, 50):
+            figures[f"{many} sessions x 400 deltas"] = await together(on, many)
         raw.close()
     figures["peak memory_MB"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1)
     return figures
