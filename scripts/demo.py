@@ -144,8 +144,9 @@ async def tour(stage: Stage, mock: MockProvider, model: str | None) -> None:
     await stage.run("--store", tree, "session", "import", file)
     await stage.run("--store", tree, "session", "list", "--all")
 
-    say("5. What is in force here, and what it cost.")
+    say("5. What is in force here, what the model is sent, and what it cost.")
     await stage.run("config")
+    await stage.run("session", "context", session)
     info = json.loads(await stage.run("session", "show", session, "--format", "json", quiet=True))["info"]
     print(f"{info['tokens']['input'] + info['tokens']['output']} tokens, ${info['cost']:.6f}.")
 

@@ -116,3 +116,24 @@ async def test_what_is_built_in_comes_first_then_contributions_by_their_keys(wor
     text = script.requests[0].system[-1]
     places = [text.index(word) for word in ("<env>", "Today's date", "The fact is one.", "The fact is else.")]
     assert places == sorted(places)
+
+
+async def test_a_plugin_tells_the_model_what_its_sources_say(world: World) -> None:
+    """What it brings is told; what is none, or has a key of ours, is left out, and harms nothing."""
+    folder = world.home / ".config" / "holdfast" / "plugin"
+    folder.mkdir(parents=True)
+    (folder / "facts.py").write_text(
+        "from holdfast.context.source import Codec, ContextSource\n"
+        "async def load():\n    return 'main'\n"
+        "def source(key):\n"
+        "    return ContextSource(key=key, codec=Codec(str), load=load,\n"
+        "        baseline=lambda now: f'The branch is {now}.', update=lambda _, now: f'Now {now}.')\n"
+        "sources = [source('mine/branch'), source('core/date'), 'nonsense']\n"
+    )
+    async with world.open(Step(Say("a"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (epoch,) = await epochs(hf, session)
+    assert "The branch is main." in script.requests[0].system[-1]
+    assert "Today's date" in script.requests[0].system[-1]
+    assert "mine/branch" in epoch.snapshot

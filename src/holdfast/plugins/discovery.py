@@ -6,9 +6,10 @@ names, and Python files in the `plugin/` and `plugins/` folders of trusted confi
 A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
 plugins of folders that nobody trusts. A module offers `plugin`, a function that gets a `PluginContext` and
 answers an object with hooks; a module without it is itself that object. Its attribute `tools`, a sequence of
-`holdfast.tool.declare.Tool`, are tools that it brings. To register ways of signing in (`auth`) or providers
-(`provider`) is not supported yet, and is told. Plugins written in JavaScript are named and left alone. What
-cannot be loaded costs a notice, nothing else.
+`holdfast.tool.declare.Tool`, are tools that it brings, and `sources`, a sequence of
+`holdfast.context.source.ContextSource`, what it has to tell the model. To register ways of signing in
+(`auth`) or providers (`provider`) is not supported yet, and is told. Plugins written in JavaScript are named
+and left alone. What cannot be loaded costs a notice, nothing else.
 """
 
 import importlib
@@ -23,6 +24,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.context.source import ContextSource
 from holdfast.plugins.dispatcher import Plugin, Trouble
 from holdfast.tool.declare import Tool
 
@@ -64,10 +66,11 @@ def discover(
         try:
             hooks = _hooks(load(), context)
             tools = _tools(name, hooks, report)
+            sources = _sources(name, hooks, report)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - foreign code may raise anything
             report(Trouble(name, "load", _line(f"{type(error).__name__}: {error} ({origin})")))
         else:
-            found.append(Plugin(name, origin, hooks, tools))
+            found.append(Plugin(name, origin, hooks, tools, sources))
     return found
 
 
@@ -136,6 +139,25 @@ def _tools(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[To
         if not isinstance(each, Tool):
             report(Trouble(name, "tools", f"{_line(type(each).__name__)} is no tool; declare it with @tool"))
     return tuple(each for each in brought if isinstance(each, Tool))
+
+
+def _sources(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[ContextSource[Any], ...]:
+    """The Context Sources of a plugin. What is none, or has a key of ours, is told and left out."""
+    brought = getattr(hooks, "sources", None)
+    if brought is None or isinstance(brought, ModuleType):
+        return ()
+    if not isinstance(brought, Sequence):
+        report(Trouble(name, "sources", "must be a sequence of context sources"))
+        return ()
+    found = []
+    for each in brought:
+        if not isinstance(each, ContextSource):
+            report(Trouble(name, "sources", f"{_line(type(each).__name__)} is no context source"))
+        elif each.key.startswith("core/"):
+            report(Trouble(name, "sources", f"{_line(each.key)} belongs to Holdfast; use a name of your own"))
+        else:
+            found.append(each)
+    return tuple(found)
 
 
 def _line(text: str) -> str:

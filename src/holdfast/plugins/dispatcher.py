@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from holdfast.context.source import ContextSource
 from holdfast.plugins.hooks import HOOKS, Changeable, Hook, Told
 from holdfast.plugins.leash import Leash
 from holdfast.schema import wire
@@ -26,13 +27,14 @@ TIMEOUTS_MAX = 3
 
 class Plugin(msgspec.Struct, frozen=True):
     """A plugin by name, with where it came from. `hooks` is any object with methods named as hooks are;
-    `tools` are those that it brings.
+    `tools` and `sources` are those that it brings.
     """
 
     name: str
     origin: str
     hooks: Any
     tools: tuple[Tool, ...] = ()
+    sources: tuple[ContextSource[Any], ...] = ()
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -70,6 +72,11 @@ class Dispatcher:
     def tools(self) -> tuple[Tool, ...]:
         """The tools that the plugins bring, in their order; of two with one name the later one."""
         return tuple({tool.name: tool for plugin in self.plugins for tool in plugin.tools}.values())
+
+    @property
+    def sources(self) -> tuple[ContextSource[Any], ...]:
+        """The Context Sources that the plugins bring; of two with one key the later one."""
+        return tuple({source.key: source for plugin in self.plugins for source in plugin.sources}.values())
 
     def wants(self, hook: Hook[Any, Any]) -> bool:
         """Whether any plugin takes part, so that an input need not be made for nobody."""

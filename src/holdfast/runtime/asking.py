@@ -125,6 +125,8 @@ class Asking:
             self._open[request.id] = request
             if program is not None:
                 await self._ask_program(program, request)
+            if known is not None and program is None and not self._engine.presence.attached(self._session):
+                raise ToolParked(f"nobody is there to answer {request.id}, which was asked before")
             wait_s = self._engine.limits.answer_wait_ms / 1_000
             answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
             if answered is None:

@@ -77,6 +77,7 @@ class Coordinator:
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self._histories: dict[str, History] = {}
+        self._naming: dict[str, anyio.Event] = {}
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
@@ -104,14 +105,25 @@ class Coordinator:
             entry.force = entry.force or force
             return
         if await self._begin(session, Entry(force=force)) is not None and session not in self._titled:
-            self._background.start(self._entitle, session)
+            self._naming[session] = anyio.Event()
+            self._background.start(self._entitle, session, self._naming[session])
 
-    async def _entitle(self, session: str) -> None:
+    async def titled(self, session: str) -> None:
+        """Return when nobody here looks for a title of the session any more."""
+        if (naming := self._naming.get(session)) is not None:
+            await naming.wait()
+
+    async def _entitle(self, session: str, done: anyio.Event) -> None:
         """Give the session a title, beside its drain; where that is settled, nobody looks again."""
-        if await title.name(self._engine, session):
-            self._titled[session] = None
-            if len(self._titled) > TITLED_MAX:
-                del self._titled[next(iter(self._titled))]
+        try:
+            if await title.name(self._engine, session):
+                self._titled[session] = None
+                if len(self._titled) > TITLED_MAX:
+                    del self._titled[next(iter(self._titled))]
+        finally:
+            done.set()
+            if self._naming.get(session) is done:
+                del self._naming[session]
 
     async def _begin(self, session: str, entry: Entry) -> TaskGroup | None:
         """Work on a session in the background; None when it was begun meanwhile."""

@@ -43,6 +43,7 @@ async def observe(
         cache=engine.cache,
         nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
         sampled=None if epoch is None else _sampled(epoch),
+        plugins=engine.plugins(around).sources,
         warn=warn,
     )
     registered = [await each.load() for each in engine.contexts(chosen.session)]

@@ -144,6 +144,10 @@ class Prompting:
         finally:
             watch.close()
 
+    async def titled(self, session: str) -> None:
+        """Return when nobody here looks for a title of the session any more."""
+        await self._coordinator.titled(session)
+
     async def interrupt(self, session: str) -> None:
         """Stop what the session does; returns when everything is settled."""
         await reading.get(self._room, session)

@@ -206,6 +206,10 @@ class SessionService:
         """Stop what the session does; returns when everything is settled."""
         await self._prompting().interrupt(session)
 
+    async def titled(self, session: str) -> None:
+        """Return when the session has its title, or gets none from this process."""
+        await self._prompting().titled(session)
+
     async def resume(self, session: str) -> None:
         """Go on with a session that was left unfinished."""
         await self._prompting().resume(session)

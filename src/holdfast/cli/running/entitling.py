@@ -10,7 +10,6 @@ import anyio
 from holdfast.cli.running.interrupts import Interrupts
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.runtime.title import AGENT
-from holdfast.schema import title
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -30,14 +29,5 @@ async def entitled(hf: "Holdfast", session: str, around: Surroundings, interrupt
                 group.cancel_scope.cancel()
 
             group.start_soon(impatient)
-            await _named(hf, session)
+            await hf.sessions.titled(session)
             group.cancel_scope.cancel()
-
-
-async def _named(hf: "Holdfast", session: str) -> None:
-    watch = hf.store.watch()
-    try:
-        while title.is_default((await hf.sessions.get(session)).title):
-            await watch.wait()
-    finally:
-        watch.close()

@@ -28,6 +28,8 @@ class Interrupts:
     def _hear(self) -> None:
         """Called between any two steps of whatever runs, which may be printing: so no buffers are touched."""
         self._count += 1
+        if self._count > 2:
+            return  # The second is being seen to, and says its line once.
         if self._count > 1:  # What is stored is stored; nobody has to wait for the rest.
             if self.session is not None:
                 line = f"Ended at once. `holdfast session resume {self.session}` goes on.\n"

@@ -1,0 +1,234 @@
+"""Whatever a session holds, a prompt is answered within the model's room, or the work ends by name.
+
+Everything is drawn before a story begins; stories run on a real SQLite store.
+"""
+
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from hypothesis import HealthCheck, example, given, note, settings
+from hypothesis import strategies as st
+
+import holdfast
+from holdfast.app import Holdfast
+from holdfast.provider.request import Request
+from holdfast.runtime import projecting, pruning
+from holdfast.runtime.compacting import carrying, dividing
+from holdfast.runtime.history import History
+from holdfast.schema.fault import ContextOverflowFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import CompactionPart, TextPart, ToolPart
+from holdfast.schema.prompt import FilePartInput, TextPartInput
+from holdfast.schema.todo import Todo
+from tests.property.compaction_world import PNG, Strict, Writer, marks
+from tests.stories.world import World
+
+pytestmark = pytest.mark.ci
+
+KINDS = ["talk", "long answer", "tools", "pictures", "hosted", "trouble", "nothing"]
+SIZES = [10, 600, 4_000, 30_000, 120_000, 500_000]
+TODO = "[pending] write the tests"
+ITEMS = re.compile(r"instructions and context (\d+)")
+TARGET = re.compile(r"cannot be brought under (\d+) tokens: (.*)")
+
+Turn = tuple[str, int]
+turn: st.SearchStrategy[Turn] = st.tuples(st.sampled_from(KINDS), st.sampled_from(SIZES))
+
+
+class Told(NamedTuple):
+    """One story: what the session holds, compacted by hand after each stretch but the last; then a prompt."""
+
+    stretches: list[list[Turn]]
+    words: int
+    pictures: int
+    window: int
+    answer: int
+    density: float
+    media: int
+    summary: int
+    counts: bool
+
+
+story = st.builds(
+    Told,
+    st.lists(st.lists(turn, max_size=5), min_size=1, max_size=6),
+    st.sampled_from(SIZES),
+    st.sampled_from([0, 0, 1, 3]),
+    st.sampled_from([16_000, 40_000, 100_000]),
+    st.sampled_from([1_000, 4_000]),
+    st.sampled_from([4.0, 5.0, 7.0]),
+    st.sampled_from([1_600, 9_000]),
+    st.sampled_from([10, 2_000, 16_000, 80_000]),
+    st.booleans(),
+)
+PLAIN = Told([[]], 10, 0, 40_000, 1_000, 4.0, 1_600, 2_000, True)
+"""A prompt to an empty session."""
+
+
+def configure(world: World, told: Told) -> None:
+    """One model with the room that was drawn, which takes pictures."""
+    model = {
+        "name": "M",
+        "attachment": True,
+        "modalities": {"input": ["text", "image"], "output": ["text"]},
+        "limit": {"context": told.window, "output": told.answer},
+    }
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {"m": model},
+    }
+    world.settings(provider={"scripted": entry})
+
+
+async def play(told: Told, folder: Path) -> None:
+    """Write it, compact it, prompt, and look at what came of it."""
+    world = World(folder, Path.home())
+    configure(world, told)
+    strict = Strict(
+        told.window, density=told.density, media=told.media, summary=told.summary, counts=told.counts
+    )
+    async with holdfast.open(world.store, provider=strict) as hf:
+        session = await world.session(hf)
+        await hf.sessions.set_todos(session, [Todo(content="write the tests", status="pending", priority="1")])
+        writer = Writer(hf, session)
+        for number, stretch in enumerate(told.stretches):
+            for kind, size in stretch:
+                await writer.write(kind, size)
+            if stretch and number < len(told.stretches) - 1:
+                await hf.sessions.compact(session, force=True)
+                await hf.sessions.wait(session)
+        before = await whole(hf, session)
+        asked = len(strict.answers)
+        words = writer.mark() + "w" * told.words
+        parts = [TextPartInput(text=words)] + [
+            FilePartInput(mime="image/png", url=PNG, filename=f"{number}.png")
+            for number in range(told.pictures)
+        ]
+        with anyio.fail_after(60):
+            answer = await hf.sessions.process(session, parts)
+        after = await whole(hf, session)
+        await check_boundary(hf, session)
+        record = await hf.sessions.get(session)
+    assert strict.problems == []
+    assert record.time.compacting is None
+    assert kept(after)[: len(kept(before))] == kept(before), "something was lost from the store"
+    assert len(strict.answers) - asked <= 3
+    assert len(compactions(after)) - len(compactions(before)) <= 2
+    assert isinstance(answer.info, AssistantMessage)
+    if answer.info.error is not None:
+        check_named(answer.info.error)
+        return
+    request = strict.answers[-1]
+    assert strict.count(request) <= told.window - told.answer
+    check_shown(request, writer, words, strict.summarising, compacted=any(map(finished, after)))
+
+
+async def whole(hf: Holdfast, session: str) -> tuple[MessageWithParts, ...]:
+    """Everything that is stored, system messages included."""
+    return (await hf.sessions.messages(session, system=True)).messages
+
+
+def kept(messages: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+    """Messages without what may change: the mark of pruning, and what a compaction adds to its own."""
+    return [
+        MessageWithParts(
+            each.info,
+            tuple(
+                pruning.unpruned(part, ()) if isinstance(part, ToolPart) else part for part in each.parts
+            ),
+        )
+        for each in messages
+        if not compactions([each]) and not projecting.is_summary(each)
+    ]
+
+
+def compactions(messages: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+    """The requests to compact."""
+    return [each for each in messages if any(isinstance(part, CompactionPart) for part in each.parts)]
+
+
+def finished(message: MessageWithParts) -> bool:
+    """Whether the message is a summary that counts."""
+    return projecting.is_finished_summary(message)
+
+
+async def check_boundary(hf: Holdfast, session: str) -> None:
+    """The store's boundary and the projection agree; what the runner remembers is what is stored."""
+    fresh = await History(hf.store, session).read()
+    page = (await hf.sessions.messages(session, system=True)).messages
+    everything = projecting.project(page)
+    ids = {each.info.id for each in fresh}
+    assert [each for each in everything if each.info.id not in ids] == []
+    assert projecting.project(fresh) == everything
+    remembered = hf._prompting_now()._coordinator._history(session)
+    assert await remembered.read() == fresh
+
+
+def check_named(error: Any) -> None:
+    """The work ended with a name, and with what takes the room; where there is a target, it is truly missed."""
+    assert isinstance(error, ContextOverflowFault)
+    assert ITEMS.search(error.data.message), error.data.message
+    missed = TARGET.search(error.data.message)
+    if missed is not None:
+        assert sum(map(int, re.findall(r" (\d+)", missed[2]))) >= int(missed[1]) - 10
+
+
+def check_shown(
+    request: Request, writer: Writer, words: str, summarising: list[Request], *, compacted: bool
+) -> None:
+    """The model sees the current request word for word, the latest messages once and in order, and of the
+    rest the files; everything else was given to whoever wrote the summary.
+    """
+    said = "\n".join(str(getattr(block, "text", "")) for each in request.messages for block in _content(each))
+    assert words in said
+    begin = 2 if compacted else 0
+    shown = [mark for mark in marks(request.messages[begin:]) if mark in writer.shown]
+    assert shown == writer.shown[len(writer.shown) - len(shown) :]
+    if not compacted:
+        assert shown == writer.shown
+        return
+    head = said.partition("w" * 10)[0] if words not in said else said
+    assert TODO in said
+    gone = set(writer.shown) - set(shown)
+    files = [path for path in writer.files if re.findall(r"#\d+#", path)[0] in gone]
+    assert [path for path in files if path not in head] == []
+    summarised = {mark for each in summarising for mark in marks(each.messages)}
+    # What the person asked last was carried over word for word at its time.
+    assert gone - summarised <= {*writer.requests, writer.shown[-1]}
+
+
+def _content(message: Any) -> Sequence[Any]:
+    return getattr(message, "content", ())
+
+
+@settings(
+    max_examples=100,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    print_blob=True,
+)
+@example(PLAIN)
+@example(PLAIN._replace(words=500_000))
+@example(PLAIN._replace(stretches=[[("talk", 500_000)]]))
+@example(PLAIN._replace(stretches=[[("tools", 500_000)] * 2]))
+@example(PLAIN._replace(stretches=[[("pictures", 10)] * 5], pictures=3, media=9_000))
+@example(PLAIN._replace(stretches=[[("nothing", 10)]] * 6))
+@example(PLAIN._replace(stretches=[[("talk", 30_000), ("tools", 30_000)]] * 6, window=16_000))
+@given(story)
+def test_a_prompt_is_answered_within_the_room_or_ends_by_name(told: Told) -> None:
+    """One huge message, only tool output, only media, nothing at all, compacted up to five times already.
+
+    At most two compactions and three requests to the model; each request is one that a provider would take;
+    the answered one is within the room and has the current request word for word, the latest messages once,
+    todos and files; the store still holds everything.
+    """
+    note(f"told = {told}")
+    with tempfile.TemporaryDirectory() as folder:
+        anyio.run(play, told, Path(folder))
