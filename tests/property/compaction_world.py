@@ -16,6 +16,7 @@ from holdfast.provider.request import (
     ProviderMessage,
     Reasoning,
     Request,
+    Results,
     SystemUpdate,
     Text,
     ToolCall,
@@ -34,7 +35,6 @@ from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolErro
 from holdfast.store.batch import Batch, Put
 from holdfast.testing.mock_provider.script import Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
-from tests.property.engine_world import check_paired
 
 MARK = re.compile(r"#\d+#")
 PNG = "data:image/png;base64," + "A" * 400
@@ -53,7 +53,7 @@ class Strict:
         self.media = media
         """Tokens of an image."""
         self.summary = summary
-        """Characters of each summary."""
+        """Characters of each summary, as far as its answer may be that long."""
         self.counts = counts
         """Whether it tells what it counted."""
         self.requests: list[Request] = []
@@ -72,7 +72,8 @@ class Strict:
         count = self.count(request)
         if count + (request.controls.max_output_tokens or 0) > self.window:
             return Step(Fail(ProviderError("prompt is too long", kind="context-overflow")))
-        words = "done" if request.tools else "s" * self.summary
+        most = int((request.controls.max_output_tokens or 0) * self.density)
+        words = "done" if request.tools else "s" * min(self.summary, most)
         told = Usage(input=count, output=len(words) // 4) if self.counts else Usage(input=0, output=0)
         return Step(Say(words), usage=told, delta_characters=1_000)
 
@@ -134,9 +135,7 @@ def marks(messages: tuple[ProviderMessage, ...]) -> list[str]:
 def problems(request: Request) -> list[str]:
     """What a strict provider would refuse."""
     found: list[str] = []
-    try:
-        check_paired(request)
-    except AssertionError:
+    if not is_paired(request.messages):
         found.append("calls and results are not paired")
     spoken = [message for message in request.messages if not isinstance(message, SystemUpdate)]
     if not spoken or not isinstance(spoken[0], User):
@@ -153,6 +152,25 @@ def problems(request: Request) -> list[str]:
     return found
 
 
+def is_paired(messages: tuple[ProviderMessage, ...]) -> bool:
+    """Whether each call is answered once: at the provider within its message, else right behind it."""
+    owed: list[str] = []
+    for message in messages:
+        if isinstance(message, Results):
+            if sorted(result.id for result in message.content) != sorted(owed):
+                return False
+            owed = []
+        elif owed:
+            return False
+        if isinstance(message, Assistant):
+            there = {block.id for block in message.content if isinstance(block, HostedResult)}
+            calls = [block for block in message.content if isinstance(block, ToolCall)]
+            if there != {call.id for call in calls if call.hosted}:
+                return False
+            owed = [call.id for call in calls if not call.hosted]
+    return not owed
+
+
 class Writer:
     """Writes turns into a session, each message with a mark of its own."""
 
@@ -163,7 +181,7 @@ class Writer:
         self.shown: list[str] = []
         """The marks of the messages that a model may be shown, in their order."""
         self.requests: list[str] = []
-        """The marks of what the person said in words."""
+        """The marks of what the person asked for."""
         self.files: list[str] = []
         """The files that were read, the first first."""
         self._puts: list[Put] = []
@@ -200,6 +218,7 @@ class Writer:
     def _pictures(self, size: int) -> None:
         """Nothing but media, on both sides."""
         file = FilePart(**self._head(), mime="image/png", url=PNG, filename=f"{self.mark()}.png")
+        self.requests.append(self.shown[-1])
         self._user_message(file)
         shot = FilePart(**self._head(), mime="image/png", url=PNG, filename="shot.png")
         self._answers(self._read("", [shot]), finish="tool-calls")

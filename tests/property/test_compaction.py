@@ -209,7 +209,7 @@ def _content(message: Any) -> Sequence[Any]:
 
 
 @settings(
-    max_examples=100,
+    max_examples=200,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,

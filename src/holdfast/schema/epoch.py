@@ -1,7 +1,5 @@
 """The Context Epoch: the span in which one baseline stays what the model was told first. Each one is kept."""
 
-import msgspec
-
 from holdfast.schema.ids import SessionID
 from holdfast.schema.times import Created
 from holdfast.schema.wire import Count, JsonMap, Record
@@ -26,9 +24,9 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     session_id: SessionID
     baseline: str
     snapshot: JsonMap
-    begun: JsonMap = msgspec.field(default_factory=dict)
+    begun: JsonMap
     cause: str
     pins: JsonMap
-    nested: list[str] = msgspec.field(default_factory=list)
-    directory: str = ""
+    nested: list[str]
+    directory: str
     time: EpochTime

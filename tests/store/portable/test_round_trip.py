@@ -35,8 +35,11 @@ EPOCH = {
     "sessionID": PARENT,
     "baseline": "You are",
     "snapshot": {"core/date": {"value": 1}},
+    "begun": {"core/date": {"value": 1}},
     "cause": "first",
     "pins": {},
+    "nested": [],
+    "directory": "/p",
     "time": {"created": 1},
 }
 PROMPT = {

@@ -192,7 +192,10 @@ async def _receive(reader: asyncio.StreamReader) -> Received | None:
     headers = {
         name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
     }
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    try:
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
+    except (asyncio.IncompleteReadError, ConnectionError):
+        return None  # The client died in the middle of its request.
     return Received(method, path, headers, body)
 
 
