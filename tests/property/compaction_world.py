@@ -1,4 +1,4 @@
-"""A provider that refuses what is too long, as real ones do, and transcripts written straight into a store."""
+"""A provider that refuses what is too long, as real ones do, and transcripts written into a store."""
 
 import re
 from collections.abc import AsyncGenerator, Iterator
@@ -147,8 +147,11 @@ def problems(request: Request) -> list[str]:
         found.append("two calls have one id")
     if any(isinstance(block, Text) and not block.text for block in blocks(request.messages)):
         found.append("an empty text")
-    if not request.tools and any(not isinstance(each, Text) for each in blocks(request.messages)):
-        found.append("a summary is asked for with more than text")
+    if not request.tools and any(
+        not isinstance(each, Text) or "base64" in each.text or "native" in each.text
+        for each in blocks(request.messages)
+    ):
+        found.append("a summary is asked for with more than what was said")
     return found
 
 

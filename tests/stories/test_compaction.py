@@ -17,6 +17,7 @@ from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests.stories.crashing import Machine, life
 from tests.stories.test_epochs import Fact, epochs, told
+from tests.stories.tools import Deed
 from tests.stories.world import World
 
 pytestmark = pytest.mark.ci
@@ -390,3 +391,27 @@ async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, afte
         if not died:
             return
         dies_at += 1
+
+
+async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World) -> None:
+    """It was admitted before the boundary of what the model sees, and is promoted after it."""
+    world.settings(compaction={"tail_turns": 0}, permission={"act": "allow"})
+    deed = Deed(ask=False)
+    deed.gate = anyio.Event()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")), Step(Say(SUMMARY)), Step(Say("done")), Step(Say("later"))
+    ) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "first")
+        with anyio.fail_after(10):
+            await deed.begun.wait()
+        await hf.sessions.prompt(session, "second", delivery="queue")
+        await hf.sessions.compact(session, force=True)
+        deed.gate.set()
+        with anyio.fail_after(20):
+            await hf.sessions.wait(session)
+        prompts = [each.value() for each in await hf.store.select("prompt", session=session)]
+    assert all(each.promoted is not None for each in prompts)
+    assert texts(script.requests[-1])[-1] == "second"
+    assert "second" not in str(script.requests[1].messages)

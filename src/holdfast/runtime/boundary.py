@@ -70,12 +70,13 @@ async def cross(
     unknown waits for somebody's word.
     """
     everything = await run.history.read() if everything is None else everything
-    # In this order: a prompt that comes in between waits for the next boundary, and is not yet shown.
-    pending = await inbox.pending(run.engine, run.recorder.session)
-    waiting = [each for each in pending if run.history.has(each.prompt.id)]
+    waiting = await inbox.pending(run.engine, run.recorder.session)
+    if not all(run.history.has(each.prompt.id) for each in waiting):
+        everything = await run.history.with_([each.prompt.id for each in waiting])
+        waiting = [each for each in waiting if run.history.has(each.prompt.id)]
     unheard = {each.prompt.id for each in waiting}
     history = [message for message in everything if message.info.id not in unheard] if unheard else everything
-    if not force and not pending and plan.is_recoverable(history):
+    if not force and not waiting and plan.is_recoverable(history):
         return None
     spoken = _spoken(run, history)
     owed = plan.owes_answer(spoken)

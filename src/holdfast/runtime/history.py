@@ -5,6 +5,7 @@ that at a thousand messages it costs about what it costs at ten. What must stay 
 the store holds. Where the changes cannot tell, everything is read anew.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.provider.lowering import Lowered
@@ -84,10 +85,23 @@ class History:
         self.record = await self._store.session(self._session)
         if self._cursor is None or not await self._catch_up():
             await self._read_all()
+        return self._messages()
+
+    def _messages(self) -> list[MessageWithParts]:
         ordered = sorted(self._held.values(), key=lambda held: held.info.place)
         messages = [held.value for held in ordered]
         self._compactions = sum(held.compacts for held in ordered)
         return messages
+
+    async def with_(self, messages: Sequence[str]) -> list[MessageWithParts]:
+        """What was last read, and these messages: a waiting prompt may stand before the last compaction."""
+        for id in messages:
+            if id not in self._held:
+                page = await self._store.messages(MessageQuery(self._session, only=id))
+                for message in page.messages:
+                    self._hold(message, None)
+                    self.touched.add(id)
+        return self._messages()
 
     async def _read_all(self) -> None:
         self._cursor = await self._store.head()

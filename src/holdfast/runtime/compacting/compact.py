@@ -79,14 +79,16 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
         return await finishing.fail(run, message, written.fault)
     if (fault := fitting.too_long(ready, divided, carried, written.text)) is not None:
         return await finishing.fail(run, message, fault)
-    goes_on = part.auto and await _goes_on(run, ready, overflow=bool(part.overflow))
+    # Work that a compaction by hand came into goes on as well.
+    owed = part.auto or ready.owed
+    goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
     result = finishing.Result(
         info=info, part=part, message=message, tail=divided.tail, carried=carried, written=written
     )
     await finishing.finish(run, result, goes_on=ready.user if goes_on else None)
     announcing.compacted(run.engine.feed, run.recorder.session)
-    if not part.auto:
-        return Ended(next="continue" if ready.owed else "done")
+    if not owed:
+        return Ended(next="done")
     return Ended(next="continue" if goes_on else "stop")
 
 
