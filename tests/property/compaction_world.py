@@ -46,12 +46,16 @@ REQUESTS_MAX = 200
 class Strict:
     """Counts what it is sent, refuses what its window does not hold, and what no provider would take."""
 
-    def __init__(self, window: int, *, density: float, media: int, summary: int, counts: bool) -> None:
+    def __init__(
+        self, window: int, *, density: float, media: int, tools: int, summary: int, counts: bool
+    ) -> None:
         self.window = window
         self.density = density
         """Characters a token."""
         self.media = media
         """Tokens of an image."""
+        self.tools = tools
+        """Tokens that it takes for tools besides what it is sent, and that nobody knows of."""
         self.summary = summary
         """Characters of each summary, as far as its answer may be that long."""
         self.counts = counts
@@ -86,7 +90,8 @@ class Strict:
                 media += 1
             else:
                 texts.append(words_of(block))
-        return int(sum(map(len, texts)) / self.density) + media * self.media
+        hidden = self.tools if request.tools else 0
+        return int(sum(map(len, texts)) / self.density) + media * self.media + hidden
 
     @property
     def answers(self) -> list[Request]:

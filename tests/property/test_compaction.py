@@ -18,6 +18,7 @@ import holdfast
 from holdfast.app import Holdfast
 from holdfast.provider.request import Request
 from holdfast.runtime import projecting, pruning
+from holdfast.runtime.compacting.measuring import RATIO_MAX
 from holdfast.runtime.compacting.summarising import CHUNKS_MAX
 from holdfast.runtime.history import History
 from holdfast.schema.fault import ContextOverflowFault
@@ -51,6 +52,7 @@ class Told(NamedTuple):
     answer: int
     density: float
     media: int
+    tools: int
     summary: int
     counts: bool
 
@@ -64,10 +66,11 @@ story = st.builds(
     st.sampled_from([1_000, 4_000]),
     st.sampled_from([4.0, 5.0, 7.0]),
     st.sampled_from([1_600, 9_000]),
+    st.sampled_from([0, 0, 12_000, 90_000]),
     st.sampled_from([10, 2_000, 16_000, 80_000]),
     st.booleans(),
 )
-PLAIN = Told([[]], 10, 0, 40_000, 1_000, 4.0, 1_600, 2_000, True)
+PLAIN = Told([[]], 10, 0, 40_000, 1_000, 4.0, 1_600, 0, 2_000, True)
 """A prompt to an empty session."""
 
 
@@ -92,7 +95,12 @@ async def play(told: Told, folder: Path) -> None:
     world = World(folder, Path.home())
     configure(world, told)
     strict = Strict(
-        told.window, density=told.density, media=told.media, summary=told.summary, counts=told.counts
+        told.window,
+        density=told.density,
+        media=told.media,
+        tools=told.tools,
+        summary=told.summary,
+        counts=told.counts,
     )
     async with holdfast.open(world.store, provider=strict) as hf:
         session = await world.session(hf)
@@ -107,7 +115,7 @@ async def play(told: Told, folder: Path) -> None:
                 await hf.sessions.compact(session, force=True)
                 await hf.sessions.wait(session)
         before = await whole(hf, session)
-        asked = len(strict.answers)
+        asked, paid = len(strict.answers), len(strict.summarising)
         words = writer.mark() + "w" * told.words
         parts = [TextPartInput(text=words)] + [
             FilePartInput(mime="image/png", url=PNG, filename=f"{number}.png")
@@ -126,6 +134,8 @@ async def play(told: Told, folder: Path) -> None:
     assert isinstance(answer.info, AssistantMessage)
     if answer.info.error is not None:
         check_named(answer.info.error)
+        # Where the request alone is too long, no summary is paid for to find out.
+        assert told.words / RATIO_MAX < told.window or len(strict.summarising) == paid
         return
     request = strict.answers[-1]
     assert strict.count(request) <= told.window - told.answer
@@ -219,6 +229,7 @@ def _content(message: Any) -> Sequence[Any]:
 @example(PLAIN._replace(stretches=[[("tools", 500_000)] * 2]))
 @example(PLAIN._replace(stretches=[[("pictures", 10)] * 5], pictures=3, media=9_000))
 @example(PLAIN._replace(stretches=[[("nothing", 10)]] * 6))
+@example(PLAIN._replace(stretches=[[("talk", 600)] * 4], tools=90_000))
 @example(PLAIN._replace(stretches=[[("talk", 30_000), ("tools", 30_000)]] * 6, window=16_000))
 @given(story)
 def test_a_prompt_is_answered_within_the_room_or_ends_by_name(told: Told) -> None:

@@ -415,3 +415,21 @@ async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World)
     assert all(each.promoted is not None for each in prompts)
     assert texts(script.requests[-1])[-1] == "second"
     assert "second" not in str(script.requests[1].messages)
+
+
+@pytest.mark.parametrize("limit", [1, 4, 6, 30])
+async def test_a_limit_on_messages_is_kept_to_and_never_loops(world: World, limit: int) -> None:
+    """However low: one compaction at a time, an answer after each."""
+    world.settings(compaction={"max_messages": limit})
+    with ScriptedProvider(*[Step(Say("ok"), usage=SILENT)] * 60) as script:
+        import holdfast
+
+        async with holdfast.open(world.store, provider=script) as hf:
+            session = await world.session(hf)
+            for number in range(12):
+                answer = await hf.sessions.process(session, f"wish {number}")
+                assert answer.info.error is None  # type: ignore[union-attr]
+        script._steps.clear()
+    working = [each for each in script.requests if each.tools]
+    assert len(working) == 12
+    assert all(len(each.messages) <= max(limit, 4) for each in working)

@@ -33,7 +33,12 @@ def tail_tokens(usable: int | None, configured: int | None) -> int:
 
 
 def divide(
-    spoken: Sequence[MessageWithParts], measure: Measure, *, tokens_max: int, turns_max: int | None = None
+    spoken: Sequence[MessageWithParts],
+    measure: Measure,
+    *,
+    tokens_max: int,
+    turns_max: int | None = None,
+    messages_max: int = TAIL_MESSAGES_MAX,
 ) -> Divided:
     """Keep whole turns from the end while they fit; the first that does not is split where its end fits.
 
@@ -47,8 +52,8 @@ def divide(
         if turns_max is not None and turns >= turns_max:
             break
         size = measure(spoken[start:end])
-        if size > left or len(spoken) - start > TAIL_MESSAGES_MAX:
-            begin = _split(spoken, start, end, measure, left)
+        if size > left or len(spoken) - start > messages_max:
+            begin = _split(spoken, (start, end), measure, left, messages_max)
             break
         begin, left, turns = start, left - size, turns + 1
     if begin == 0:
@@ -64,12 +69,14 @@ def _turns(spoken: Sequence[MessageWithParts]) -> list[tuple[int, int]]:
     return list(reversed(list(zip(starts, [*starts[1:], len(spoken)], strict=True))))
 
 
-def _split(spoken: Sequence[MessageWithParts], start: int, end: int, measure: Measure, left: int) -> int:
+def _split(
+    spoken: Sequence[MessageWithParts], turn: tuple[int, int], measure: Measure, left: int, messages_max: int
+) -> int:
     """The earliest message within a turn from which its rest fits."""
-    begin = end
+    start, begin = turn
     while begin > start + 1:
         size = measure(spoken[begin - 1 : begin])
-        if size > left or len(spoken) - (begin - 1) > TAIL_MESSAGES_MAX:
+        if size > left or len(spoken) - (begin - 1) > messages_max:
             break
         begin, left = begin - 1, left - size
     return begin

@@ -60,7 +60,16 @@ def divided(ready: Ready, spoken: list[MessageWithParts]) -> Divided:
         current = carrying.newest_request(spoken)
         request = 0 if current is None else round(len(carrying.request(current)) / ratio)
         wanted = max(0, min(wanted, target - fixed - request - SUMMARY_TOKENS_MAX))
-    return dividing.divide(spoken, measure, tokens_max=wanted, turns_max=turns)
+    return dividing.divide(
+        spoken, measure, tokens_max=wanted, turns_max=turns, messages_max=_messages_max(limits)
+    )
+
+
+def _messages_max(limits: Room) -> int:
+    """How many messages the tail may have, so that the person's own limit is kept to after it."""
+    if limits.max_messages is None:
+        return dividing.TAIL_MESSAGES_MAX
+    return max(0, min(dividing.TAIL_MESSAGES_MAX, limits.max_messages - measuring.MESSAGES_MIN))
 
 
 def _target(limits: Room) -> int | None:

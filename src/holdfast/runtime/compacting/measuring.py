@@ -18,6 +18,8 @@ RATIO_MIN: Final = 2.0
 RATIO_MAX: Final = 6.0
 RESERVED: Final = 20_000
 ATTEMPTS_MAX: Final = 2
+MESSAGES_MIN: Final = 4
+"""What a compaction leaves in any case, with room for an answer: its request, the summary, our word."""
 
 Trigger = Literal["estimate", "usage", "tokens", "messages"]
 
@@ -89,7 +91,9 @@ def trigger(
         return "usage"
     if room.max_tokens is not None and max(used, estimated) > room.max_tokens:
         return "tokens"
-    if room.max_messages is not None and len(projecting.project(history)) > room.max_messages:
+    if room.max_messages is None:
+        return None
+    if len(projecting.project(history)) > max(room.max_messages, MESSAGES_MIN):
         return "messages"
     return None
 
