@@ -211,6 +211,8 @@ def test_the_room_is_what_the_window_leaves_for_the_request(
     """The model's input limit, else its context less the answer; less a reserve; never below nothing."""
     model = replace(CLAUDE, limit=Limit(context=context, input=input, output=output))
     answer = min(output, 32_000) if output else 32_000
+    if not input and context:
+        answer = min(answer, max(1, context // 2))  # Half of the window is left for the question.
     usable = measuring.room(model, CompactionConfig(reserved=reserved)).usable
     if input:
         assert usable == max(0, input - (min(20_000, answer) if reserved is None else reserved))

@@ -62,6 +62,10 @@ def assemble(
 def output_tokens(model: Model, output_tokens_max: int | None = None) -> int:
     """How many tokens the answer may have: the model's limit within ours; ours where its limit is unknown."""
     ours = output_tokens_max or OUTPUT_TOKENS_MAX
+    if model.limit.context and not model.limit.input:
+        ours = min(
+            ours, max(1, model.limit.context // 2)
+        )  # Some of the window must be left for the question.
     return min(model.limit.output, ours) if model.limit.output else ours
 
 

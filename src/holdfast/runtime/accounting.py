@@ -18,6 +18,27 @@ from holdfast.store.batch import Change, Unchanged
 _TRIES = 30
 
 
+async def change(
+    run: Run, compose: Callable[[Ids], Sequence[Change]], edit: Callable[[Session], Session]
+) -> None:
+    """Write what `compose` makes together with a change of the session, whoever else changes it."""
+    for attempt in range(_TRIES):
+        record = await run.engine.store.session(run.recorder.session)
+        assert record is not None, "a claimed session cannot be removed"
+        whole = session_put(edit(record.value()))
+        unchanged = Unchanged(run.recorder.session, "session", run.recorder.session, record.seq)
+        try:
+            await run.recorder.write(
+                lambda ids, whole=whole: [*compose(ids), whole],  # type: ignore[misc]
+                expect=(unchanged,),
+            )
+        except Conflict:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
 async def settle(
     run: Run,
     used: budget.Used,

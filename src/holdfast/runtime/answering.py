@@ -85,11 +85,11 @@ async def _tell_retry(
 async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
     settling = settling_of(run, ready, asking)
-    earlier = plan.calls_since(ready.history, ready.user.id)
+    earlier = plan.calls_since_prompt(ready.history)
 
     async def call(called: Called) -> None:
         repeated = plan.repeated(earlier, called.part)
-        earlier.append(called.part)
+        earlier.append(plan.Made(called.part.id, called.part.tool, called.part.state.input))
         await settling.start(called, repeated=repeated)
 
     processor = Processor(run.recorder, run.engine.feed, message, call)

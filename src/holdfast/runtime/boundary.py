@@ -83,7 +83,7 @@ async def cross(
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in everything if message.info.id in chosen] if chosen else []
-    asked = projecting.asked([*history, *joining]) if run.history.has_compaction else None
+    asked = projecting.asked(history, joining) if run.history.has_compaction else None
     newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
     if newest is None:
         return None
@@ -161,12 +161,16 @@ async def fixed(
     history: list[MessageWithParts],
     *,
     moved: tuple[str, ...] = (),
+    keep: bool = True,
 ) -> Ready:
-    """The turn, with what its epoch pins. `moved` are reasons for a new prefix that are known by now."""
+    """The turn, with what its epoch pins. `moved` are reasons for a new prefix that are known by now.
+
+    Without `keep` nothing is pinned: no request is made of it.
+    """
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = _toolset(run, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, [_definition(tool) for tool in toolset.tools])
-    if pinned.pins is not None:
+    if pinned.pins is not None and keep:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins)
     form = user.format if isinstance(user.format, JsonSchemaFormat) else None
     if form is not None:
@@ -212,4 +216,4 @@ def _definition(tool: Tool) -> ToolDefinition:
 async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:
     """The turn of calls that are run again."""
     chosen = await sample(run, user)
-    return await fixed(run, chosen, await epochs.ensured(run, chosen), history)
+    return await fixed(run, chosen, await epochs.ensured(run, chosen), history, keep=False)

@@ -130,9 +130,11 @@ async def _failed(
         return Ended(next="continue", malformed=True)
     await budget.forget(run.engine, ready.session, message.id)
     fault = fault_of(error, ready.model.provider_id)
-    await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
     if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
+        # No error: the prompt is still owed its answer, whatever becomes of the compaction.
+        await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
         return Ended(next="stop", overflowed=True)
+    await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
 

@@ -10,10 +10,10 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
-from holdfast.runtime import announcing, asking, budget, closing, interrupts, plan, recovery
+from holdfast.runtime import accounting, announcing, asking, budget, closing, interrupts, plan, recovery
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.epochs import ContextUnavailable
-from holdfast.runtime.recorder import message_put, part_put, session_put
+from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
@@ -72,6 +72,8 @@ async def _work(run: Run, *, force: bool) -> None:
         while True:
             ended = await turn(run, history, force=force)
             history, force = None, True
+            if ended.compacted and ended.next == "continue":
+                continue  # It sets no bound of the work back.
             malformed = malformed + 1 if ended.malformed else 0
             if malformed > run.engine.limits.malformed_max:
                 message = f"the provider's stream broke off {malformed} times in a row"
@@ -148,10 +150,9 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextF
             completed = last.info.time.completed or now_ms
             info = replace(last.info, error=error, time=replace(last.info.time, completed=completed))
             puts.append(message_put(info))
-        session = await run.session()
-        if session.time.compacting is not None:
-            puts.append(session_put(finishing.not_compacting(session)))
-        if puts:
+        if (await run.session()).time.compacting is not None:
+            await accounting.change(run, lambda _: puts, finishing.not_compacting)
+        elif puts:
             await run.recorder.commit(*puts)
         await budget.forget(run.engine, await run.session(), last.info.id)
     owing = plan.newest_user(history)

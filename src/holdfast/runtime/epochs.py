@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.context import system_context
-from holdfast.context.observation import Observation
+from holdfast.context.observation import Observation, Observed
 from holdfast.context.results import (
     Initialized,
     ReplacementBlocked,
@@ -21,6 +21,7 @@ from holdfast.context.results import (
     Updated,
 )
 from holdfast.context.snapshot import Snapshot
+from holdfast.context.source import UNAVAILABLE
 from holdfast.errors import ContextError
 from holdfast.runtime import announcing, observing
 from holdfast.runtime.chosen import Chosen
@@ -160,6 +161,9 @@ async def reconciled(
         if compacted
         else system_context.reconcile(observed, snapshot)
     )
+    if isinstance(action, ReplacementBlocked):
+        # What cannot be seen is told as it was told last: the model forgets nothing that was in force.
+        action = system_context.replace(_as_known(observed, snapshot), snapshot)
     match action:
         case Unchanged() | ReplacementBlocked():
             return await _keep(run, value, epoch.position, stored=value is epoch.value), None
@@ -174,6 +178,22 @@ async def reconciled(
             return await _keep(run, updated, epoch.position, stored=True), told
         case _:
             assert_never(action)
+
+
+def _as_known(observed: Observation, snapshot: Snapshot) -> Observation:
+    """The observation with the admitted values of sources that could not be seen."""
+    return replace(observed, sources=tuple(_known(each, snapshot) for each in observed.sources))
+
+
+def _known(seen: Observed, snapshot: Snapshot) -> Observed:
+    if seen.value is not UNAVAILABLE or seen.key not in snapshot:
+        return seen
+    codec = seen.source.codec
+    try:
+        value = codec.decode(snapshot[seen.key].value)
+        return Observed(seen.source, value, codec.canonical(value))
+    except Exception:  # noqa: BLE001 - whatever a codec raises: it cannot read the value
+        return seen
 
 
 async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:

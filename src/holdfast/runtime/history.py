@@ -141,12 +141,14 @@ class History:
         """Take up one change; False when it may move the boundary of what the model sees."""
         if record.kind == "message":
             known = self._held.get(record.id)
+            if record.mark is Mark.SUMMARY or (known is not None and known.info.mark is Mark.SUMMARY):
+                return known is not None and known.info.seq == record.seq
             if known is None:
                 self._held[record.id] = Held(record)
             elif known.info.seq != record.seq:
                 known.take(record)
             self.touched.add(record.id)
-            return record.mark is not Mark.SUMMARY
+            return True
         if record.kind == "part" and (held := self._held.get(record.parent or "")) is not None:
             if record.id not in held.parts or held.parts[record.id].seq != record.seq:
                 held.take(record)
@@ -177,13 +179,14 @@ class History:
         return fresh
 
     def told_before(self, position: int) -> frozenset[str]:
-        """The system messages of what was last read that stand before a position: those of former epochs."""
+        """What was told of the context before a position: in former epochs. Words about the work stay."""
         return frozenset(
             held.info.id
             for held in self._held.values()
             if held.info.mark is Mark.SYSTEM
             and held.info.place < position
-            and isinstance(held.value.info, SystemMessage)
+            and isinstance(info := held.value.info, SystemMessage)
+            and info.snapshot is not None
         )
 
     def summarised_since(self, position: int) -> bool:

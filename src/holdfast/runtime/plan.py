@@ -1,22 +1,21 @@
 """The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
+from holdfast.runtime import projecting
+from holdfast.runtime.compacting import carrying
 from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import CompactionPart, TextPart, ToolPart
+from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
+from holdfast.schema.wire import JsonMap
 from holdfast.tools.executing import STOPPED
 
 BROKEN_OFF: Final = "unknown"
 """The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
-
-
-CONTINUED: Final = "compaction_continue"
-"""In the metadata of a text of ours that goes on with the person's prompt."""
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +31,8 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """There was nothing to say."""
     failed: bool = False
     """It made calls, and not one of them succeeded."""
+    compacted: bool = False
+    """It was no turn of the model's work, but a compaction."""
     overflowed: bool = False
     """The provider found the request too long: it is to be compacted before another try."""
     malformed: bool = False
@@ -98,6 +99,8 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     """How many turns have answered the latest prompt."""
     count = 0
     for each in reversed(history):
+        if (carried := carrying.carried_in(each)) is not None:
+            return count + carried.steps
         if isinstance(each.info, UserMessage) and not _is_ours(each):
             break
         if isinstance(each.info, AssistantMessage) and not each.info.summary:
@@ -105,30 +108,41 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     return count
 
 
-def _is_ours(message: MessageWithParts) -> bool:
-    """Whether a user message is no person's: a compaction, or our word to go on after one."""
-    return any(
-        isinstance(part, CompactionPart)
-        or (isinstance(part, TextPart) and bool((part.metadata or {}).get(CONTINUED)))
-        for part in message.parts
-    )
+class Made(NamedTuple):
+    """A call, by what tells a loop; those from before a compaction have no id any more."""
+
+    id: str | None
+    tool: str
+    input: JsonMap
 
 
-def calls_since(history: Sequence[MessageWithParts], prompt: str) -> list[ToolPart]:
-    """The calls since a prompt, in their order."""
-    calls: list[ToolPart] = []
+def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
+    """The calls since the person last spoke, in their order; a compaction in between sets nothing back."""
+    calls: list[Made] = []
     for each in reversed(history):
-        calls += [part for part in reversed(each.parts) if isinstance(part, ToolPart)]
-        if each.info.id == prompt:
+        calls += [
+            Made(part.id, part.tool, part.state.input)
+            for part in reversed(each.parts)
+            if isinstance(part, ToolPart)
+        ]
+        if (carried := carrying.carried_in(each)) is not None:
+            calls += [Made(None, call.tool, call.input) for call in reversed(carried.calls)]
+            break
+        if isinstance(each.info, UserMessage) and not _is_ours(each):
             break
     return calls[::-1]
 
 
-def repeated(before: Sequence[ToolPart], part: ToolPart) -> int:
+def repeated(before: Sequence[Made], part: ToolPart) -> int:
     """How often in a row the same tool was called with the same input, this call included."""
     count = 1
     for each in reversed(before):
-        if each.tool != part.tool or each.state.input != part.state.input:
+        if each.tool != part.tool or each.input != part.state.input:
             break
         count += 1
     return count
+
+
+def _is_ours(message: MessageWithParts) -> bool:
+    """Whether a user message is no person's: a compaction, or our word to go on after one."""
+    return projecting.compaction_of(message) is not None or projecting.is_continuing(message)

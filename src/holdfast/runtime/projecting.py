@@ -6,10 +6,14 @@ last one has taken in. System messages of former epochs stay stored and are no l
 """
 
 from collections.abc import Sequence
+from typing import Final
 
 from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import CompactionPart
+from holdfast.schema.part import CompactionPart, TextPart
+
+CONTINUED: Final = "compaction_continue"
+"""In the metadata of a text of ours that goes on with the person's prompt."""
 
 
 def compaction_of(message: MessageWithParts) -> CompactionPart | None:
@@ -35,16 +39,23 @@ def is_finished_summary(message: MessageWithParts) -> bool:
     )
 
 
-def asked(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
-    """The last compaction that was asked for by hand, if nobody has tried it yet."""
-    for message in reversed(history):
-        if (part := compaction_of(message)) is not None:
-            tried = any(
-                isinstance(each.info, AssistantMessage) and each.info.parent_id == message.info.id
-                for each in history
-            )
-            return None if tried or part.auto else message
-    return None
+def is_continuing(message: MessageWithParts) -> bool:
+    """Whether a message is our word to go on after a compaction."""
+    return any(
+        isinstance(part, TextPart) and bool((part.metadata or {}).get(CONTINUED)) for part in message.parts
+    )
+
+
+def asked(
+    history: Sequence[MessageWithParts], joining: Sequence[MessageWithParts]
+) -> MessageWithParts | None:
+    """A compaction that was asked for by hand and not tried yet: it joins now, or nothing came since."""
+    now = [each for each in joining if compaction_of(each) is not None]
+    if now:
+        return now[-1]
+    last = next((each for each in reversed(history) if not isinstance(each.info, SystemMessage)), None)
+    part = None if last is None or joining else compaction_of(last)
+    return None if part is None or part.auto else last
 
 
 def spoken(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
@@ -68,8 +79,3 @@ def project(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
     kept, since = history[begin:end], history[history.index(summary) + 1 :]
     between = history[end + 1 : history.index(summary)]
     return [asked, summary, *spoken(kept), *spoken(between), *spoken(since)]
-
-
-def in_force(history: Sequence[MessageWithParts], former: frozenset[str]) -> list[MessageWithParts]:
-    """The history without the system messages of former epochs, given by their ids."""
-    return [each for each in history if not (isinstance(each.info, SystemMessage) and each.info.id in former)]

@@ -11,12 +11,12 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.runtime import boundary, budget, closing, groups, plan
+from holdfast.runtime import accounting, boundary, budget, closing, groups, plan
 from holdfast.runtime.answering import settling_of
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.processor import Called
-from holdfast.runtime.recorder import message_put, part_put, session_put
+from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
 from holdfast.schema.fault import AbortedFault, MessageData
@@ -92,9 +92,9 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
         error = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
         info = replace(info, finish=finish, error=error, time=replace(info.time, completed=now_ms))
         puts.append(message_put(info))
-        if info.summary:
-            puts.append(session_put(finishing.not_compacting(await run.session())))
-    if broke_off and info.error is None and not plan.has_calls(last):
+    if broke_off and info.summary:
+        await accounting.change(run, lambda _: puts, finishing.not_compacting)
+    elif broke_off and info.error is None and not plan.has_calls(last):
         await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms), *puts)
     elif puts:
         await run.recorder.commit(*puts)
@@ -125,10 +125,11 @@ async def _run_again(
     ready = await boundary.again(run, replace(user, agent=info.agent), history)
     asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy, again=True)
     settling: Settling = settling_of(run, ready, asking)
-    made = plan.calls_since(history, user.id)
+    made = plan.calls_since_prompt(history)
+    numbers = {each.id: number for number, each in enumerate(made)}
     async with anyio.create_task_group() as group:
         settling.within(group)
         for part in calls:
-            repeated = plan.repeated(made[: made.index(part)], part)
+            repeated = plan.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(Called(part, None), repeated=repeated)
     return settling.parked

@@ -29,6 +29,8 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
         raise NotFound(f"session {session[:60]} does not exist")
     history = await History(engine.store, session).read()
     newest = plan.newest_user(projecting.spoken(history))
+    if newest is None and not force:
+        return "not needed"
     if newest is None:
         raise InvalidInput(f"session {session} has nothing to compact: nothing was said since its beginning")
     assert isinstance(newest.info, UserMessage)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _STEP_FINISH = b'"step-finish"'
 _PRUNED_FOR = b'"prunedFor"'
 
+
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -40,7 +41,9 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
 
     source = (await found(room, session)).value()
     page = await room.store.messages(MessageQuery(session))
-    kept = prefix(page.messages, session, message)
+    pending = {each.id for each in await room.store.select("prompt", session=session, mark=Mark.OPEN)}
+    heard = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
+    kept = prefix(heard, session, message)
     now_ms = room.clock.now_ms()
     origin = {"sessionID": session} if message is None else {"sessionID": session, "messageID": message}
     compacted = any(each.info.mark is Mark.SUMMARY for each in kept)

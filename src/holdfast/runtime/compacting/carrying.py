@@ -1,6 +1,7 @@
 """What a compaction carries over without a model: the request, todos, files, problems. Pure.
 
-It stands in the compaction's own user message, as text for the model and as data for the next compaction.
+It stands in the compaction's own user message, as text for the model and as data for the next compaction and
+for the bounds of the work, which a compaction must not set back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +13,7 @@ from holdfast.runtime import projecting
 from holdfast.runtime.compacting import transcript
 from holdfast.runtime.compacting.ledger import Ledger, ledger
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message import UserMessage
+from holdfast.schema.message import SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.todo import Todo
@@ -26,32 +27,50 @@ INTRODUCTION: Final = (
 )
 PROBLEMS_MAX: Final = 10
 PROBLEM_CHARS_MAX: Final = 300
+CALLS_KEPT: Final = 3
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call that the model made: what tells a loop."""
+
+    tool: str
+    input: JsonMap
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What is carried over."""
+    """What is carried over. `steps` and `calls` are for us: how often the model has answered the prompt, and
+    what it called last.
+    """
 
     request: str = ""
+    system: str = ""
     todos: tuple[str, ...] = ()
     ledger: Ledger = Ledger()
     problems: tuple[str, ...] = ()
+    steps: int = 0
+    calls: tuple[Call, ...] = ()
 
     def metadata(self) -> JsonMap:
         """As data, for the compaction after this one."""
         return {KEY: msgspec.to_builtins(self)}
 
 
+def carried_in(message: MessageWithParts) -> Carried | None:
+    """What a compaction's own message carries over; None for every other message."""
+    for part in message.parts:
+        kept = part.metadata.get(KEY) if isinstance(part, TextPart) and part.metadata else None
+        if kept is not None:
+            try:
+                return msgspec.convert(kept, Carried)
+            except msgspec.ValidationError:
+                return None  # Imported, or of another version.
+    return None
+
+
 def carried_before(history: Sequence[MessageWithParts]) -> Carried:
     """What the compaction before carried over."""
-    for message in reversed(projecting.project(history)[:1]):
-        for part in message.parts:
-            kept = part.metadata.get(KEY) if isinstance(part, TextPart) and part.metadata else None
-            if kept is not None:
-                try:
-                    return msgspec.convert(kept, Carried)
-                except msgspec.ValidationError:
-                    break
-    return Carried()
+    shown = projecting.project(history)
+    return (carried_in(shown[0]) if shown else None) or Carried()
 
 
 def carry(
@@ -59,22 +78,33 @@ def carry(
     spoken: Sequence[MessageWithParts],
     head: Sequence[MessageWithParts],
     todos: Sequence[Todo],
+    *,
+    steps: int = 0,
+    calls: Sequence[Call] = (),
 ) -> Carried:
     """What has to be carried over when `head` is summarised."""
-    current = newest_request(spoken)
+    current = requests(spoken)
+    words = [each.info.system for each in current if isinstance(each.info, UserMessage)]
     return Carried(
-        request=before.request if current is None else request(current),
+        request="\n\n".join(map(request, current)) if current else before.request,
+        system="\n\n".join(text for text in words if text) if current else before.system,
         todos=tuple(f"[{todo.status}] {todo.content}" for todo in todos),
         ledger=ledger(before.ledger, head),
-        problems=tuple(_problems(head))[-PROBLEMS_MAX:],
+        problems=(*before.problems, *_problems(head))[-PROBLEMS_MAX:],
+        steps=steps,
+        calls=tuple(calls)[-CALLS_KEPT:],
     )
 
 
-def newest_request(spoken: Sequence[MessageWithParts]) -> MessageWithParts | None:
-    """The message with what the person asked for last."""
-    return next(
-        (each for each in reversed(spoken) if isinstance(each.info, UserMessage) and request(each)), None
-    )
+def requests(spoken: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+    """The messages with what the person asked for last: one, or several that were promoted together."""
+    found: list[MessageWithParts] = []
+    for message in reversed(spoken):
+        if isinstance(message.info, UserMessage) and request(message):
+            found.append(message)
+        elif found and not isinstance(message.info, UserMessage | SystemMessage):
+            break
+    return found[::-1]
 
 
 def request(message: MessageWithParts) -> str:
@@ -111,6 +141,8 @@ def text(carried: Carried) -> str:
         blocks.append(
             f"The person's current request, word for word:\n<request>\n{carried.request}\n</request>"
         )
+    if carried.system:
+        blocks.append(f"Instructions that came with it:\n{carried.system}")
     if carried.todos:
         blocks.append("The list of things to do:\n" + "\n".join(f"- {todo}" for todo in carried.todos))
     blocks += _files(carried.ledger)

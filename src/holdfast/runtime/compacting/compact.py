@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
-from holdfast.runtime import announcing, projecting
+from holdfast.runtime import accounting, announcing, plan, projecting
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import carrying, finishing, fitting, measuring, summarising
 from holdfast.runtime.compacting.carrying import Carried
 from holdfast.runtime.compacting.measuring import ATTEMPTS_MAX
 from holdfast.runtime.compacting.summarising import AGENT, Refusal
 from holdfast.runtime.plan import Ended
-from holdfast.runtime.recorder import Ids, message_put, part_put, session_put
+from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID
@@ -71,14 +71,25 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     """One attempt, to its end."""
     message = await _opened(run, ready, info)
     spoken = projecting.spoken(ready.history)
-    divided = fitting.divided(ready, spoken)
-    before = carrying.carried_before(ready.history)
-    carried = carrying.carry(before, spoken, divided.head, await _todos(run))
+    todos = await _todos(run)
+    divided = fitting.divided(ready, spoken, todos, overflowed=bool(part.overflow))
+    carried = carrying.carry(
+        carrying.carried_before(ready.history),
+        spoken,
+        divided.head,
+        todos,
+        steps=plan.steps_since_prompt(ready.history),
+        calls=[carrying.Call(each.tool, each.input) for each in plan.calls_since_prompt(ready.history)],
+    )
     written = await summarising.write(run, ready, message, divided, carried)
+    if not isinstance(written, Refusal):
+        fault = fitting.too_long(ready, divided, carried, written.text)
+        if fault is not None:
+            written = Refusal(fault=fault, tokens=written.tokens, model=written.model)
     if isinstance(written, Refusal):
-        return await finishing.fail(run, message, written.fault)
-    if (fault := fitting.too_long(ready, divided, carried, written.text)) is not None:
-        return await finishing.fail(run, message, fault)
+        ended = await finishing.fail(run, message, written)
+        # What it came into goes on, as far as the room reaches.
+        return ended if part.auto or not ready.owed else Ended(next="continue", compacted=True)
     # Work that a compaction by hand came into goes on as well.
     owed = part.auto or ready.owed
     goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
@@ -88,8 +99,8 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     await finishing.finish(run, result, goes_on=ready.user if goes_on else None)
     announcing.compacted(run.engine.feed, run.recorder.session)
     if not owed:
-        return Ended(next="done")
-    return Ended(next="continue" if goes_on else "stop")
+        return Ended(next="done", compacted=True)
+    return Ended(next="continue" if goes_on else "stop", compacted=True)
 
 
 async def _todos(run: Run) -> list[Todo]:
@@ -139,6 +150,13 @@ async def _opened(run: Run, ready: Ready, info: UserMessage) -> AssistantMessage
             summary=True,
         )
 
-    session = await run.session()
-    begun = replace(session, time=replace(session.time, compacting=now_ms))
-    return await run.recorder.add_message(make, session_put(begun))
+    made: list[AssistantMessage] = []
+
+    def compose(ids: Ids) -> list[Put]:
+        made.append(make(ids.message()))
+        return [message_put(made[-1])]
+
+    await accounting.change(
+        run, compose, lambda session: replace(session, time=replace(session.time, compacting=now_ms))
+    )
+    return made[-1]

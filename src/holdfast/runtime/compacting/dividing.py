@@ -5,8 +5,10 @@ from typing import Final
 
 import msgspec
 
+from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
 
 TAIL_TOKENS_MIN: Final = 2_000
 TAIL_TOKENS_MAX: Final = 15_000
@@ -80,3 +82,17 @@ def _split(
             break
         begin, left = begin - 1, left - size
     return begin
+
+
+def without_media(divided: Divided) -> Divided:
+    """The same with a tail that begins after the last message with media."""
+    last = max((index for index, each in enumerate(divided.tail) if _has_media(each)), default=-1)
+    return Divided([*divided.head, *divided.tail[: last + 1]], divided.tail[last + 1 :])
+
+
+def _has_media(message: MessageWithParts) -> bool:
+    return any(
+        isinstance(part, FilePart)
+        or (isinstance(part, ToolPart) and bool(getattr(part.state, "attachments", None)))
+        for part in message.parts
+    )

@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.provider.catalog import cost
 from holdfast.runtime import accounting, announcing, budget
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import carrying, wording
 from holdfast.runtime.compacting.carrying import Carried
-from holdfast.runtime.compacting.summarising import Written
-from holdfast.runtime.plan import CONTINUED, Ended
-from holdfast.runtime.recorder import Ids, message_put, part_put, session_put
+from holdfast.runtime.compacting.summarising import Refusal, Written
+from holdfast.runtime.plan import Ended
+from holdfast.runtime.projecting import CONTINUED
+from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
@@ -46,7 +48,13 @@ async def finish(run: Run, result: Result, *, goes_on: UserMessage | None) -> No
     def compose(ids: Ids) -> list[Put]:
         return [
             *_summary(ids, result, now_ms),
-            *([] if goes_on is None else _continuing(ids, goes_on, result.part, now_ms)),
+            *(
+                []
+                if goes_on is None
+                else _continuing(
+                    ids, goes_on, result.part, now_ms, had_files="[attached: " in result.carried.request
+                )
+            ),
         ]
 
     used = budget.Used(
@@ -99,12 +107,16 @@ def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
     return [*parts, message_put(done)]
 
 
-def _continuing(ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int) -> list[Put]:
+def _continuing(
+    ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int, *, had_files: bool
+) -> list[Put]:
     """A prompt of ours that goes on with the person's: same agent, same model, same wishes."""
     info = replace(
         user, id=ids.message(), time=Created(created=now_ms), system=None, summary=None, extra=None
     )
-    words = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if part.overflow else wording.CONTINUE
+    # The tail after an overflow holds no media: what the request came with was left out.
+    lost = part.overflow and had_files
+    words = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if lost else wording.CONTINUE
     text = TextPart(
         id=ids.part(),
         session_id=info.session_id,
@@ -116,14 +128,42 @@ def _continuing(ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int) 
     return [message_put(info), part_put(text)]
 
 
-async def fail(run: Run, message: AssistantMessage, fault: Fault) -> Ended:
-    """The attempt came to nothing: its message holds the reason, and the old boundary counts."""
+async def fail(run: Run, message: AssistantMessage, refusal: Refusal) -> Ended:
+    """The attempt came to nothing: its message holds the reason and what it took; the old boundary counts."""
     now_ms = run.engine.clock.now_ms()
-    await budget.forget(run.engine, await run.session(), message.id)
-    over = replace(message, error=fault, finish="error", time=replace(message.time, completed=now_ms))
-    await run.recorder.commit(message_put(over), session_put(not_compacting(await run.session())))
-    announcing.error(run.engine.feed, run.recorder.session, fault)
-    return Ended(next="stop")
+    spent = cost.cost(refusal.tokens, None if refusal.model is None else refusal.model.prices)
+    over = replace(
+        message,
+        error=refusal.fault,
+        finish="error",
+        cost=float(spent.amount),
+        tokens=refusal.tokens,
+        time=replace(message.time, completed=now_ms),
+    )
+
+    def compose(ids: Ids) -> list[Put]:
+        if refusal.tokens == usage.ZERO:
+            return [message_put(over)]
+        step = StepFinishPart(
+            id=ids.part(),
+            session_id=message.session_id,
+            message_id=message.id,
+            reason="error",
+            cost=float(spent.amount),
+            cost_known=None if spent.known else False,
+            tokens=refusal.tokens,
+        )
+        return [part_put(step), message_put(over)]
+
+    if refusal.tokens == usage.ZERO:
+        await accounting.change(run, compose, not_compacting)
+    else:
+        used = budget.Used(
+            turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=now_ms - message.time.created
+        )
+        await accounting.settle(run, used, now_ms, compose, change=not_compacting)
+    announcing.error(run.engine.feed, run.recorder.session, refusal.fault)
+    return Ended(next="stop", compacted=True)
 
 
 async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
+
 from holdfast import flags
 from holdfast.provider import lowering, size
 from holdfast.provider.request import Request
@@ -14,6 +16,7 @@ from holdfast.runtime.compacting.measuring import Room, Trigger
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.todo import Todo
 
 SUMMARY_TOKENS_MAX: Final = 4_096
 
@@ -42,8 +45,13 @@ def needed(ready: Ready, characters: int) -> Trigger | None:
     return measuring.trigger(room_of(ready), ready.history, estimated=estimated, same_model=same)
 
 
-def divided(ready: Ready, spoken: list[MessageWithParts]) -> Divided:
-    """Head and tail, such that the tail leaves room for everything that has to be there."""
+def divided(
+    ready: Ready, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
+) -> Divided:
+    """Head and tail, such that the tail leaves room for everything that has to be there.
+
+    `overflowed`: the provider found the request too long, so the tail holds no media.
+    """
     limits = room_of(ready)
     config = ready.around.loaded.config.compaction
     configured = None if config is None else config.preserve_recent_tokens
@@ -57,12 +65,14 @@ def divided(ready: Ready, spoken: list[MessageWithParts]) -> Divided:
     target = _target(limits)
     if target is not None:
         fixed = round(_fixed(ready) / ratio)
-        current = carrying.newest_request(spoken)
-        request = 0 if current is None else round(len(carrying.request(current)) / ratio)
-        wanted = max(0, min(wanted, target - fixed - request - SUMMARY_TOKENS_MAX))
-    return dividing.divide(
+        # The tail gives way to what is carried over: at most what a summary of everything would carry.
+        most = carrying.carry(carrying.carried_before(ready.history), spoken, spoken, todos)
+        carried = round(_wire(carrying.text(most)) / ratio)
+        wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))
+    found = dividing.divide(
         spoken, measure, tokens_max=wanted, turns_max=turns, messages_max=_messages_max(limits)
     )
+    return dividing.without_media(found) if overflowed else found
 
 
 def _messages_max(limits: Room) -> int:
@@ -84,6 +94,11 @@ def _characters(ready: Ready, messages: Sequence[MessageWithParts]) -> int:
     return size.characters(shown)
 
 
+def _wire(text: str) -> int:
+    """How long a text is in a request."""
+    return len(msgspec.json.encode(text))
+
+
 def _fixed(ready: Ready) -> int:
     """How long the part of the request is that no compaction shrinks."""
     return size.characters(Request(model=ready.model, tools=ready.tools, system=ready.system, messages=()))
@@ -95,7 +110,8 @@ def too_long(ready: Ready, divided: Divided, carried: Carried, summary: str) -> 
     if target is None:
         return None
     ratio = measuring.ratio(ready.history, ready.model)
-    length = _fixed(ready) + len(carrying.text(carried)) + len(summary) + _characters(ready, divided.tail)
+    kept = _wire(carrying.text(carried)) + _wire(summary)
+    length = _fixed(ready) + kept + _characters(ready, divided.tail)
     if round(length / ratio) <= target:
         return None
     return overflow(
@@ -109,10 +125,10 @@ def items(ready: Ready, carried: Carried, tail: Sequence[MessageWithParts], summ
     lengths = {
         "instructions and context": sum(map(len, ready.system)),
         "tools": _fixed(ready) - sum(map(len, ready.system)),
-        "current request": len(carried.request),
-        "carried over": len(carrying.text(carried)) - len(carried.request),
+        "current request": _wire(carried.request),
+        "carried over": _wire(carrying.text(carried)) - _wire(carried.request),
         "latest messages": _characters(ready, tail) if tail else 0,
-        "summary": len(summary),
+        "summary": _wire(summary),
     }
     return ", ".join(f"{name} {round(length / ratio)}" for name, length in lengths.items() if length > 0)
 

@@ -9,7 +9,7 @@ from holdfast.provider import assemble, size
 from holdfast.provider.catalog.model import Model
 from holdfast.runtime import projecting
 from holdfast.schema.config import CompactionConfig
-from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepStartPart
 from holdfast.schema.usage import Tokens
@@ -101,9 +101,11 @@ def trigger(
 def attempts(history: Sequence[MessageWithParts]) -> int:
     """How often compaction was tried since an answer last came: the records tell, so a restart knows it."""
     for message in reversed(history):
-        if (part := projecting.compaction_of(message)) is not None:
-            return part.attempt or 1
         info = message.info
+        if (part := projecting.compaction_of(message)) is not None:
+            return part.attempt or 0  # One by hand does not count.
+        if isinstance(info, UserMessage) and not projecting.is_continuing(message):
+            break  # The person has spoken since.
         if isinstance(info, AssistantMessage) and not info.summary and info.error is None and info.finish:
             break
     return 0

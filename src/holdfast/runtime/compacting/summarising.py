@@ -30,13 +30,17 @@ from holdfast.schema.usage import Tokens
 
 AGENT: Final = "compaction"
 CHUNKS_MAX: Final = 32
+HALVINGS_MAX: Final = 4
+RESERVED_MS: Final = 10 * 60 * 1_000
 NOTHING_MORE: Final = "[Nothing was said besides the current request.]"
 
 
-class Refusal(msgspec.Struct, frozen=True):
-    """Why a compaction came to nothing."""
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a compaction came to nothing, with what was used for it."""
 
     fault: Fault
+    tokens: Tokens = usage.ZERO
+    model: Model | None = None
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,47 +53,102 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def write(
-    run: Run,
-    ready: Ready,
-    message: AssistantMessage,
-    divided: Divided,
-    carried: Carried,
+    run: Run, ready: Ready, message: AssistantMessage, divided: Divided, carried: Carried
 ) -> Written | Refusal:
     """The summary of the head, merged with the one before; folded in chunks where the head is too long."""
     if not divided.head:
-        return Refusal(
-            fitting.overflow(f"there is nothing to summarise; {fitting.items(ready, carried, divided.tail)}")
-        )
+        what = fitting.items(ready, carried, divided.tail)
+        return Refusal(fault=fitting.overflow(f"there is nothing to summarise; {what}"))
     early = fitting.too_long(ready, divided, carried, "")
     if early is not None:
-        return Refusal(early)  # No summary, however short, would help.
-    agent, model = _who(ready, message)
-    current = carrying.newest_request([*divided.head, *divided.tail])
-    # What is carried over word for word need not be summarised.
-    own = transcript.pieces([each for each in divided.head if each is not current]) or [NOTHING_MORE]
+        return Refusal(fault=early)  # No summary, however short, would help.
     plugins = run.engine.plugins(ready.around)
     more = CompactionAsked()
     if plugins.wants(SESSION_COMPACTING):
         more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
-    chunks = transcript.chunks(own, _chunk_characters(ready, model))
-    if len(chunks) > CHUNKS_MAX:
-        chunks = [*chunks[:1], *chunks[-(CHUNKS_MAX - 1) :]]
-    summary, taken = _summary_before(ready.history), usage.ZERO
-    for number, chunk in enumerate(chunks):
-        words = more.prompt or wording.prompt(chunk, summary, more.context if number == 0 else ())
-        request = _request(agent, model, words, ready.session.id)
-        why = await budget.reserve(run.engine, ready.session, request, message.id)
+    folding = _Folding(run, ready, message, more)
+    try:
+        summary = await folding.over(_pieces(ready, divided, carried), _summary_before(ready.history))
+    finally:
+        await folding.release()
+    if not isinstance(summary, str):
+        return Refusal(fault=summary, tokens=folding.taken, model=folding.model)
+    spent = cost.cost(folding.taken, folding.model.prices)
+    return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model)
+
+
+def _pieces(ready: Ready, divided: Divided, carried: Carried) -> list[str]:
+    """What has to be summarised. The current request is carried over word for word, and need not be; the one
+    that was carried until now is no longer, and has to.
+    """
+    current = carrying.requests([*divided.head, *divided.tail])
+    own = transcript.pieces([each for each in divided.head if not any(each is one for one in current)])
+    before = carrying.carried_before(ready.history)
+    if before.request and before.request != carried.request:
+        own = [transcript.framed("person", before.request), *own]
+    return own or [NOTHING_MORE]
+
+
+class _Folding:
+    """The calls of one compaction."""
+
+    def __init__(self, run: Run, ready: Ready, message: AssistantMessage, more: CompactionAsked) -> None:
+        self._run = run
+        self._ready = ready
+        self._message = message
+        self._more = more
+        self._agent, self.model = _who(ready, message)
+        self._reserved: list[str] = []
+        self.taken = usage.ZERO
+
+    async def over(self, pieces: Sequence[str], summary: str) -> str | Fault:
+        """Fold the pieces into the summary so far, chunk by chunk; smaller ones when the model refuses."""
+        pending = _bounded(transcript.chunks(pieces, _chunk_characters(self._ready, self.model)))
+        halvings = 0
+        while pending:
+            said = await self._ask(pending[0], summary)
+            if isinstance(said, ProviderError):
+                half = len(pending[0]) // 2
+                if said.kind != "context-overflow" or halvings == HALVINGS_MAX or not half:
+                    return fault_of(said, self.model.provider_id)
+                halvings += 1
+                pending = transcript.chunks(pending, half)
+                continue
+            if not isinstance(said, str):
+                return said
+            summary, pending = said, pending[1:]
+        return summary
+
+    async def _ask(self, chunk: str, summary: str) -> str | Fault | ProviderError:
+        first = self.taken == usage.ZERO
+        words = self._more.prompt or wording.prompt(chunk, summary, self._more.context if first else ())
+        request = _request(self._agent, self.model, words, self._ready.session.id)
+        key = f"{self._message.id}:{len(self._reserved)}"
+        engine, session = self._run.engine, self._ready.session
+        why = await budget.reserve(engine, session, request, key, for_ms=RESERVED_MS)
         if why is not None:
-            return Refusal(BudgetFault(data=MessageData(message=why)))
+            return BudgetFault(data=MessageData(message=why))
+        self._reserved.append(key)  # Held to the end: what was used stays used.
         try:
-            said = await asking.ask(run, ready.around, request)
+            said = await asking.ask(self._run, self._ready.around, request)
         except ProviderError as error:
-            return Refusal(fault_of(error, model.provider_id))
-        taken = usage.add(taken, said.tokens)
-        if not said.text:
-            return Refusal(fitting.overflow("the model wrote no summary"))
-        summary = said.text
-    return Written(text=summary, tokens=taken, cost=cost.cost(taken, model.prices), model=model)
+            return error
+        self.taken = usage.add(self.taken, said.tokens)
+        return said.text or fitting.overflow("the model wrote no summary")
+
+    async def release(self) -> None:
+        """End the reservations; what was used is settled with the compaction itself."""
+        for key in self._reserved:
+            await budget.forget(self._run.engine, self._ready.session, key)
+
+
+def _bounded(chunks: list[str]) -> list[str]:
+    """At most `CHUNKS_MAX` of them, the first and the latest; what is left out is said."""
+    if len(chunks) <= CHUNKS_MAX:
+        return chunks
+    gone = len(chunks) - CHUNKS_MAX + 1
+    kept = chunks[-(CHUNKS_MAX - 1) :]
+    return [chunks[0], f"[{gone} pieces of the conversation are left out here.]\n\n{kept[0]}", *kept[1:]]
 
 
 def _who(ready: Ready, message: AssistantMessage) -> tuple[Agent | None, Model]:

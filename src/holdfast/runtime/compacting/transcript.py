@@ -4,6 +4,7 @@ What must stay true: no media and nothing that only one provider understands is 
 tool wrote cannot pass for the frame around it.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -29,6 +30,8 @@ from holdfast.schema.part import (
 )
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 
+_FRAME: Final = re.compile(r"<(?=/?(?:message|conversation|earlier-summary)\b)")
+
 RESULT_CHARS_MAX: Final = 2_000
 REASONING_CHARS_MAX: Final = 1_000
 INPUT_CHARS_MAX: Final = 4_000
@@ -42,17 +45,17 @@ def pieces(messages: Sequence[MessageWithParts]) -> list[str]:
 
 def _message(message: MessageWithParts) -> str:
     if isinstance(message.info, SystemMessage):
-        return _framed("system", message.info.text)
+        return framed("system", message.info.text)
     who = "person" if isinstance(message.info, UserMessage) else "agent"
     lines = [line for part in message.parts for line in _part(part)]
     if isinstance(message.info, AssistantMessage) and message.info.error is not None:
         lines.append(f"[ended with {message.info.error.__struct_config__.tag}]")
-    return _framed(who, "\n".join(lines)) if lines else ""
+    return framed(who, "\n".join(lines)) if lines else ""
 
 
-def _framed(who: str, text: str) -> str:
+def framed(who: str, text: str) -> str:
     """Text under its speaker; what looks like a frame inside it is made harmless."""
-    inner = text.replace("<message", "<\u200bmessage").replace("</message", "<\u200b/message")
+    inner = _FRAME.sub("<\N{ZERO WIDTH SPACE}", text)
     return f'<message from="{who}">\n{inner}\n</message>'
 
 
@@ -104,14 +107,15 @@ def shortened(text: str, chars_max: int) -> str:
 def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
     """The pieces in order, joined to texts of at most so many characters; one that is longer is cut."""
     found: list[str] = []
-    current = ""
-    for text in texts:
-        for piece in _cut(text, chars_max):
-            if current and len(current) + len(piece) + 2 > chars_max:
-                found.append(current)
-                current = ""
-            current = f"{current}\n\n{piece}" if current else piece
-    return [*found, current] if current else found
+    current: list[str] = []
+    length = 0
+    for piece in (each for text in texts for each in _cut(text, chars_max)):
+        if current and length + len(piece) + 2 > chars_max:
+            found.append("\n\n".join(current))
+            current, length = [], 0
+        current.append(piece)
+        length += len(piece) + 2
+    return [*found, "\n\n".join(current)] if current else found
 
 
 def _cut(text: str, chars_max: int) -> Iterable[str]:

@@ -1,9 +1,10 @@
 """The tool `recall`: finds again what was said in this session and is no longer in the model's view.
 
-Messages are found through the store's index. Output of tools is not in it, so where nothing is found there,
-the stored output is looked through, a page at a time, within a bound.
+Messages are found through the store's index. Output of tools is not in it, so as long as too little is found
+there, the stored output is looked through, a page at a time, within a bound.
 """
 
+import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Final
 
@@ -57,8 +58,10 @@ def recall_tool(store: Store) -> Tool:
         if not words:
             raise ToolFailure("The query is empty. Give the words to look for.")
         found = await _said(store, context.session_id, query, limit)
-        if not found:
-            found = [each async for each in _put_out(store, context.session_id, words, limit)]
+        if len(found) < limit:
+            known = {(each.message, each.kind) for each in found}
+            more = [each async for each in _put_out(store, context.session_id, words, limit)]
+            found += [each for each in more if (each.message, each.kind) not in known][: limit - len(found)]
         shown = [f"{each.message} ({each.kind}): {each.text}" for each in found]
         text = (
             "\n\n".join(shown) if shown else f"Nothing in this session holds all of: {' '.join(words)[:200]}"
@@ -120,10 +123,10 @@ def _in_parts(parts: Iterable[Part], words: list[str]) -> Iterable[tuple[str, st
 
 def around(text: str, words: list[str]) -> str | None:
     """The text around the first of the words, if all of them occur, whatever their case. Pure."""
-    folded = text.casefold()
-    places = [folded.find(word.casefold()) for word in words]
-    if min(places) < 0:
+    places = [re.search(re.escape(word), text, re.IGNORECASE) for word in words]
+    found = [place.start() for place in places if place is not None]
+    if len(found) < len(words):
         return None
-    begin = max(0, min(places) - SNIPPET_CHARS // 3)
+    begin = max(0, min(found) - SNIPPET_CHARS // 3)
     piece = " ".join(text[begin : begin + SNIPPET_CHARS].split())
     return f"{'… ' if begin else ''}{piece}{' …' if begin + SNIPPET_CHARS < len(text) else ''}"

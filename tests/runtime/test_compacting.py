@@ -1,0 +1,238 @@
+"""What compaction decides and writes, case by case."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.provider.catalog.model import Limit
+from holdfast.runtime import projecting, pruning
+from holdfast.runtime.compacting import carrying, measuring, transcript, wording
+from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting.ledger import Ledger
+from holdfast.runtime.projecting import CONTINUED
+from holdfast.schema.config import CompactionConfig
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart
+from holdfast.schema.todo import Todo
+from tests.provider.history import (
+    CLAUDE,
+    assistant,
+    done,
+    failed,
+    file,
+    head,
+    running,
+    step,
+    step_end,
+    system,
+    text,
+    thought,
+    user,
+)
+from tests.provider.test_lowering import ABORTED, BROKEN, PNG
+
+
+def answered(*parts: Any, finish: str | None = "stop", **fields: Any) -> MessageWithParts:
+    """An answer that came to its end."""
+    made = assistant(*parts, **fields)
+    return MessageWithParts(replace(made.info, finish=finish), made.parts)
+
+
+def asked(attempt: int | None = None, *, auto: bool = True) -> MessageWithParts:
+    """A request to compact."""
+    return user(CompactionPart(**head(), auto=auto, attempt=attempt))
+
+
+def summary(of: MessageWithParts, **fields: Any) -> MessageWithParts:
+    """What a compaction wrote, or tried to."""
+    made = answered("summary", **fields)
+    return MessageWithParts(replace(made.info, summary=True, parent_id=of.info.id), made.parts)
+
+
+def going_on() -> MessageWithParts:
+    """Our word to go on after a compaction."""
+    made = user("go on")
+    return MessageWithParts(
+        made.info, tuple(replace(part, metadata={CONTINUED: True}) for part in made.parts)
+    )
+
+
+FIRST, SECOND, BY_HAND = asked(1), asked(2), asked(auto=False)
+
+
+@pytest.mark.parametrize(
+    ("history", "count"),
+    [
+        ([], 0),
+        ([user("a"), answered("b")], 0),
+        ([user("a"), FIRST], 1),
+        ([user("a"), FIRST, summary(FIRST, error=BROKEN, finish="error")], 1),
+        ([user("a"), FIRST, summary(FIRST), going_on()], 1),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered(error=BROKEN, finish="error")], 1),
+        ([user("a"), FIRST, summary(FIRST), SECOND, summary(SECOND), going_on()], 2),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered("b")], 0),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered(done("c", "x"), finish="tool-calls")], 0),
+        ([user("a"), BY_HAND, summary(BY_HAND)], 0),
+        ([user("a"), FIRST, summary(FIRST, error=BROKEN, finish="error"), user("and now?")], 0),
+    ],
+)
+def test_attempts_are_counted_until_an_answer_comes(history: list[MessageWithParts], count: int) -> None:
+    """The records tell, whatever began them and however they ended."""
+    assert measuring.attempts(history) == count
+
+
+@pytest.mark.parametrize(
+    ("history", "joining", "found"),
+    [
+        ([user("a")], [], None),
+        ([user("a"), BY_HAND], [], BY_HAND),
+        ([user("a")], [BY_HAND, user("b")], BY_HAND),
+        ([BY_HAND], [user("a")], None),
+        ([user("a"), BY_HAND, summary(BY_HAND)], [], None),
+        ([user("a"), BY_HAND, summary(BY_HAND, error=ABORTED)], [], None),
+        ([user("a"), FIRST], [], None),
+    ],
+)
+def test_a_compaction_by_hand_is_tried_once(
+    history: list[MessageWithParts], joining: list[MessageWithParts], found: MessageWithParts | None
+) -> None:
+    """One that failed is over, and so is one after which somebody spoke."""
+    assert projecting.asked(history, joining) == found
+
+
+@pytest.mark.parametrize(
+    ("limit", "reserved", "flag", "usable"),
+    [
+        ({}, None, None, None),
+        ({"context": 200_000, "output": 8_000}, None, None, 192_000),
+        ({"context": 200_000, "output": 64_000}, None, None, 168_000),
+        ({"context": 200_000, "output": 64_000}, None, 64_000, 136_000),
+        ({"context": 200_000, "output": 8_000}, 5_000, None, 187_000),
+        ({"context": 400_000, "input": 272_000, "output": 128_000}, None, None, 252_000),
+        ({"context": 400_000, "input": 272_000, "output": 4_000}, None, None, 268_000),
+        ({"context": 400_000, "input": 272_000, "output": 128_000}, 1_000, None, 271_000),
+    ],
+)
+def test_the_room_of_a_model(
+    limit: dict[str, int], reserved: int | None, flag: int | None, usable: int | None
+) -> None:
+    """The input limit, else what the answer leaves of the context; less the reserve."""
+    model = replace(CLAUDE, limit=Limit(**limit))
+    config = CompactionConfig(reserved=reserved)
+    assert measuring.room(model, config, output_tokens_max=flag).usable == usable
+
+
+@pytest.mark.parametrize(
+    ("message", "piece"),
+    [
+        (user(), ""),
+        (user("a", text("made", synthetic=True), text("shown", ignored=True), " "), "person: a|made"),
+        (
+            user(file("image/png", PNG, "a.png"), file("image/png", PNG)),
+            "person: *image/png a.png*|*image/png*",
+        ),
+        (user(SubtaskPart(**head(), prompt="p", description="d", agent="x")), "person: [task for x] p"),
+        (user(AgentPart(**head(), name="x")), "person: [mentions the agent x]"),
+        (answered(step(), "a", step_end()), "agent: a"),
+        (answered(step(), step_end()), ""),
+        (answered(thought("t", {"signature": "secret"})), "agent: [thought] t"),
+        (answered(done("c", "out")), 'agent: [call] read {"path":"a"}|[result] out'),
+        (
+            answered(done("c", "out", compacted=1)),
+            'agent: [call] read {"path":"a"}|[result] [Old tool result content cleared]',
+        ),
+        (answered(failed("c", "no")), 'agent: [call] read {"path":"a"}|[failed] no'),
+        (answered(running("c")), 'agent: [call] read {"path":"a"}|[no result]'),
+        (answered(PatchPart(**head(), hash="h", files=["/a", "/b"])), "agent: [changed files: /a, /b]"),
+        (answered("half", error=ABORTED), "agent: half|[ended with MessageAbortedError]"),
+        (system("The date is now Monday."), "system: The date is now Monday."),
+        (user("</message>\n<message"), "person: <\u200b/message>|<\u200bmessage"),
+    ],
+)
+def test_how_a_message_is_written_down(message: MessageWithParts, piece: str) -> None:
+    """No media, nothing of one provider's own; what looks like a frame is made harmless."""
+    who, _, lines = piece.partition(": ")
+    said = lines.replace("*image", "[attached: image").replace("*", "]").replace("|", "\n")
+    expected = [f'<message from="{who}">\n{said}\n</message>'] if piece else []
+    assert transcript.pieces([message]) == expected
+
+
+def test_what_is_too_long_is_shortened_in_the_middle() -> None:
+    """Beginning and end of a result stay; a person's own words are not touched."""
+    long = "a" * 5_000 + "z" * 5_000
+    (said,) = transcript.pieces([answered(done("c", long))])
+    assert "a" * 1_000 + "\n[… 8000 characters left out …]\n" + "z" * 1_000 in said
+    assert len(said) < 2_200
+    assert transcript.pieces([user(long)]) == [f'<message from="person">\n{long}\n</message>']
+
+
+def test_what_is_carried_over_without_a_model() -> None:
+    """The request, todos, files, and calls whose outcome is open; from the one before what still counts."""
+    unknown = failed("c", "gone", {"outcome": "unknown"})
+    denied = failed("d", "no", {"outcome": "denied"})
+    messages = [
+        user("first"),
+        answered(done("a", "x", metadata={"filepath": "/b"}), unknown, denied),
+        user("second", file("image/png", PNG, "a.png")),
+        user(text("go on", synthetic=True)),
+    ]
+    before = Carried(request="zeroth", ledger=Ledger(read=("/a",)))
+    todos = [Todo(content="test it", status="pending", priority="high")]
+    carried = carrying.carry(before, messages, messages[:2], todos)
+    assert carried == Carried(
+        request="second\n[attached: a.png]",
+        todos=("[pending] test it",),
+        ledger=Ledger(read=("/a", "/b")),
+        problems=('read {"path":"a"}: unknown',),
+    )
+    assert carrying.text(carried) == (
+        f"{carrying.INTRODUCTION}\n\n"
+        "The person's current request, word for word:\n<request>\nsecond\n[attached: a.png]\n</request>\n\n"
+        "The list of things to do:\n- [pending] test it\n\n"
+        "Files that were read:\n- /a\n- /b\n\n"
+        "Calls that were cut off; look at the actual state before you rely on them:\n"
+        '- read {"path":"a"}: unknown'
+    )
+
+
+def test_without_a_new_request_the_one_before_is_carried_on() -> None:
+    """Words of ours are no request."""
+    ours = [user(text("go on", synthetic=True)), answered("done")]
+    assert carrying.carry(Carried(request="the wish"), ours, ours, []).request == "the wish"
+
+
+def test_the_earlier_summary_is_merged() -> None:
+    """It stands behind the conversation, with what to do about it; without one there is no word of it."""
+    assert wording.prompt("C", " ", ("more", " ")) == (
+        f"<conversation>\nC\n</conversation>\n\nmore\n\n{wording.ASK}"
+    )
+    assert wording.prompt("C", "S") == (
+        "<conversation>\nC\n</conversation>\n\n<earlier-summary>\nS\n</earlier-summary>\n\n"
+        f"{wording.MERGE}\n\n{wording.ASK}"
+    )
+
+
+OLD, NEW = done("old", "x" * 200_000), done("new", "x" * 170_000)
+SMALL, SKILL = done("small", "x" * 40_000), replace(done("skill", "x" * 400_000), tool="skill")
+LATER = [user("two"), answered("b"), user("three")]
+
+
+@pytest.mark.parametrize(
+    ("history", "found"),
+    [
+        ([], []),
+        ([user("one"), answered(OLD, NEW), *LATER], [NEW, OLD]),
+        ([user("one"), answered(SMALL, NEW), *LATER], [NEW, SMALL]),
+        ([user("one"), answered(OLD), user("two"), answered(NEW), user("three")], [OLD]),
+        ([user("one"), answered(OLD, NEW), user("two")], []),
+        ([user("one"), answered(SMALL, SMALL), *LATER], []),
+        ([user("one"), answered(SKILL), *LATER], []),
+        ([user("one"), answered(replace(OLD, metadata={"providerExecuted": True})), *LATER], []),
+        ([user("one"), answered(done("gone", "x" * 400_000, compacted=1)), *LATER], []),
+        ([user("one"), answered(OLD), FIRST, summary(FIRST), *LATER], []),
+    ],
+)
+def test_what_may_be_pruned(history: list[MessageWithParts], found: list[Any]) -> None:
+    """Output before the last two prompts, beyond the latest 40,000 tokens, if that frees 20,000."""
+    assert pruning.candidates(history) == found
