@@ -101,7 +101,9 @@ class Filesystem:
                 )
         inside = self.holds(real)
         readable = inside or _is_in(real, self._readable)
-        if _is_in(real, self._closed) and not _is_in(real, self._readable):
+        # A readable folder itself stays closed: the names in it are secrets of other sessions.
+        open_ = _is_in(real, self._readable) and real not in self._readable
+        if _is_in(real, self._closed) and not open_:
             raise Refused(f"{real} belongs to Holdfast itself, which tools leave alone")
         return Resolved(
             asked=asked,

@@ -40,7 +40,8 @@ class Guard:
         """The lease holds until then, by the clock that counts suspension."""
         self._deadline_ms = deadline_ms
         if self._process is not None:
-            self._tell({"deadline": deadline_ms})
+            with contextlib.suppress(OSError):  # The next group is told to a new guard, or not started.
+                self._tell({"deadline": deadline_ms})
 
     def close(self) -> None:
         """Let the guard end what is left, and go."""

@@ -7,6 +7,7 @@ was started is settled (or waits for a person, as its record says).
 import random
 from contextlib import aclosing
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -24,7 +25,9 @@ from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import RetryPart
 from holdfast.schema.times import Created
-from holdfast.tools import executing
+from holdfast.tools import executing, structured
+
+NO_STEPS: Final = "All the steps that this task may take are used up, so no tool can be called any more."
 
 
 class Heard:
@@ -83,11 +86,16 @@ async def _tell_retry(
 
 
 async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
-    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy)
+    asking = asking_of(run, ready)
     settling = settling_of(run, ready, asking)
     earlier = plan.calls_since_prompt(ready.history)
 
     async def call(called: Called) -> None:
+        if ready.last_step and called.part.tool != structured.NAME:
+            settling.count += 1
+            settling.stopped = True  # It was told, and does not hear: the work ends with this turn.
+            await settling.settle(called.part, executing.denied(NO_STEPS, stops=True))
+            return
         repeated = plan.repeated(earlier, called.part)
         earlier.append(plan.Made(called.part.id, called.part.tool, called.part.state.input))
         await settling.start(called, repeated=repeated)
@@ -109,6 +117,21 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
         text = "The model's stream ended before the arguments of this call were complete."
         await settling.settle(part, executing.failed(text, outcome="interrupted"))
     return Heard(processor, settling)
+
+
+def asking_of(run: Run, ready: Ready, *, again: bool = False) -> Asking:
+    """Asks for the calls of a turn."""
+    wishes = ready.around.loaded.config.experimental
+    return Asking(
+        run.engine,
+        run.recorder,
+        run.listener,
+        ready.session,
+        ready.policy,
+        worktree=str(ready.around.places.worktree),
+        goes_on=wishes is not None and bool(wishes.continue_loop_on_deny),
+        again=again,
+    )
 
 
 def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:

@@ -45,6 +45,8 @@ class Asking:
         session: Session,
         policy: Policy,
         *,
+        worktree: str,
+        goes_on: bool = False,
         again: bool = False,
     ) -> None:
         self._engine = engine
@@ -52,6 +54,9 @@ class Asking:
         self._listener = listener
         self._session = session
         self._policy = policy
+        self._worktree = worktree
+        self._goes_on = goes_on
+        """A no without words is told to the model, and does not end the work."""
         self._again = again
         """The calls are run again after a crash: they may have asked before."""
         self._open: dict[str, PermissionRequest] = {}
@@ -88,7 +93,7 @@ class Asking:
             word: ReplyWord = "once" if verdict == "allow" else "reject"
             known = _answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
         if verdict == "allow":
-            judge(known)
+            judge(known, goes_on=self._goes_on)
             await self._heard(known)
         else:
             await self._recorder.commit(request_put(known))
@@ -102,10 +107,6 @@ class Asking:
         ]
         return [request_put(_answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
 
-    @property
-    def _worktree(self) -> str:
-        return self._session.directory
-
     async def _person(
         self,
         permission: str,
@@ -114,7 +115,7 @@ class Asking:
         metadata: JsonMap,
         tool: ToolRef,
     ) -> None:
-        known = await self._asked_before(permission, patterns, tool)
+        known = await self._asked_before(permission, patterns, tool) if self._again else None
         program = self._engine.on_ask
         if known is None and program is None and not self._engine.presence.attached(self._session):
             raise ToolDenied(
@@ -134,7 +135,7 @@ class Asking:
             assert isinstance(answered, PermissionRequest)
             request = answered
             del self._open[request.id]
-        judge(request)
+        judge(request, goes_on=self._goes_on)
         await self._heard(request)
 
     async def _heard(self, request: PermissionRequest) -> None:
@@ -205,14 +206,16 @@ async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> l
     ]
 
 
-def judge(request: PermissionRequest) -> None:
-    """Return for a yes, raise for a no. A no without words ends the work; the model hears one with words."""
+def judge(request: PermissionRequest, *, goes_on: bool = False) -> None:
+    """Return for a yes, raise for a no, which the model hears. One without words ends the work, unless it
+    `goes_on`.
+    """
     answer = request.answer
     if answer is None or answer.reply != "reject":
         return
     if answer.message:
         raise ToolDenied(f"The person said no, and: {answer.message}")
-    raise ToolDenied(f"The person said no to {request.permission}.", stops=True)
+    raise ToolDenied(f"The person said no to {request.permission}.", stops=not goes_on)
 
 
 def _shown(patterns: Sequence[str]) -> str:
@@ -271,10 +274,11 @@ async def _answers(
         no = PermissionAnswer(reply="reject")
         covered += [(*other, no) for other in await _others(engine, session, id)]
     elif given.reply == "always":
-        saved = [_approval(engine, owner, request, pattern) for pattern in request.always]
+        worktree = str((await engine.around(owner)).places.worktree)
+        saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
         scope = project_scope(owner.project_id)
         changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
-        now = [*await approvals(engine, owner, owner.directory)]
+        now = [*await approvals(engine, owner, worktree)]
         now += [Approved(each.permission, each.pattern) for each in saved]
         for other in await _others(engine, session, id):
             if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
@@ -298,11 +302,13 @@ async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRec
     return found
 
 
-def _approval(engine: Engine, session: Session, request: PermissionRequest, pattern: str) -> Approval:
+def _approval(
+    engine: Engine, session: Session, request: PermissionRequest, pattern: str, worktree: str
+) -> Approval:
     return Approval(
         id=ApprovalID(engine.mint.ascending("psv")),
         project_id=session.project_id,
-        worktree=session.directory,
+        worktree=worktree,
         permission=request.permission,
         pattern=pattern,
         time=Created(created=engine.clock.now_ms()),

@@ -8,7 +8,6 @@ for the agent is kept. A change of the world that comes after this waits for the
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError
 from holdfast.permission import visibility
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
@@ -124,7 +123,7 @@ async def _begun(
         return chosen, await epochs.ensured(run, chosen)
     except ContextUnavailable:
         raise
-    except HoldfastError:
+    except Exception:
         await _promote(run, promoted, joining)  # Its answer holds the error.
         raise
 

@@ -22,6 +22,8 @@ from holdfast.schema.session import Session
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Put, Unchanged
 
+TURN_MS = 30 * 60 * 1_000
+"""A reservation that nobody ends, because its runner was killed, counts no longer than this."""
 _TRIES = 50
 _DEPTH_MAX = 64
 
@@ -36,7 +38,7 @@ async def reserve(
     if session.parent_id is None and session.budget is None:
         return None
     now_ms = engine.clock.now_ms()
-    wanted = replace(_most(request), until=None if for_ms is None else now_ms + for_ms)
+    wanted = replace(_most(request), until=now_ms + (for_ms or TURN_MS))
     refusal: str | None = None
 
     def change(root: Session) -> Session | None:
@@ -93,6 +95,19 @@ async def settled_above(
 async def settle(engine: Engine, session: Session, used: Used) -> None:
     """Settle a call that is no turn of the session, such as the one for its title."""
     await _edit_root(engine, session, lambda root: settled(root, used))
+
+
+async def broken_off(engine: Engine, session: Session, turn: str, time_ms: int) -> None:
+    """End the reservation of a turn that came to no end: its time counts, what it used is unknown."""
+
+    def change(root: Session) -> Session | None:
+        spent = root.spent or NOTHING
+        if root.budget is None and turn not in spent.reserved:
+            return None
+        left = {name: each for name, each in spent.reserved.items() if name != turn}
+        return replace(root, spent=replace(spent, reserved=left, time_ms=spent.time_ms + max(0, time_ms)))
+
+    await _edit_root(engine, session, change)
 
 
 async def forget(engine: Engine, session: Session, turn: str) -> None:

@@ -41,6 +41,8 @@ class Call:
         self.directory = directory
         self.worktree = worktree
         self.cancelled = False
+        self.over = False
+        """Settled: nothing that the tool still does is recorded."""
         self._asking = asking
         self._recorder = recorder
         self._groups = Groups(guard, host, lambda noted: self.progress(metadata=noted))
@@ -77,7 +79,7 @@ class Call:
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Show how far the call has come."""
         state = self.part.state
-        if not isinstance(state, ToolRunning):
+        if not isinstance(state, ToolRunning) or self.over:
             return
         shown = replace(
             state,

@@ -118,7 +118,7 @@ async def _failed(
     now_ms = run.engine.clock.now_ms()
     closed = replace(message, time=replace(message.time, completed=now_ms))
     if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
-        await budget.forget(run.engine, ready.session, message.id)
+        await budget.broken_off(run.engine, ready.session, message.id, now_ms - message.time.created)
         # No error on the message: what arrived of it stays in the model's view.
         broke = message_put(replace(closed, finish=BROKEN_OFF))
         if heard.settling.count == 0:
@@ -128,7 +128,7 @@ async def _failed(
         if heard.settling.parked:
             return Ended(next="park")
         return Ended(next="continue", malformed=True)
-    await budget.forget(run.engine, ready.session, message.id)
+    await budget.broken_off(run.engine, ready.session, message.id, now_ms - message.time.created)
     fault = fault_of(error, ready.model.provider_id)
     if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
         # No error: the prompt is still owed its answer, whatever becomes of the compaction.

@@ -5,14 +5,16 @@ What must stay true: a session that is woken while it drains is looked at again 
 fails leaves no entry behind; an interrupt returns when everything is settled.
 """
 
+import contextlib
 from collections.abc import Awaitable, Callable
+from typing import Literal
 
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.errors import HoldfastError, InvariantBroken, Refused
+from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused
 from holdfast.location.guard import Guard
-from holdfast.runtime import interrupts, summary, title
+from holdfast.runtime import inbox, interrupts, summary, title
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.history import History
@@ -26,7 +28,7 @@ from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
-from holdfast.store.batch import Batch, Held, Put
+from holdfast.store.batch import Batch, Fence, Held, Put
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
 
@@ -46,6 +48,8 @@ class Entry:
         self.again = False
         self.force = force
         self.stop = False
+        self.waiting = anyio.CancelScope()
+        """Around the wait for another process that runs the session."""
         self.error: HoldfastError | None = None
 
     def end(self) -> None:
@@ -77,6 +81,8 @@ class Coordinator:
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self._histories: dict[str, History] = {}
+        self._kept: dict[str, Fence] = {}
+        """Claims that are not known to be released: the store may have been away when a drain ended."""
         self._naming: dict[str, anyio.Event] = {}
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
@@ -144,12 +150,7 @@ class Coordinator:
 
     async def interrupt(self, session: str, *, reason: str | None = None) -> None:
         """Stop what the session does, here or in another process, and wait until it is settled."""
-        entry = self._entries.get(session)
-        if entry is not None:
-            entry.end()
-            if entry.run is not None:
-                entry.run.interrupt()
-            await entry.done.wait()
+        await self._interrupt_here(session)
         record = await self._engine.store.session(session)
         if record is not None and record.busy:
             await self._interrupt_elsewhere(session, reason)
@@ -157,6 +158,15 @@ class Coordinator:
             "request", session=session, mark=Mark.OPEN
         ):
             await self._end_parked(session)
+
+    async def _interrupt_here(self, session: str) -> None:
+        entry = self._entries.get(session)
+        if entry is not None:
+            entry.end()
+            entry.waiting.cancel()
+            if entry.run is not None:
+                entry.run.interrupt()
+            await entry.done.wait()
 
     async def _end_parked(self, session: str) -> None:
         """Settle the calls that wait for a person, in a session that nobody runs."""
@@ -191,13 +201,15 @@ class Coordinator:
             while True:
                 if not entry.stop:  # Else it was woken after the interrupt, which is kept.
                     entry.again = False
-                ran = await self._drain(session, entry)
-                if not ran or entry.stop:
+                ended = await self._drain(session, entry)
+                if entry.stop:
+                    return
+                if ended == "held" and not await self._free_again(session, entry):
                     return
                 # The session was given back with an empty inbox; who admitted something since has woken it.
-                if not entry.again:
+                if ended != "held" and not entry.again:
                     return
-                entry.force = False
+                entry.force = entry.force and ended == "held"
         except HoldfastError as error:
             entry.error = error
         except Exception as error:  # noqa: BLE001 - a bug in one session must not end the others
@@ -210,17 +222,41 @@ class Coordinator:
                 after = self._entries[session] = Entry(force=entry.force)
                 group.start_soon(self._work, session, after, group)
 
-    async def _drain(self, session: str, entry: Entry) -> bool:
-        """Claim the session and drain it; False when somebody else runs it."""
+    async def _free_again(self, session: str, entry: Entry) -> bool:
+        """Wait while somebody else runs the session; whether there is something left to do when he is gone.
+
+        He sees to what was admitted, unless he dies, or had stopped when it came.
+        """
+        watch = self._engine.store.watch()
+        try:
+            with entry.waiting:
+                while (record := await self._engine.store.session(session)) is not None and record.busy:
+                    if record.owner == self.ownership.id:
+                        await self._give_back(session)
+                    await watch.wait()
+                return entry.force or bool(await inbox.pending(self._engine, session))
+        finally:
+            watch.close()
+        return False
+
+    async def _give_back(self, session: str) -> None:
+        """Release a claim of ours that could not be released when its drain ended."""
+        if (fence := self._kept.get(session)) is not None:
+            with contextlib.suppress(LeaseLost):  # Somebody else has it: it is given back.
+                await self._engine.store.release(fence)
+            del self._kept[session]
+
+    async def _drain(self, session: str, entry: Entry) -> Literal["held", "parked", "interrupted", "done"]:
+        """Claim the session and drain it; how that ended."""
         engine = self._engine
         # Interrupts from before the claim were meant for whoever ran the session then.
         late = {each.id for each in await interrupts.waiting(engine.store, session)}
+        await self._give_back(session)
         fence = await engine.store.claim(session, await self.ownership.owner())
         if isinstance(fence, Held):
-            return False
+            return "held"
+        self._kept[session] = fence
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
-        if late:
-            await interrupts.answer(engine.store, recorder, only=late)
         run = Run(
             engine,
             recorder,
@@ -233,15 +269,21 @@ class Coordinator:
         entry.run = run
         self.listener.runs(session, lambda: _stop(entry, run))
         try:
+            if late:
+                await interrupts.answer(engine.store, recorder, only=late)
             if entry.stop:
                 run.interrupt()
             await drain(run, force=entry.force)
         finally:
             self.listener.stopped(session)
             entry.run = None
+            if run.released or run.abandoned:
+                self._kept.pop(session, None)
         if run.summarises:
             self._background.start(summary.write, self._engine, session)
-        return not run.interrupted and not run.parked
+        if run.interrupted:
+            return "interrupted"
+        return "parked" if run.parked else "done"
 
     def _history(self, session: str) -> History:
         """What was decoded of a session before is not decoded again; the least used is forgotten."""
@@ -259,10 +301,10 @@ class Coordinator:
                 entry.run.abandon()
 
     async def close(self) -> None:
-        """Interrupt every drain, then give everything back."""
+        """Interrupt the drains of this process, then give everything back. Others' work is left alone."""
         self._closing = True
         for session in self.active():
-            await self.interrupt(session)
+            await self._interrupt_here(session)
         await self.ownership.retire()
         await self._background.close()
         self.guard.close()

@@ -10,7 +10,17 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
-from holdfast.runtime import accounting, announcing, asking, budget, closing, interrupts, plan, recovery
+from holdfast.runtime import (
+    accounting,
+    announcing,
+    asking,
+    budget,
+    closing,
+    inbox,
+    interrupts,
+    plan,
+    recovery,
+)
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.epochs import ContextUnavailable
 from holdfast.runtime.recorder import message_put, part_put
@@ -55,6 +65,8 @@ async def drain(run: Run, *, force: bool = False) -> None:
         # What could not be put in order waits for recovery; the claim must not be kept by a living owner.
         with anyio.CancelScope(shield=True), contextlib.suppress(StoreError):
             await run.engine.store.release(run.recorder.fence)
+            run.released = True
+        await announcing.idle(run.engine.feed, run.recorder.session)
         raise
     await announcing.idle(run.engine.feed, run.recorder.session)
 
@@ -66,7 +78,7 @@ async def _work(run: Run, *, force: bool) -> None:
         if run.history.is_open:
             assert history is not None
             if await recovery.recover(run, history):
-                run.parked = True  # A call still waits for a person.
+                run.parked = True  # A call still waits for a person, or cannot be run again now.
                 return
             history = None  # It has changed.
         while True:
@@ -154,15 +166,19 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextF
             await accounting.change(run, lambda _: puts, finishing.not_compacting)
         elif puts:
             await run.recorder.commit(*puts)
-        await budget.forget(run.engine, await run.session(), last.info.id)
+        if last.info.time.completed is None:
+            spent_ms = now_ms - last.info.time.created
+            await budget.broken_off(run.engine, await run.session(), last.info.id, spent_ms)
+    pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
     owing = plan.newest_user(history)
-    if not isinstance(error, AbortedFault) and owing is not None and history[-1] is owing:
+    waits = owing is not None and owing.info.id in pending and isinstance(error, AbortedFault)
+    if owing is not None and history[-1] is owing and not waits:
         await run.recorder.add_message(lambda id: _unanswered(id, owing.info, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
 
 
 def _unanswered(
-    id: MessageID, user: Message, error: UnknownFault | ContextFault, now_ms: int
+    id: MessageID, user: Message, error: AbortedFault | UnknownFault | ContextFault, now_ms: int
 ) -> AssistantMessage:
     """An answer that never began, to hold the error: what went wrong is stored, not only told."""
     assert isinstance(user, UserMessage)
@@ -187,9 +203,11 @@ async def _released(run: Run, *, last: bool) -> bool:
     """Give the session back; not when a prompt has come meanwhile, which is seen to under the same claim."""
     if run.interrupted or run.parked or last:
         await run.engine.store.release(run.recorder.fence)
+        run.released = True
         return True
     try:
         await run.engine.store.release(run.recorder.fence, settled=True)
     except Conflict:
         return False
+    run.released = True
     return True

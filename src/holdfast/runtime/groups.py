@@ -64,9 +64,9 @@ class Groups:
         except OSError as error:
             raise ToolFailure(f"{command[0]} could not be started: {error.strerror or error}.") from error
         group = self._named(process.pid)
-        self._guard.watch(group.pgid, group.began)
         self._running.append(group)
         try:
+            self._guard.watch(group.pgid, group.began)
             await self._note_all()
             yield process
         finally:
@@ -84,10 +84,13 @@ class Groups:
     async def _ended(self, process: Process, group: Group) -> None:
         """Leave nothing behind: what still runs is ended by the guard, which outlives the turn."""
         self._running.remove(group)
-        if processes.is_group(group.pgid):
-            self._guard.end(group.pgid)
-        else:
-            self._guard.forget(group.pgid)
+        try:
+            if processes.is_group(group.pgid):
+                self._guard.end(group.pgid)
+            else:
+                self._guard.forget(group.pgid)
+        except OSError:  # No guard can be started: it is ended from here.
+            await _end(group)
         if process.stdout is not None:
             with contextlib.suppress(OSError):
                 await process.stdout.aclose()

@@ -143,6 +143,8 @@ class History:
             known = self._held.get(record.id)
             if record.mark is Mark.SUMMARY or (known is not None and known.info.mark is Mark.SUMMARY):
                 return known is not None and known.info.seq == record.seq
+            if known is None and record.seq != record.position:
+                return False  # An old one, written again: its parts, and whether it is seen, are not known.
             if known is None:
                 self._held[record.id] = Held(record)
             elif known.info.seq != record.seq:

@@ -78,6 +78,16 @@ def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
     )
 
 
+def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
+    """Whether the model was told this since the latest prompt."""
+    for each in reversed(history):
+        if isinstance(each.info, SystemMessage) and each.info.text == text:
+            return True
+        if isinstance(each.info, UserMessage) and not _is_ours(each):
+            return False
+    return False
+
+
 def has_calls(message: MessageWithParts) -> bool:
     """Whether the message calls tools of ours, whatever reason the provider gave for its end."""
     return any(

@@ -199,7 +199,11 @@ class Processor:
         return made
 
     async def _called(self, event: ToolCalled) -> None:
-        part = self._calls.get(event.id) or await self._pending(event.id, event.name, hosted=event.hosted)
+        part = self._calls.get(event.id)
+        id = event.id
+        if part is not None and not isinstance(part.state, ToolPending):
+            part, id = None, f"{event.id}-{len(self._calls)}"  # Two calls of one name are two calls.
+        part = part or await self._pending(id, event.name, hosted=event.hosted)
         metadata = {**(event.metadata or {}), **({"providerExecuted": True} if event.hosted else {})}
         part = replace(
             part,
@@ -207,7 +211,7 @@ class Processor:
             state=ToolRunning(input=event.input, time=Started(start=self._clock.now_ms())),
             metadata=metadata or None,
         )
-        self._calls[event.id] = part
+        self._calls[id] = part
         await self._recorder.commit(part_put(part))
         if not event.hosted:
             await self._on_call(Called(part, event.invalid))
@@ -252,5 +256,10 @@ class Processor:
         return StepStartPart(id=id, session_id=self._message.session_id, message_id=self._message.id)
 
     def open_calls(self) -> list[ToolPart]:
-        """Calls whose arguments never came to an end."""
-        return [part for part in self._calls.values() if isinstance(part.state, ToolPending)]
+        """Calls whose arguments never came to an end, and those at the provider that it never answered."""
+        return [
+            part
+            for part in self._calls.values()
+            if isinstance(part.state, ToolPending)
+            or (isinstance(part.state, ToolRunning) and bool((part.metadata or {}).get("providerExecuted")))
+        ]

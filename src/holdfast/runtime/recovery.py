@@ -11,15 +11,15 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.runtime import accounting, boundary, budget, closing, groups, plan
-from holdfast.runtime.answering import settling_of
-from holdfast.runtime.asking import Asking
+from holdfast.errors import HoldfastError
+from holdfast.runtime import accounting, announcing, boundary, budget, closing, groups, plan
+from holdfast.runtime.answering import asking_of, settling_of
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
-from holdfast.schema.fault import AbortedFault, MessageData
+from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
@@ -122,8 +122,17 @@ async def _run_again(
         await _close(run, last, calls)
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
-    ready = await boundary.again(run, replace(user, agent=info.agent), history)
-    asking = Asking(run.engine, run.recorder, run.listener, ready.session, ready.policy, again=True)
+    try:
+        ready = await boundary.again(run, replace(user, agent=info.agent), history)
+    except HoldfastError as error:
+        # Settings that cannot be read, a model that is gone: the calls, and what they asked, stay.
+        announcing.error(
+            run.engine.feed,
+            run.recorder.session,
+            UnknownFault(data=UnknownData(message=f"calls that wait cannot be run again: {error}"[:1_000])),
+        )
+        return True
+    asking = asking_of(run, ready, again=True)
     settling: Settling = settling_of(run, ready, asking)
     made = plan.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}

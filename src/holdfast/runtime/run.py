@@ -49,6 +49,8 @@ class Run:
         """The epoch in force, once it is known: nobody else changes it while this run has the session."""
         self.summarises = False
         """Whether a person wants prompts to be summarised."""
+        self.released = False
+        """Whether the claim was given back for sure."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
 

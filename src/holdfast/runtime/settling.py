@@ -4,13 +4,16 @@ What must stay true: a call was recorded as running before its tool starts; once
 can tear its result from its record; whatever ends a call early, its record says how.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
+from holdfast.errors import LeaseLost, StoreError
 from holdfast.location.guard import Guard
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.call import Call
@@ -30,6 +33,8 @@ from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep, Settlement
 from holdfast.tools.registry import Toolset
 
+PATIENCE_S = 0.15
+"""How long an interrupt waits for a tool to end."""
 LOOP = 3
 """So many identical calls in a row are a loop."""
 INTERRUPTED = "The call was interrupted."
@@ -123,15 +128,16 @@ class Settling:
             host=self._host,
         )
         try:
-            settlement = await self._looping(call, repeated) or await self._execute(call, called)
+            settlement = await self._looping(call, repeated) or await _bounded(self._execute(call, called))
         except ToolParked:
             self.parked = True  # Not settled: the call waits for its answer, as its record says.
             return
         except anyio.get_cancelled_exc_class():
-            call.cancelled = True
+            call.cancelled = call.over = True
             with anyio.CancelScope(shield=True):
                 await self.settle(call.part, executing.failed(INTERRUPTED, outcome="interrupted"))
             raise
+        call.over = True
         with anyio.CancelScope(shield=True):
             await self.settle(call.part, settlement)
         if called.part.tool == structured.NAME and settlement.outcome is None:
@@ -159,6 +165,12 @@ class Settling:
             # A model that does not hear it the first time does not hear it at all.
             stops = denied.stops or repeated > LOOP
             return executing.denied(text, stops=stops)
+        except (ToolParked, LeaseLost, StoreError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a program that answers questions may raise anything
+            return executing.failed(
+                f"{part.tool} was not run: asking about it broke ({type(error).__name__})."
+            )
         return None
 
     async def _execute(self, call: Call, called: Called) -> Settlement:
@@ -178,6 +190,24 @@ class Settling:
         """Record what became of a call."""
         done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint)
         await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
+
+
+async def _bounded(work: Coroutine[Any, Any, Settlement]) -> Settlement:
+    """Do the work of a tool in a task of its own: one that does not end when it is told to is left behind.
+
+    What it has done by then counts; what it does later is recorded nowhere.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+        if task.done() and not task.cancelled() and task.exception() is None:
+            return task.result()  # It had succeeded.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
 
 
 def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) -> ToolPart:

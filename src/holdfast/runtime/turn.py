@@ -2,11 +2,13 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
 from holdfast.provider import prefix as blocks
 from holdfast.provider.request import Request, ToolChoice
-from holdfast.runtime import answering, boundary, budget, closing, moving
+from holdfast.runtime import answering, boundary, budget, closing, moving, plan
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import compact, fitting
 from holdfast.runtime.plan import Ended
@@ -32,7 +34,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     ready = await boundary.cross(run, history, force=force)
     if ready is None:
         return Ended(next="done", nothing=True)
-    if ready.last_step:
+    if ready.last_step and not plan.was_told(ready.history, LAST_STEP):
         ready = await _told_last_step(run, ready)
     if ready.asked is not None:
         return await compact.by_hand(run, ready, ready.asked)
@@ -60,8 +62,8 @@ async def _told_last_step(run: Run, ready: Ready) -> Ready:
         return SystemMessage(id=id, session_id=ready.session.id, time=now, text=LAST_STEP)
 
     told = await run.recorder.add_message(make)
-    ready.history.append(MessageWithParts(told, ()))
-    return ready
+    word = MessageWithParts(told, ())
+    return replace(ready, history=[*ready.history, word], shown=[*ready.shown, word])
 
 
 def _request(run: Run, ready: Ready) -> Request:

@@ -88,16 +88,19 @@ class Prompting:
         Close it (`aclosing`) to leave early; the work goes on without a listener.
         """
         cursor = await self._engine.store.head()
-        await self.prompt(session, parts, **wishes)
+        admitted = await self.prompt(session, parts, **wishes)
         following = cast(
             "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
         )
-        async with aclosing(following) as batches, aclosing(self._until_idle(session, batches)) as frames:
+        async with (
+            aclosing(following) as batches,
+            aclosing(self._until_idle(session, batches, admitted.prompt.id)) as frames,
+        ):
             async for frame in frames:
                 yield frame
 
     async def _until_idle(
-        self, session: str, batches: AsyncGenerator[list[Frame], None]
+        self, session: str, batches: AsyncGenerator[list[Frame], None], prompt: str
     ) -> AsyncGenerator[Frame, None]:
         """The frames until the session rests. One that another process runs does not say so here."""
         resting = asyncio.ensure_future(self.wait(session))
@@ -113,7 +116,8 @@ class Prompting:
                     continue
                 for frame in coming.result():
                     yield frame
-                    if frame.type == "session.idle":
+                    # One of the work before may still be on its way.
+                    if frame.type == "session.idle" and await self._is_heard(session, prompt):
                         return
                 coming = asyncio.ensure_future(anext(batches))
         except StopAsyncIteration:
@@ -122,6 +126,11 @@ class Prompting:
             for task in (coming, resting):
                 task.cancel()
             await asyncio.gather(coming, resting, return_exceptions=True)
+
+    async def _is_heard(self, session: str, prompt: str) -> bool:
+        """Whether a prompt was promoted, or cannot be by now."""
+        record = await self._engine.store.get(session, "prompt", prompt)
+        return record is None or record.value().promoted is not None
 
     async def state(self, session: str, *, limit: int) -> State:
         """See `state.read`."""

@@ -60,6 +60,8 @@ class Printer:
         if (error := info.get("error")) is not None:
             data = error.get("data") or {}
             self.error = clean(str(data.get("message") or error["name"]))
+        elif (info.get("time") or {}).get("completed") is not None and not info.get("summary"):
+            self.error = None  # What went wrong before was got over.
 
     def _delta(self, value: dict[str, Any]) -> None:
         if (

@@ -117,16 +117,21 @@ class Reader:
         check_kind(kind)
         where, bindings = "r.kind=? AND r.data IS NOT NULL", [KIND_NUMBER[kind]]
         if mark is not None:
-            where += " AND r.mark=?"
+            where += " AND r.mark>0 AND r.mark=?"  # Without the first the partial index is not used.
             bindings.append(int(mark))
         if session is not None:
             n = self._number(session)
             if n is None:
                 return []
-            rows = self._db.execute(
-                _RECORD + f"WHERE {where} AND r.k BETWEEN ? AND ? ORDER BY r.k",
-                (*bindings, n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK),
-            )
+            if mark is not None:
+                rows = self._db.execute(
+                    _RECORD + f"WHERE {where} AND r.session=? ORDER BY r.k", (*bindings, n)
+                )
+            else:
+                rows = self._db.execute(
+                    _RECORD + f"WHERE {where} AND r.k BETWEEN ? AND ? ORDER BY r.k",
+                    (*bindings, n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK),
+                )
             return [stored_record(session, row) for row in rows]
         if mark is not Mark.OPEN and kind in KINDS[:9]:
             raise InvalidInput(f"name the session whose {kind} records you want")
@@ -306,7 +311,9 @@ class Reader:
     def _tail(self, n: int, session: str) -> int:
         """The place from which the model still sees messages: 0 when nothing was compacted."""
         summaries = self._db.execute(
-            _RECORD + "WHERE r.mark=2 AND r.kind=? AND r.session=? AND r.data IS NOT NULL ORDER BY r.k DESC",
+            _RECORD
+            + "WHERE r.mark>0 AND r.mark=2 AND r.kind=? AND r.session=? AND r.data IS NOT NULL "
+            + "ORDER BY r.k DESC",
             (MESSAGE, n),
         )
         return tail_of(

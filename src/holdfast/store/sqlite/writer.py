@@ -122,7 +122,7 @@ class Writer:
                 if (
                     row is not None
                     and self._db.execute(
-                        "SELECT 1 FROM record WHERE mark=1 AND kind=? AND session=?",
+                        "SELECT 1 FROM record WHERE mark>0 AND mark=1 AND kind=? AND session=?",
                         (KIND_NUMBER[kind], row.n),
                     ).get
                 ):

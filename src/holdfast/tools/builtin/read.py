@@ -29,6 +29,9 @@ BYTES_MAX = 51_200
 MEDIA_BYTES_MAX = 20 << 20
 PREVIEW_LINES = 20
 SIMILAR_MAX = 3
+COMPARED_MAX = 500
+"""Names that a missing one is compared with: it takes time by the square of their length."""
+LENGTH_NEAR = 12
 
 # What stands around the lines: the tags, an empty line and the footer.
 _FRAME_LINES = 6
@@ -235,7 +238,8 @@ def _similar(filesystem: Filesystem, target: Resolved) -> list[str]:
         return []
     wanted = target.real.name.lower()
     by_lower = {name.lower(): name for name in names}
-    close = difflib.get_close_matches(wanted, by_lower, SIMILAR_MAX, 0.6)
+    near = [name for name in by_lower if abs(len(name) - len(wanted)) <= LENGTH_NEAR][:COMPARED_MAX]
+    close = difflib.get_close_matches(wanted, near, SIMILAR_MAX, 0.6)
     holding = [name for name in by_lower if wanted in name or (len(name) > 2 and name in wanted)]
     found = list(dict.fromkeys([*close, *sorted(holding)]))[:SIMILAR_MAX]
     return [posixpath.join(str(target.asked.parent), by_lower[name]) for name in found]
