@@ -197,17 +197,27 @@ async def _bounded(work: Coroutine[Any, Any, Settlement]) -> Settlement:
 
     What it has done by then counts; what it does later is recorded nowhere.
     """
-    task = asyncio.ensure_future(work)
+    scope = anyio.CancelScope()
+
+    async def inside() -> Settlement | None:
+        with scope:
+            return await work
+        return None
+
+    task = asyncio.ensure_future(inside())
     try:
-        return await asyncio.shield(task)
+        settlement = await asyncio.shield(task)
     except asyncio.CancelledError:
-        task.cancel()
+        scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return task.result()  # It had succeeded.
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        raise
+        if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
+            settlement = task.result()  # It had succeeded.
+        else:
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
+    assert settlement is not None, "nobody else cancels the scope"
+    return settlement
 
 
 def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) -> ToolPart:

@@ -34,10 +34,10 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     ready = await boundary.cross(run, history, force=force)
     if ready is None:
         return Ended(next="done", nothing=True)
-    if ready.last_step and not plan.was_told(ready.history, LAST_STEP):
-        ready = await _told_last_step(run, ready)
     if ready.asked is not None:
         return await compact.by_hand(run, ready, ready.asked)
+    if ready.last_step and not plan.was_told(ready.history, LAST_STEP):
+        ready = await _told_last_step(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.history.names)
     if fitting.needed(ready, named.characters) is not None:

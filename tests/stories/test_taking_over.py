@@ -1,0 +1,235 @@
+"""What two processes, a slow tool or a lost store must not do to a session."""
+
+import time
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from holdfast.errors import StoreError
+from holdfast.runtime.turn import LAST_STEP
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
+from tests.stories.crashing import Machine, life
+from tests.stories.test_loops import impatient
+from tests.stories.test_permissions import asked, outcomes
+from tests.stories.tools import Deed
+from tests.stories.world import Attached, World
+
+pytestmark = pytest.mark.ci
+
+
+async def spoken(hf: Any, session: str) -> list[str]:
+    page = await hf.sessions.messages(session)
+    return [part.text for message in page.messages for part in message.parts if hasattr(part, "text")]
+
+
+async def begun(script: ScriptedProvider, count: int = 1) -> None:
+    """Return when the model was asked so often."""
+    with anyio.fail_after(10):
+        while len(script.requests) < count:
+            await anyio.sleep(0.005)
+
+
+async def test_a_prompt_behind_a_runner_that_dies_is_answered_by_whoever_waits(world: World) -> None:
+    """The process that admitted it goes on at once."""
+    machine, gate = Machine(), anyio.Event()
+    with ScriptedProvider(Step(Say("half"), Wait(gate), Say("never"))) as dying:
+        async with life(world.store, machine, provider=dying) as (one, mortal):
+            session = await world.session(one)
+            await one.sessions.prompt(session, "first")
+            await begun(dying)
+            with ScriptedProvider(Step(Say("both"))) as script:
+                async with life(world.store, machine, provider=script) as (two, _):
+                    await two.sessions.prompt(session, "second")
+                    mortal.kill()
+                    machine.killed.add(one._prompting_now()._coordinator.ownership.id or "")
+                    with anyio.fail_after(20):
+                        await two.sessions.wait(session)
+                    assert (await spoken(two, session))[-1] == "both"
+                    assert await two.store.select("prompt", session=session, mark=None)
+            gate.set()
+
+
+async def test_closing_a_process_leaves_the_work_of_another_alone(world: World) -> None:
+    """What it said to that session is answered there."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("one"), Wait(gate), Say("two")), Step(Say("three"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await begun(script)
+        with anyio.fail_after(10):
+            async with world.open() as (other, _):
+                await other.sessions.prompt(session, "one more thing")
+        gate.set()
+        with anyio.fail_after(10):
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+    answers = [each.info for each in page.messages if isinstance(each.info, AssistantMessage)]
+    assert [each.error for each in answers] == [None, None]
+
+
+async def test_an_answer_that_comes_while_another_call_runs_is_acted_upon(world: World) -> None:
+    """The wait for it had run out, but the turn had not parked yet."""
+    world.settings(permission={"act": "ask", "slow": "allow"})
+    act, slow = Deed("act"), Deed("slow", ask=False)
+    slow.gate = anyio.Event()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="a"), Call("slow", {"what": "y"}, id="b")),
+        Step(Say("done")),
+        presence=Attached(),
+    ) as (hf, _):
+        hf.tools.register(act.tool)
+        hf.tools.register(slow.tool)
+        impatient(hf)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (question,) = await asked(hf, session)
+        with anyio.fail_after(10):
+            await slow.begun.wait()
+        await anyio.sleep(0.2)  # The wait for the answer is over by now.
+        await hf.sessions.reply(session, question.id, "once")
+        slow.gate.set()
+        with anyio.fail_after(10):
+            await hf.sessions.wait(session)
+    assert (act.done, slow.done) == (["x"], ["y"])
+
+
+async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: World) -> None:
+    """A store that was away for a moment does not leave a session busy for ever."""
+    async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
+        session = await world.session(hf)
+        release, commit = hf.store.release, hf.store.commit
+        away = True
+
+        async def refused(*arguments: Any, **named: Any) -> Any:
+            if away:
+                raise StoreError("away")
+            return await release(*arguments, **named)
+
+        hf.store.release = refused  # type: ignore[method-assign]
+        with pytest.raises(StoreError):
+            await hf.sessions.process(session, "first")
+        away = False
+        with anyio.fail_after(20):
+            answer = await hf.sessions.process(session, "second")
+        assert commit is not None
+        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+    assert answer.info.error is None  # type: ignore[union-attr]
+
+
+async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: World) -> None:
+    """It is settled as interrupted, and what the tool does later is recorded nowhere."""
+    world.settings(permission={"deaf": "allow"})
+    begun_, late = anyio.Event(), []
+
+    @tool()
+    async def deaf(context: ToolContext) -> str:
+        """Work without listening."""
+        begun_.set()
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(time.sleep, 1.0)
+        await context.progress(title="still here")
+        late.append("done")
+        return "done"
+
+    async with world.open(Step(Call("deaf", {}, id="c"))) as (hf, _):
+        hf.tools.register(deaf)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            await begun_.wait()
+        with anyio.fail_after(0.8):
+            await hf.sessions.interrupt(session)
+        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        with anyio.fail_after(10):
+            while not late:
+                await anyio.sleep(0.02)
+        page = await hf.sessions.messages(session)
+    assert outcomes(page.messages) == [("error", "The call was interrupted.")]
+
+
+async def test_progress_after_the_end_changes_nothing(world: World) -> None:
+    """A settled call stays settled."""
+    world.settings(permission={"busy": "allow"})
+    told = anyio.Event()
+    later: list[Any] = []
+
+    @tool()
+    async def busy(context: ToolContext) -> str:
+        """Leave something running behind."""
+        later.append(context)
+        return "ok"
+
+    async with world.open(Step(Call("busy", {}, id="c")), Step(Say("a"))) as (hf, _):
+        hf.tools.register(busy)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        await later[0].progress(title="more")
+        told.set()
+        page = await hf.sessions.messages(session)
+    (state,) = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert isinstance(state, ToolCompleted)
+
+
+async def test_two_calls_with_one_id_are_two_calls(world: World) -> None:
+    """Each is recorded, run and settled by itself."""
+    world.settings(permission={"act": "allow"})
+    deed = Deed(ask=False)
+    both = (Call("act", {"what": "one"}, id="c"), Call("act", {"what": "two"}, id="c"))
+    async with world.open(Step(*both), Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session)
+    assert sorted(deed.done) == ["one", "two"]
+    assert outcomes(page.messages) == [("completed", "did one"), ("completed", "did two")]
+
+
+async def test_the_last_step_runs_no_tool(world: World) -> None:
+    """A model that calls one all the same is stopped; it was told once."""
+    world.settings(permission={"act": "allow"}, agent={"build": {"steps": 2}})
+    deed = Deed(ask=False)
+    calls = [Step(Call("act", {"what": str(number)}, id=f"c{number}")) for number in range(2)]
+    async with world.open(*calls) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session, system=True)
+    assert deed.done == ["0"]
+    assert script.requests[1].tool_choice == "none"
+    assert [each.info.text for each in page.messages if hasattr(each.info, "text")] == [LAST_STEP]
+    last = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)][-1]
+    assert isinstance(last, ToolError)
+
+
+async def test_a_question_survives_settings_that_cannot_be_read(world: World) -> None:
+    """The call waits on, and is run once they can be read again and the answer comes."""
+    world.settings(permission={"act": "ask"})
+    deed = Deed()
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        impatient(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        (question,) = await asked(hf, session)
+    settings = world.home / ".config" / "holdfast" / "holdfast.json"
+    good = settings.read_text()
+    settings.write_text("{ broken")
+    async with world.open(presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        assert [each.id for each in await hf.sessions.requests(session)] == [question.id]
+    settings.write_text(good)
+    async with world.open(Step(Say("ok")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        await hf.sessions.reply(session, question.id, "once")
+        await hf.sessions.wait(session)
+    assert deed.done == ["x"]
