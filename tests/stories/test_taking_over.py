@@ -233,3 +233,35 @@ async def test_a_question_survives_settings_that_cannot_be_read(world: World) ->
         await hf.sessions.reply(session, question.id, "once")
         await hf.sessions.wait(session)
     assert deed.done == ["x"]
+
+
+async def test_progress_is_live_at_once_and_stored_once_a_second(world: World) -> None:
+    """Hundreds of reports are a few commits; the settlement has the last of them."""
+    world.settings(permission={"chatty": "allow"})
+
+    @tool()
+    async def chatty(context: ToolContext) -> str:
+        """Report a lot."""
+        for number in range(300):
+            await context.progress(title=f"step {number}", metadata={"number": number})
+        return "ok"
+
+    async with world.open(Step(Call("chatty", {}, id="c")), Step(Say("a"))) as (hf, _):
+        hf.tools.register(chatty)
+        session = await world.session(hf)
+        commits = 0
+        commit = hf.store.commit
+
+        async def counted(*arguments: Any, **named: Any) -> Any:
+            nonlocal commits
+            commits += 1
+            return await commit(*arguments, **named)
+
+        hf.store.commit = counted  # type: ignore[method-assign]
+        heard = [frame async for frame in hf.sessions.turn(session, "go")]
+        page = await hf.sessions.messages(session)
+    (state,) = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert isinstance(state, ToolCompleted)
+    assert state.metadata["number"] == 299
+    assert sum(b"step 1" in each.properties for each in heard) > 10
+    assert commits < 30

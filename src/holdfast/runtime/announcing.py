@@ -4,10 +4,12 @@ from holdfast.feed.tail import Feed
 from holdfast.schema.event import (
     ErrorProperties,
     OfSession,
+    PartProperties,
     StatusProperties,
 )
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import SessionID
+from holdfast.schema.part import Part
 from holdfast.schema.status import BusyStatus, IdleStatus, RetryStatus, SessionStatus
 from holdfast.schema.wire import encode
 
@@ -34,6 +36,12 @@ async def idle(feed: Feed, session: str) -> None:
     await feed.caught_up()
     status(feed, session, IdleStatus())
     feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
+
+
+def part(feed: Feed, shown: Part, now_ms: int) -> None:
+    """How a part looks at this moment, before it is stored."""
+    properties = PartProperties(session_id=shown.session_id, part=shown, time=now_ms)
+    feed.publish("message.part.updated", shown.session_id, encode(properties))
 
 
 def compacted(feed: Feed, session: str) -> None:

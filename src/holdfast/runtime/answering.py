@@ -147,6 +147,7 @@ def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
         limits=run.engine.limits,
         output=run.output_limits(ready.around),
         keep=run.keep,
+        feed=run.engine.feed,
         guard=run.guard,
         host=run.engine.host,
         closed=lambda name: closed.get(name) is False,

@@ -1,13 +1,19 @@
 """The world of one running call, as its tool sees it."""
 
+import asyncio
+import contextlib
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from holdfast.errors import HoldfastError
+from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
+from holdfast.runtime import announcing
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.groups import Groups
 from holdfast.runtime.recorder import Recorder, part_put
@@ -19,6 +25,8 @@ from holdfast.store.host import Host
 
 if TYPE_CHECKING:
     from anyio.abc import Process
+
+SAVE_S: Final = 1.0
 
 
 class Call:
@@ -33,6 +41,7 @@ class Call:
         worktree: Path,
         asking: Asking,
         recorder: Recorder,
+        feed: Feed,
         guard: Guard,
         host: Host,
     ) -> None:
@@ -45,7 +54,10 @@ class Call:
         """Settled: nothing that the tool still does is recorded."""
         self._asking = asking
         self._recorder = recorder
-        self._groups = Groups(guard, host, lambda noted: self.progress(metadata=noted))
+        self._feed = feed
+        self._saved_s = -SAVE_S
+        self._saving: asyncio.TimerHandle | None = None
+        self._groups = Groups(guard, host, self._note)
 
     @property
     def session_id(self) -> str:
@@ -77,17 +89,43 @@ class Call:
         )
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
-        """Show how far the call has come."""
+        """Show how far the call has come: live at once, stored at most once a second."""
+        if not self._shown(title, metadata or {}):
+            return
+        announcing.part(self._feed, self.part, self._recorder.clock.now_ms())
+        left_s = self._saved_s + SAVE_S - time.monotonic()
+        if left_s <= 0:
+            await self._save()
+        elif self._saving is None:
+            loop = asyncio.get_running_loop()
+            self._saving = loop.call_later(left_s, lambda: loop.create_task(self._save_late()))
+
+    async def _note(self, noted: JsonMap) -> None:
+        """Store something about the call at once: whoever recovers it needs it."""
+        if self._shown(None, noted):
+            await self._save()
+
+    def _shown(self, title: str | None, metadata: JsonMap) -> bool:
         state = self.part.state
         if not isinstance(state, ToolRunning) or self.over:
-            return
+            return False
         shown = replace(
             state,
             title=title if title is not None else state.title,
-            metadata={**(state.metadata or {}), **(metadata or {})} or None,
+            metadata={**(state.metadata or {}), **metadata} or None,
         )
         self.part = replace(self.part, state=shown)
+        return True
+
+    async def _save(self) -> None:
+        self._saved_s = time.monotonic()
         await self._recorder.commit(part_put(self.part))
+
+    async def _save_late(self) -> None:
+        self._saving = None
+        if not self.over:  # Its settlement has everything that was shown.
+            with contextlib.suppress(HoldfastError):  # Whoever settles the call meets it too.
+                await self._save()
 
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None

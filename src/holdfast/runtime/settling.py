@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.errors import LeaseLost, StoreError
+from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.call import Call
@@ -67,6 +68,7 @@ class Settling:
         limits: Limits,
         output: OutputLimits,
         keep: Keep,
+        feed: Feed,
         guard: Guard,
         host: Host,
         closed: Callable[[str], bool] = lambda _: False,
@@ -79,6 +81,7 @@ class Settling:
         self._limits = limits
         self._output = output
         self._keep = keep
+        self._feed = feed
         self._guard = guard
         self._host = host
         self._closed = closed
@@ -124,6 +127,7 @@ class Settling:
             worktree=self._place.worktree,
             asking=self._asking,
             recorder=self._recorder,
+            feed=self._feed,
             guard=self._guard,
             host=self._host,
         )
