@@ -13,7 +13,7 @@ from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import clean, note
 from holdfast.cli.running.checking import check
 from holdfast.cli.running.entitling import entitled
-from holdfast.cli.running.following import DONE, follow
+from holdfast.cli.running.following import DONE, FAILED, follow
 from holdfast.cli.running.interrupts import Interrupts
 from holdfast.cli.running.latest import latest
 from holdfast.cli.running.offering import offer
@@ -22,6 +22,7 @@ from holdfast.cli.trust_asking import ask_trust
 from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.choosing import Wish
 from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema.message import AssistantMessage
 from holdfast.schema.model import ModelRef
 
 if TYPE_CHECKING:
@@ -74,16 +75,36 @@ def run(
         interrupts = Interrupts()
         session = known or (await hf.sessions.create(directory=current_directory())).id
 
+        admitted: list[str] = []
+
         async def prompt() -> None:
-            await hf.sessions.prompt(session, text, model=wish.model, agent=agent, variant=variant)
+            taken = await hf.sessions.prompt(session, text, model=wish.model, agent=agent, variant=variant)
+            admitted.append(taken.prompt.id)
 
         begin = prompt if known else lambda: begun(hf, session, prompt)
         code = await follow(hf, session, begin, form, interrupts)
+        if code == DONE and admitted and (why := await unanswered(hf, session, admitted[-1])) is not None:
+            note(f"holdfast: {why}")
+            code = FAILED
         if known is None and code == DONE:
             await entitled(hf, session, around, interrupts)
         return code
 
     ctx.exit(with_holdfast(ctx, work, create=known is None))
+
+
+async def unanswered(hf: "Holdfast", session: str, prompt: str) -> str | None:
+    """Why a prompt has no answer though the session rests; None when it has one."""
+    record = await hf.store.get(session, "prompt", prompt)
+    if record is not None and record.value().promoted is None:
+        if await hf.sessions.requests(session):
+            return f"{session} waits for an answer to a question, and the prompt waits behind it"
+        return f"the prompt waits; `holdfast session resume {session}` goes on with it"
+    page = await hf.sessions.messages(session, limit=1)
+    last = page.messages[-1].info if page.messages else None
+    if isinstance(last, AssistantMessage) and last.error is None and last.time.completed is not None:
+        return None
+    return f"there is no answer; `holdfast session resume {session}` goes on with the session"
 
 
 async def begun(hf: "Holdfast", session: str, prompt: Callable[[], Awaitable[None]]) -> None:
