@@ -95,3 +95,17 @@ async def test_another_agent_is_told_of_tools_as_the_first_one_was(
     assert two.requests[0].tools == one.requests[0].tools
     assert two.requests[0].system[0] == one.requests[0].system[0]
     assert (last.moved, last.block) == ("agent", len(one.requests[0].tools) + 1)
+
+
+async def test_a_message_that_a_person_removes_is_a_reason(world: World) -> None:
+    """Once; what is said afterwards extends the new prefix."""
+    async with world.open(*says("a", "b", "c", "d")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+        await hf.sessions.remove_message(session, page.messages[1].info.id)
+        await hf.sessions.process(session, "three")
+        await hf.sessions.process(session, "four")
+        moved = [(each.moved, each.block) for each in await steps(hf, session)]
+    assert [each[0] for each in moved] == [None, "edit", None]

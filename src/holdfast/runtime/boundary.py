@@ -150,7 +150,8 @@ async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[Mess
     if told is not None:
         history.append(MessageWithParts(told, ()))
     history, pruned = await pruning.prune(run, chosen, epoch, history)
-    return await fixed(run, chosen, epoch, history, moved=("pruning",) if pruned else ())
+    moved = (*(("edit",) if epoch.value.edited else ()), *(("pruning",) if pruned else ()))
+    return await fixed(run, chosen, epoch, history, moved=moved)
 
 
 async def fixed(

@@ -8,7 +8,7 @@ from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
 from holdfast.provider import prefix as blocks
 from holdfast.provider.request import Request, ToolChoice
-from holdfast.runtime import answering, boundary, budget, closing, moving, plan
+from holdfast.runtime import answering, boundary, budget, closing, epochs, moving, plan
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import compact, fitting
 from holdfast.runtime.plan import Ended
@@ -126,7 +126,12 @@ async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessag
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )
         made.append(message)
-        return [message_put(message), part_put(step)]
+        return [message_put(message), part_put(step), *map(epochs.epoch_put, whole)]
 
+    # What a person edited has moved the prefix now, for once.
+    epoch = ready.epoch.value
+    whole = [replace(epoch, edited=None)] if epoch.edited else []
     await run.recorder.write(compose)
+    if whole:
+        run.epoch = replace(ready.epoch, value=whole[0])
     return made[-1]

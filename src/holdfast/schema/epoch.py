@@ -29,4 +29,6 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     pins: JsonMap
     nested: list[str]
     directory: str
+    edited: bool | None = None
+    """A person changed or removed something that the model was shown: the next request begins differently."""
     time: EpochTime

@@ -6,12 +6,15 @@ them moves the totals in the same commit.
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part, StepFinishPart, ToolPart
+from holdfast.schema.stored import Mark
 from holdfast.schema.todo import Todo
 from holdfast.sessions.reading import stored_message
 from holdfast.sessions.room import Room, again, found, idle, put_session
@@ -25,7 +28,8 @@ async def update_message(room: Room, message: Message) -> None:
     data = stored.strip("message", message)
     put = Put(message.session_id, "message", message.id, data, mark=stored.mark(message))
     await idle(room, message.session_id)
-    await room.store.commit(Batch((put,), (Unclaimed(message.session_id),)))
+    edited = await _edited(room, message.session_id)
+    await room.store.commit(Batch((put, *edited), (Unclaimed(message.session_id),)))
 
 
 async def update_part(room: Room, part: Part) -> None:
@@ -91,12 +95,21 @@ async def _commit(
     added: Sequence[StepFinishPart] = (),
     gone: Sequence[StepFinishPart] = (),
 ) -> None:
-    every: list[Change] = list(changes)
+    every: list[Change] = [*changes, *await _edited(room, record.id)]
     expectations: list[Expectation] = [*expect, Unclaimed(record.id)]
     if added or gone:
         every.append(put_session(with_usage(record.value(), added=added, gone=gone)))
         expectations.append(Unchanged(record.id, "session", record.id, record.seq))
     await room.store.commit(Batch(tuple(every), tuple(expectations)))
+
+
+async def _edited(room: Room, session: str) -> list[Put]:
+    """Note in the epoch that the model will be shown something else: its prefix moves for that reason."""
+    puts = []
+    for record in await room.store.select("epoch", session=session, mark=Mark.OPEN):
+        epoch = replace(record.value(), edited=True)
+        puts.append(Put(session, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch)))
+    return puts
 
 
 async def set_todos(room: Room, session: str, todos: Sequence[Todo]) -> None:
