@@ -119,7 +119,8 @@ class _Lowering:
             return False
         if not self._begun and not (known.provider and isinstance(known.provider[0], User)):
             return False
-        self._calls.update(dict.fromkeys(known.calls, 1))
+        if known.calls:
+            self._calls.update(dict.fromkeys(known.calls, 1))
         self._messages += known.provider
         self._begun = self._begun or bool(known.provider)
         self.made[id(known.message)] = known

@@ -60,6 +60,11 @@ class Held:
         return self.values[record.id]
 
 
+def _unmarked() -> dict[Mark, dict[str, str]]:
+    """Nothing by any mark: for each, the records that have it, with their messages."""
+    return {mark: {} for mark in Mark if mark is not Mark.NONE}
+
+
 class History:
     """The messages of one session."""
 
@@ -70,6 +75,7 @@ class History:
         self._seen = 0
         self._held: dict[str, Held] = {}
         self._compactions = 0
+        self._marked = _unmarked()
         self.record: SessionRecord | None = None
         """The session, as of the last reading."""
         self.touched: set[str] = set()
@@ -107,6 +113,7 @@ class History:
         self._cursor = await self._store.head()
         page = await self._store.messages(MessageQuery(self._session, since_compaction=True))
         before, self._held = self._held, {}
+        self._marked = _unmarked()
         for message in page.messages:
             self._hold(message, before.get(message.info.id))
         self._seen = 0 if self.record is None else self.record.head
@@ -116,6 +123,9 @@ class History:
         """Keep a message; what was decoded of it before and has not changed since is not decoded again."""
         held = self._held[message.info.id] = Held(message.info)
         held.parts = {part.id: part for part in message.parts}
+        for record in (message.info, *message.parts):
+            if record.mark is not Mark.NONE:
+                self._note(record, message.info.id)
         if known is not None:
             same = [known.info, *known.parts.values()]
             now = {record.id: record.seq for record in (message.info, *message.parts)}
@@ -130,30 +140,32 @@ class History:
                 return False
             for changed in changes.records:
                 self._seen = max(self._seen, changed.record.seq)
-                if changed.removed or changed.again or not self._take(changed.record):
+                if changed.removed or changed.again or not self._take(changed.record, fresh=changed.created):
                     return False
             self._cursor = changes.cursor
             if changes.complete:
                 # A store may tell of a change later than it shows it: then it is looked at whole.
                 return self.record is not None and self._seen >= self.record.head
 
-    def _take(self, record: StoredRecord) -> bool:
+    def _take(self, record: StoredRecord, *, fresh: bool) -> bool:
         """Take up one change; False when it may move the boundary of what the model sees."""
         if record.kind == "message":
             known = self._held.get(record.id)
             if record.mark is Mark.SUMMARY or (known is not None and known.info.mark is Mark.SUMMARY):
                 return known is not None and known.info.seq == record.seq
-            if known is None and record.seq != record.position:
+            if known is None and not fresh:
                 return False  # An old one, written again: its parts, and whether it is seen, are not known.
             if known is None:
                 self._held[record.id] = Held(record)
             elif known.info.seq != record.seq:
                 known.take(record)
+            self._note(record, record.id)
             self.touched.add(record.id)
             return True
         if record.kind == "part" and (held := self._held.get(record.parent or "")) is not None:
             if record.id not in held.parts or held.parts[record.id].seq != record.seq:
                 held.take(record)
+            self._note(record, held.info.id)
             self.touched.add(held.info.id)
         return True
 
@@ -165,10 +177,18 @@ class History:
     @property
     def is_open(self) -> bool:
         """Whether anything of what was last read is unfinished: a message, a text, a call."""
-        return any(
-            held.info.mark is Mark.OPEN or any(part.mark is Mark.OPEN for part in held.parts.values())
-            for held in self._held.values()
-        )
+        return bool(self._marked[Mark.OPEN])
+
+    def _note(self, record: StoredRecord, message: str) -> None:
+        """Remember a record by its mark, so that nobody has to look through all of them."""
+        for mark, records in self._marked.items():
+            if mark is not record.mark:
+                records.pop(record.id, None)
+        if record.mark is not Mark.NONE:
+            self._marked[record.mark][record.id] = message
+
+    def _with(self, mark: Mark) -> list[Held]:
+        return [self._held[id] for id in self._marked[mark].values() if id in self._held]
 
     def has(self, message: str) -> bool:
         """Whether the message was there when it was last read."""
@@ -184,9 +204,8 @@ class History:
         """What was told of the context before a position: in former epochs. Words about the work stay."""
         return frozenset(
             held.info.id
-            for held in self._held.values()
-            if held.info.mark is Mark.SYSTEM
-            and held.info.place < position
+            for held in self._with(Mark.SYSTEM)
+            if held.info.place < position
             and isinstance(info := held.value.info, SystemMessage)
             and info.snapshot is not None
         )
@@ -194,8 +213,6 @@ class History:
     def summarised_since(self, position: int) -> bool:
         """Whether a compaction was completed after a position, as of what was last read."""
         return any(
-            held.info.mark is Mark.SUMMARY
-            and held.info.place > position
-            and projecting.is_finished_summary(held.value)
-            for held in self._held.values()
+            held.info.place > position and projecting.is_finished_summary(held.value)
+            for held in self._with(Mark.SUMMARY)
         )
