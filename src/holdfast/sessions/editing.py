@@ -12,14 +12,16 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
+from holdfast.schema.ids import MessageID
 from holdfast.schema.message import Message
-from holdfast.schema.part import Part, StepFinishPart, ToolPart
+from holdfast.schema.part import CompactionPart, Part, StepFinishPart, ToolPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.todo import Todo
 from holdfast.sessions.reading import stored_message
 from holdfast.sessions.room import Room, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
-from holdfast.store.record import SessionRecord
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import SessionRecord, StoredMessage
 
 
 async def update_message(room: Room, message: Message) -> None:
@@ -60,14 +62,43 @@ async def remove_message(room: Room, session: str, id: str) -> None:
     async def once() -> None:
         record = await idle(room, session)
         message = await stored_message(room, session, id)
-        parts = [part.value() for part in message.parts if b'"step-finish"' in part.data]
-        gone = [part for part in parts if isinstance(part, StepFinishPart)]
+        gone = _steps(message)
         expect = [Unchanged(session, "message", id, message.info.seq)]
         # A prompt that still waits goes with its message: nothing is left to be promoted.
         removals = [Remove(session, "message", id), Remove(session, "prompt", id)]
-        await _commit(room, record, removals, expect, gone=gone)
+        summaries, tails = await _compactions(room, session, id)
+        gone += [step for summary in summaries for step in _steps(summary)]
+        removals += [Remove(session, "message", summary.info.id) for summary in summaries]
+        await _commit(room, record, [*removals, *tails], expect, gone=gone)
 
     await again(once)
+
+
+async def _compactions(room: Room, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
+    """What compactions have to do with a message: the summaries that it asked for, which go with it, and the
+    tails that begin with it, which begin with the next one.
+    """
+    page = await room.store.messages(MessageQuery(session, since_compaction=True))
+    ordered = sorted(page.messages, key=lambda each: each.info.place)
+    names = [each.info.id for each in ordered]
+    summaries = [
+        each for each in ordered if each.info.mark is Mark.SUMMARY and each.info.value().parent_id == id
+    ]
+    tails = []
+    for message in ordered:
+        for part in message.parts:
+            value = part.value() if b'"tail_start_id"' in part.data else None
+            if isinstance(value, CompactionPart) and value.tail_start_id == id and id in names:
+                after = names[names.index(id) + 1]
+                tail = None if after == message.info.id else MessageID(after)
+                data = stored.strip("part", replace(value, tail_start_id=tail))
+                tails.append(Put(session, "part", value.id, data, parent=message.info.id))
+    return summaries, tails
+
+
+def _steps(message: StoredMessage) -> list[StepFinishPart]:
+    values = [part.value() for part in message.parts if b'"step-finish"' in part.data]
+    return [value for value in values if isinstance(value, StepFinishPart)]
 
 
 async def remove_part(room: Room, session: str, id: str) -> None:
