@@ -1,9 +1,12 @@
-"""A world for each story."""
+"""A world for each story; for some of them several processes in it."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from holdfast.testing.mock_provider import MockProvider
+from tests.stories.processes import LEASE_MS, Place, Worker
 from tests.stories.world import World
 
 
@@ -14,3 +17,27 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
     return World(tmp_path, home)
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProvider]:
+    """A provider on this machine."""
+    async with MockProvider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def place(tmp_path: Path, mock: MockProvider) -> Place:
+    """A person, a project, a store."""
+    return Place(tmp_path, mock)
+
+
+@pytest.fixture
+async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Two processes with a short lease."""
+    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
+    try:
+        yield one, two
+    finally:
+        for worker in (one, two):
+            await worker.kill()

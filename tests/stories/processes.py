@@ -25,6 +25,8 @@ from holdfast.testing.mock_provider import MockProvider, Received
 
 WORKER = Path(__file__).with_name("worker.py")
 PATIENCE_S = 20.0
+LEASE_MS = 1_500
+"""Shortened, so that no story waits for the real one."""
 
 
 class Place:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
@@ -14,37 +13,11 @@ from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from holdfast.testing.scripted_provider import Step
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
-from tests.stories.processes import Place, Worker, until
+from tests.stories.processes import LEASE_MS, Place, Worker, until
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 
 pytestmark = pytest.mark.ci
-
-LEASE_MS = 1_500
-
-
-@pytest.fixture
-async def mock() -> AsyncIterator[MockProvider]:
-    """A provider on this machine."""
-    async with MockProvider() as provider:
-        yield provider
-
-
-@pytest.fixture
-def place(tmp_path: Path, mock: MockProvider) -> Place:
-    """A person, a project, a store."""
-    return Place(tmp_path, mock)
-
-
-@pytest.fixture
-async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Two processes with a short lease."""
-    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
-    try:
-        yield one, two
-    finally:
-        for worker in (one, two):
-            await worker.kill()
 
 
 async def started(place: Place, mock: MockProvider, worker: Worker, what: str) -> tuple[str, int]:

@@ -1,8 +1,6 @@
 """Several processes on one store: one runs a session, the others read, interrupt, answer, and take over."""
 
 import signal
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import pytest
@@ -11,36 +9,11 @@ from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
-from tests.stories.processes import Place, Worker, calls, left_open, problems, until
+from tests.stories.processes import LEASE_MS, Place, Worker, calls, left_open, problems, until
 
 pytestmark = pytest.mark.ci
 
-LEASE_MS = 1_500
 STALLED = Trouble("stall", after=6, reply=Reply((Say("Half of an answer that does not end here."),)))
-
-
-@pytest.fixture
-async def mock() -> AsyncIterator[MockProvider]:
-    """A provider on this machine."""
-    async with MockProvider() as provider:
-        yield provider
-
-
-@pytest.fixture
-def place(tmp_path: Path, mock: MockProvider) -> Place:
-    """A person, a project, a store."""
-    return Place(tmp_path, mock)
-
-
-@pytest.fixture
-async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Two processes with a short lease."""
-    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
-    try:
-        yield one, two
-    finally:
-        for worker in (one, two):
-            await worker.kill()
 
 
 async def running(place: Place, mock: MockProvider, worker: Worker) -> str:

@@ -8,10 +8,12 @@ import anyio.to_thread
 import pytest
 
 from holdfast.errors import StoreError
+from holdfast.runtime import coordinator
 from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.store.batch import Held
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
@@ -53,7 +55,8 @@ async def test_a_prompt_behind_a_runner_that_dies_is_answered_by_whoever_waits(w
                     with anyio.fail_after(20):
                         await two.sessions.wait(session)
                     assert (await spoken(two, session))[-1] == "both"
-                    assert await two.store.select("prompt", session=session, mark=None)
+                    prompts = [each.value() for each in await two.store.select("prompt", session=session)]
+                    assert all(each.promoted is not None for each in prompts)
             gate.set()
 
 
@@ -105,7 +108,7 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
     """A store that was away for a moment does not leave a session busy for ever."""
     async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
         session = await world.session(hf)
-        release, commit = hf.store.release, hf.store.commit
+        release = hf.store.release
         away = True
 
         async def refused(*arguments: Any, **named: Any) -> Any:
@@ -119,7 +122,6 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
         away = False
         with anyio.fail_after(20):
             answer = await hf.sessions.process(session, "second")
-        assert commit is not None
         assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
     assert answer.info.error is None  # type: ignore[union-attr]
 
@@ -158,7 +160,6 @@ async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: W
 async def test_progress_after_the_end_changes_nothing(world: World) -> None:
     """A settled call stays settled."""
     world.settings(permission={"busy": "allow"})
-    told = anyio.Event()
     later: list[Any] = []
 
     @tool()
@@ -172,7 +173,6 @@ async def test_progress_after_the_end_changes_nothing(world: World) -> None:
         session = await world.session(hf)
         await hf.sessions.process(session, "go")
         await later[0].progress(title="more")
-        told.set()
         page = await hf.sessions.messages(session)
     (state,) = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
     assert isinstance(state, ToolCompleted)
@@ -265,3 +265,71 @@ async def test_progress_is_live_at_once_and_stored_once_a_second(world: World) -
     assert state.metadata["number"] == 299
     assert sum(b"step 1" in each.properties for each in heard) > 10
     assert commits < 30
+
+
+async def test_two_who_wait_for_a_runner_that_dies_answer_once(world: World) -> None:
+    """One of them claims the session; the other waits again, and finds nothing left to do."""
+    machine = Machine()
+    dying = ScriptedProvider(Step(Say("half"), Wait(anyio.Event())))
+    answers = [ScriptedProvider(Step(Say("one"))), ScriptedProvider(Step(Say("two")))]
+    async with (
+        life(world.store, machine, provider=dying) as (first, mortal),
+        life(world.store, machine, provider=answers[0]) as (second, _),
+        life(world.store, machine, provider=answers[1]) as (third, _),
+    ):
+        session = await world.session(first)
+        await first.sessions.prompt(session, "go")
+        await begun(dying)
+        for each in (second, third):
+            await each.sessions.prompt(session, "and this")
+        mortal.kill()
+        machine.killed.add(first._prompting_now()._coordinator.ownership.id or "")
+        with anyio.fail_after(20):
+            for each in (second, third):
+                await each.sessions.wait(session)
+        prompts = [each.value() for each in await second.store.select("prompt", session=session)]
+    assert all(each.promoted is not None for each in prompts)
+    assert 1 <= sum(len(each.requests) for each in answers) <= 2
+
+
+async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is not busy for longer than the store was away."""
+    monkeypatch.setattr(coordinator, "GIVE_BACK_S", 0.05)
+    async with world.open(Step(Say("one"))) as (hf, _):
+        session = await world.session(hf)
+        release = hf.store.release
+        away = True
+
+        async def refused(*arguments: Any, **named: Any) -> Any:
+            if away:
+                raise StoreError("away")
+            return await release(*arguments, **named)
+
+        hf.store.release = refused  # type: ignore[method-assign]
+        with pytest.raises(StoreError):
+            await hf.sessions.process(session, "first")
+        assert (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        away = False
+        with anyio.fail_after(10):
+            await hf.sessions.wait(session)
+
+
+async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: World) -> None:
+    """Somebody else was quicker, again: the prompt is answered when the claim is there."""
+    async with world.open(Step(Say("at last"))) as (hf, _):
+        session = await world.session(hf)
+        claim, refusals = hf.store.claim, 2
+
+        async def late(*arguments: Any, **named: Any) -> Any:
+            nonlocal refusals
+            if refusals:
+                refusals -= 1
+                return Held(session, "somebody else")
+            return await claim(*arguments, **named)
+
+        hf.store.claim = late  # type: ignore[method-assign]
+        with anyio.fail_after(10):
+            await hf.sessions.process(session, "go")
+        assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")

@@ -12,7 +12,7 @@ from typing import Literal
 import anyio
 from anyio.abc import TaskGroup
 
-from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused
+from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
 from holdfast.location.guard import Guard
 from holdfast.runtime import inbox, interrupts, summary, title
 from holdfast.runtime.background import Background
@@ -35,6 +35,7 @@ from holdfast.tools.registry import Registry
 SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
 TITLED_MAX = 10_000
+GIVE_BACK_S = 5.0
 INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
@@ -48,13 +49,15 @@ class Entry:
         self.again = False
         self.force = force
         self.stop = False
-        self.waiting = anyio.CancelScope()
-        """Around the wait for another process that runs the session."""
+        self.waiting: anyio.CancelScope | None = None
+        """Around the wait for another process that runs the session; each wait has one of its own."""
         self.error: HoldfastError | None = None
 
     def end(self) -> None:
         """No more after what runs now. Who wakes the session from here on wants another beginning."""
         self.again, self.force, self.stop = False, False, True
+        if self.waiting is not None:
+            self.waiting.cancel()
 
 
 def _stop(entry: Entry, run: Run) -> None:
@@ -91,7 +94,9 @@ class Coordinator:
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
         self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
-        self._background = Background(self.listener.run, self.ownership.keep, self._keep_swept)
+        self._background = Background(
+            self.listener.run, self.ownership.keep, self._keep_swept, self._keep_given_back
+        )
 
     async def _keep_swept(self) -> None:
         """Remove managed output whose time is over: now, and once an hour."""
@@ -163,7 +168,6 @@ class Coordinator:
         entry = self._entries.get(session)
         if entry is not None:
             entry.end()
-            entry.waiting.cancel()
             if entry.run is not None:
                 entry.run.interrupt()
             await entry.done.wait()
@@ -229,22 +233,31 @@ class Coordinator:
         """
         watch = self._engine.store.watch()
         try:
-            with entry.waiting:
+            with anyio.CancelScope() as entry.waiting:
                 while (record := await self._engine.store.session(session)) is not None and record.busy:
                     if record.owner == self.ownership.id:
                         await self._give_back(session)
                     await watch.wait()
                 return entry.force or bool(await inbox.pending(self._engine, session))
         finally:
+            entry.waiting = None
             watch.close()
         return False
+
+    async def _keep_given_back(self) -> None:
+        """Give back claims that could not be when their drains ended, as soon as the store takes it."""
+        while True:
+            await anyio.sleep(GIVE_BACK_S)
+            for session in [each for each in self._kept if each not in self._entries]:
+                with contextlib.suppress(StoreError):  # Still away: the next look may succeed.
+                    await self._give_back(session)
 
     async def _give_back(self, session: str) -> None:
         """Release a claim of ours that could not be released when its drain ended."""
         if (fence := self._kept.get(session)) is not None:
             with contextlib.suppress(LeaseLost):  # Somebody else has it: it is given back.
                 await self._engine.store.release(fence)
-            del self._kept[session]
+            self._kept.pop(session, None)
 
     async def _drain(self, session: str, entry: Entry) -> Literal["held", "parked", "interrupted", "done"]:
         """Claim the session and drain it; how that ended."""

@@ -99,10 +99,8 @@ async def _work(run: Run, *, force: bool) -> None:
             if ended.next == "park":
                 run.parked = True
                 return
-            if ended.nothing:
-                return  # Whatever came since is seen when the session is given back.
             if ended.next != "continue":
-                return
+                return  # Whatever came since is seen when the session is given back.
     except Exception as error:
         first = _leaf(error)
         if isinstance(first, LeaseLost):

@@ -64,7 +64,8 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
     )
     if known is None:
         return Pinned(pin=fresh, pins=_with(pins, key, fresh))
-    pin, moved = known, None
+    pin = known
+    moved: Moved | None = None
     if known.own != own:
         pin, moved = Pin(system=fresh.system, tools=pin.tools, own=own), "agent"
     if _has_other_tools(known.tools, tools):
@@ -74,7 +75,7 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
     if moved is None:
         return Pinned(pin=known)
     pin = replace(pin, earlier=(_earlier(known), *known.earlier)[:EARLIER_MAX])
-    return Pinned(pin=pin, pins=_with(pins, key, pin), moved="agent" if moved == "agent" else "tools")
+    return Pinned(pin=pin, pins=_with(pins, key, pin), moved=moved)
 
 
 def restored(pins: JsonMap, system_after: Sequence[str], sent: Sequence[str]) -> JsonMap:

@@ -27,8 +27,6 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     next: Literal["continue", "done", "stop", "park"]
-    nothing: bool = False
-    """There was nothing to say."""
     failed: bool = False
     """It made calls, and not one of them succeeded."""
     compacted: bool = False

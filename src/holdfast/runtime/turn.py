@@ -33,7 +33,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     """Take one turn of the session; `done` when there was nothing to say (see `boundary.cross`)."""
     ready = await boundary.cross(run, history, force=force)
     if ready is None:
-        return Ended(next="done", nothing=True)
+        return Ended(next="done")
     if ready.asked is not None:
         return await compact.by_hand(run, ready, ready.asked)
     if ready.last_step and not plan.was_told(ready.history, LAST_STEP):

@@ -18,10 +18,11 @@ from holdfast.testing.store_contract.batching import Batching, Resyncing
 from holdfast.testing.store_contract.erasing import Erasing
 from holdfast.testing.store_contract.feeding import Following
 from holdfast.testing.store_contract.fencing import Expecting, Fencing
+from holdfast.testing.store_contract.hiding import Hiding
 from holdfast.testing.store_contract.hostile import DamageContract, Hostile
 from holdfast.testing.store_contract.listing import Listing
 from holdfast.testing.store_contract.owning import Burying, Claiming
-from holdfast.testing.store_contract.paging import Compacting, Hiding, Paging
+from holdfast.testing.store_contract.paging import Compacting, Paging
 from holdfast.testing.store_contract.racing import Racing, Watching
 from holdfast.testing.store_contract.reading import Getting
 from holdfast.testing.store_contract.refusing import Refusing
