@@ -80,7 +80,7 @@ class Pump:
                 # First look, then wait: what was committed before the watch began wakes nobody.
                 try:
                     async with self._lock:
-                        await self._round()
+                        await self._round(recent=True)
                     pause_s = PAUSE_S
                 except StoreError:
                     await asyncio.sleep(pause_s)
@@ -92,7 +92,7 @@ class Pump:
         finally:
             watch.close()
 
-    async def _round(self) -> None:
+    async def _round(self, *, recent: bool = False) -> None:
         """Read to the end of a batch and tell it page by page; what was told is behind the cursor.
 
         The rest of an interrupted batch tells nothing of what came after its beginning: another one follows.
@@ -100,7 +100,7 @@ class Pump:
         self.rounds += 1
         is_fresh = not self._midway
         while True:
-            changes = await self._store.changes(self._cursor)
+            changes = await self._store.changes(self._cursor, recent=recent)
             if isinstance(changes, Resync):
                 self._cursor, self._midway = await self._store.head(), False
                 reason = msgspec.json.encode(changes.reason)

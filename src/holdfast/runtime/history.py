@@ -134,8 +134,9 @@ class History:
 
     async def _catch_up(self) -> bool:
         """Take up what changed; False when everything has to be read anew."""
+        recent = True
         while True:
-            changes = await self._store.changes(self._cursor, self._session, limit=_BATCH)
+            changes = await self._store.changes(self._cursor, self._session, limit=_BATCH, recent=recent)
             if isinstance(changes, Resync):
                 return False
             for changed in changes.records:
@@ -143,9 +144,13 @@ class History:
                 if changed.removed or changed.again or not self._take(changed.record, fresh=changed.created):
                     return False
             self._cursor = changes.cursor
-            if changes.complete:
-                # A store may tell of a change later than it shows it: then it is looked at whole.
-                return self.record is not None and self._seen >= self.record.head
+            if not changes.complete:
+                continue
+            if self.record is not None and self._seen >= self.record.head:
+                return True
+            if not recent:
+                return False  # A store may tell of a change later than it shows it: it is looked at whole.
+            recent = False
 
     def _take(self, record: StoredRecord, *, fresh: bool) -> bool:
         """Take up one change; False when it may move the boundary of what the model sees."""

@@ -80,9 +80,13 @@ class Store(Protocol):
         """The cursor of this moment."""
 
     async def changes(
-        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
     ) -> Changes | Resync:
-        """What changed after the cursor (None: everything), in a session or in the whole store."""
+        """What changed after the cursor (None: everything), in a session or in the whole store.
+
+        `recent` contents itself with what this process has committed, where that is known without reading:
+        what another process committed after it comes with the next call, and `watch` tells of it.
+        """
 
     def watch(self) -> Watch:
         """Wait for commits of this and of other processes."""

@@ -169,9 +169,6 @@ class WritingHand(Hand):
                 return None  # It is in the journal: whoever comes next, with room, writes the tree.
             raise
         finally:
-            self.writer.written.clear()
-            self.writer.revived.clear()
-            self.writer.erased.clear()
             self._bodies.clear()
         return mark
 

@@ -113,7 +113,7 @@ class PostgresStore:
         return await self._feed.head()
 
     async def changes(
-        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
     ) -> Changes | Resync:
         return await self._feed.changes(cursor, session, limit)
 

@@ -19,6 +19,7 @@ from holdfast.store.sqlite.connection import set_pragmas
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.leases import Leases
 from holdfast.store.sqlite.reader import Reader
+from holdfast.store.sqlite.recent import Recent
 from holdfast.store.sqlite.search import Search
 from holdfast.store.sqlite.threads import Job
 from holdfast.store.sqlite.writer import Writer
@@ -36,6 +37,8 @@ class WritingHand:
         host: Host,
         failpoint: Failpoint,
         written: Callable[[], None],
+        *,
+        recent: Recent,
     ) -> None:
         self.db = database.connect()
         self.leases = Leases(self.db, clock, host)
@@ -44,6 +47,7 @@ class WritingHand:
         self._queue = FileLock(database.lock_path)
         self._failpoint = failpoint
         self._written = written
+        self._recent = recent
         # A hook of our own takes the place of SQLite's automatic checkpoint (see `tidy`).
         self._log_pages = 0
         self.db.set_wal_hook(self._logged)
@@ -84,18 +88,27 @@ class WritingHand:
                     raise
             except apsw.Error as error:
                 raise translated(error, self._path) from error
+        self._remember()
         if any(job.error is None for job in jobs):
             self._written()
         self._failpoint("committed")
+
+    def _remember(self) -> None:
+        if self.writer.removes:
+            self._recent.forget()
+        elif self.writer.written:
+            self._recent.add(self.writer.incarnation, self.writer.start, self.writer.keyed())
 
     def _do(self, job: "Job[WritingHand]", *, alone: bool) -> None:
         """One job in a savepoint of its own; alone, the transaction itself is enough."""
         if not alone:
             self.db.execute("SAVEPOINT job")
+        count = len(self.writer.written)
         try:
             job.result = job.work(self)
         except Exception as error:  # noqa: BLE001 - it belongs to this job alone
             job.error = told(error, self._path)
+            del self.writer.written[count:]
             if alone:
                 self.db.execute("ROLLBACK")
                 self.db.execute("BEGIN IMMEDIATE")

@@ -108,7 +108,7 @@ class Shell(ABC, Generic[W, R]):
         return await self.read(lambda hand: hand.feed.head())
 
     async def changes(
-        self, cursor: str | None, session: str | None = None, *, limit: int = 1000
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
     ) -> Changes | Resync:
         return await self.read(lambda hand: hand.feed.changes(cursor, session, limit))
 

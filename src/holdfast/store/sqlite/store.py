@@ -16,11 +16,13 @@ from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Fence, Receipt
 from holdfast.store.check import check_session
 from holdfast.store.host import Host, ThisHost
+from holdfast.store.record import Changes, Resync
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.erasing import erase
 from holdfast.store.sqlite.hands import ReadingHand, RenewingHand, WritingHand, told
+from holdfast.store.sqlite.recent import Recent
 from holdfast.store.sqlite.shell import Shell
 from holdfast.store.sqlite.threads import GROUP_MAX, Job, Worker, submit
 from holdfast.store.sqlite.watch import StoreWatch, Wakes
@@ -47,6 +49,7 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
         self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
         self._renewer: RenewingHand | None = None
+        self._recent = Recent()
         self._unindexed = 0
         self._indexing: asyncio.Task[None] | None = None
         self._closed = False
@@ -54,9 +57,9 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
-            self._wakes = Wakes(database.wake_path)
+            self._wakes = Wakes(database.wake_path, self._recent.forget)
             opened.callback(self._wakes.close)
-            writer = WritingHand(database, clock, host, failpoint, self._wakes.written)
+            writer = WritingHand(database, clock, host, failpoint, self._wakes.written, recent=self._recent)
             opened.callback(writer.close)
             readers = []
             for _ in range(READERS):
@@ -123,6 +126,13 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
             self._unindexed = 0
             self._indexing = asyncio.create_task(self._index())
         return receipt
+
+    async def changes(
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
+    ) -> Changes | Resync:
+        self._check_open()
+        known = self._recent.changes(cursor, session, limit) if recent else None
+        return await super().changes(cursor, session, limit=limit) if known is None else known
 
     async def _index(self) -> None:
         """Let the search index follow, a little at a time: those who wait for commits come first."""

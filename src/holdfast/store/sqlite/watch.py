@@ -7,6 +7,7 @@ wakes its own watchers directly, after the write: whatever another process commi
 import asyncio
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -40,8 +41,10 @@ class StoreWatch:
 class Wakes:
     """All who wait in this process, and the one file watch behind them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, others: Callable[[], None] = lambda: None) -> None:
         self._path = path
+        self._others = others
+        """Is told when another process may have committed; by the writer's thread too."""
         self._mark = os.urandom(8)
         self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         self._inotify: int | None = None
@@ -52,6 +55,8 @@ class Wakes:
     def written(self) -> None:
         """After a commit, in the writer's thread: tell the other processes, then our own watchers."""
         with suppress(OSError):
+            if not self._is_ours():
+                self._others()
             os.pwrite(self._fd, self._mark, 0)
         if self._watches:
             with suppress(RuntimeError):
@@ -86,8 +91,12 @@ class Wakes:
         assert self._inotify is not None
         with suppress(BlockingIOError):
             os.read(self._inotify, 65536)
-        if os.pread(self._fd, len(self._mark), 0) != self._mark:
+        if not self._is_ours():
+            self._others()
             self.wake()
+
+    def _is_ours(self) -> bool:
+        return os.pread(self._fd, len(self._mark), 0) == self._mark
 
     def close(self) -> None:
         """Let everybody go."""

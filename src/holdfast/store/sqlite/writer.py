@@ -29,6 +29,7 @@ from holdfast.store.batch import (
 from holdfast.store.columns import SCOPE_NUMBER, SessionColumns, columns_of
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.recent import Keyed
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
 KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
@@ -55,8 +56,8 @@ class SessionRow(msgspec.Struct):
 class Writer:
     """Turns batches into rows on one connection.
 
-    `inline` is False for a store that keeps the JSON elsewhere and uses these tables as its index; it
-    then reads what was numbered from `written`.
+    `inline` is False for a store that keeps the JSON elsewhere and uses these tables as its index. What a
+    transaction wrote is in `written` until the next one begins.
     """
 
     def __init__(
@@ -67,17 +68,30 @@ class Writer:
         self._living = living
         self._inline = inline
         self._seq = 0
+        self.start = 0
+        """The number at which the transaction began."""
+        self.incarnation = ""
         self.written: list[StoredRecord] = []
+        self.rows: dict[str, int] = {}
+        """The numbers of the sessions in `written`."""
+        self.removes = False
+        """Whether the transaction removed something, or made anew what had been removed."""
         self.revived: dict[int, int] = {}
         """By position, when the former life of a record in `written` was removed."""
         self.erased: list[tuple[str, int, int]] = []
 
     def begin(self) -> None:
         """Read the counter; call it first in each transaction."""
-        row = self._db.execute(
-            "SELECT max(head), (SELECT value FROM store WHERE key='horizon') FROM session"
+        head, horizon, self.incarnation = self._db.execute(
+            "SELECT max(head), (SELECT value FROM store WHERE key='horizon'), "
+            "(SELECT value FROM store WHERE key='incarnation') FROM session"
         ).get
-        self._seq = max(row[0] or 0, int(row[1]))
+        self.start = self._seq = max(head or 0, int(horizon))
+        self.written.clear()
+        self.rows.clear()
+        self.revived.clear()
+        self.erased.clear()
+        self.removes = False
 
     def number(self) -> int:
         """The next number of the store."""
@@ -191,6 +205,7 @@ class Writer:
             )
         else:
             if found is not None:  # A tombstone: the id is made anew, at the end of the list.
+                self.removes = True
                 self._db.execute("DELETE FROM record WHERE k=?", (found[0],))
             if kind in (MESSAGE, PART):
                 body = ids.body(put.id)
@@ -207,10 +222,9 @@ class Writer:
             )
         if kind == MESSAGE:
             messages[row.n, put.id] = k
-        if not self._inline:
-            self._note(put, k & POSITION_MASK, seq, place)
-            if at is not None:
-                self.revived[k & POSITION_MASK] = at
+        self._note(put, row.n, k & POSITION_MASK, seq, place)
+        if at is not None:
+            self.revived[k & POSITION_MASK] = at
         return seq
 
     def _known(self, row: SessionRow, kind: int, id: str) -> Known | None:
@@ -251,11 +265,10 @@ class Writer:
         self._db.execute(
             "UPDATE record SET data=NULL, mark=0, seq=?, at=? WHERE k=?", (seq, self._clock.now_ms(), k)
         )
-        if not self._inline:
-            message = self._db.execute("SELECT id FROM record WHERE k=?", (parent,)).get if parent else None
-            self._note(
-                Put(remove.session, remove.kind, remove.id, b"", message), k & POSITION_MASK, seq, None
-            )
+        self.removes = True
+        message = self._db.execute("SELECT id FROM record WHERE k=?", (parent,)).get if parent else None
+        put = Put(remove.session, remove.kind, remove.id, b"", message)
+        self._note(put, row.n, k & POSITION_MASK, seq, None)
         return seq
 
     def _put_session(self, put: Put, row: SessionRow | None) -> tuple[int, SessionRow]:
@@ -278,6 +291,7 @@ class Writer:
                 raise NotFound(f"parent session {columns.parent} of {put.id} does not exist")
             fence, at = 0, None
             if row is not None:  # A tombstone: its fence numbers stay used, or an old runner could come back.
+                self.removes = True
                 fence = row.fence
                 at = self._db.execute("SELECT at FROM session WHERE n=?", (row.n,)).get
                 self._db.execute("DELETE FROM session WHERE n=?", (row.n,))
@@ -288,8 +302,7 @@ class Writer:
             )
             n = self._db.last_insert_rowid()
             row = SessionRow(n, put.id, seq, "", None, fence, live=True)
-        if not self._inline:
-            self._note(put, position, seq, None)
+        self._note(put, row.n, position, seq, None)
         return seq, row
 
     def _check_same_parent(self, row: SessionRow, columns: SessionColumns) -> None:
@@ -311,6 +324,7 @@ class Writer:
 
     def erase(self, roots: list[SessionRow]) -> list[int]:
         """Turn sessions into tombstones and drop their records."""
+        self.removes = True
         numbers = []
         for row in roots:
             seq = self.number()
@@ -329,6 +343,7 @@ class Writer:
 
     def sweep(self, before_ms: int) -> None:
         """Forget tombstones of before a moment; cursors from before them end in a resync."""
+        self.removes = True
         horizon = self._db.execute(
             "SELECT max(seq) FROM (SELECT max(seq) AS seq FROM record WHERE data IS NULL AND at<?1 "
             "UNION ALL SELECT max(seq) FROM session WHERE data IS NULL AND at<?1)",
@@ -344,7 +359,16 @@ class Writer:
             "UPDATE store SET value=?1 WHERE key='horizon' AND CAST(value AS INTEGER)<?1", (horizon,)
         )
 
-    def _note(self, put: Put, position: int, seq: int, place: int | None) -> None:
+    def keyed(self) -> tuple[Keyed, ...]:
+        """What was written, each under the key by which changes are told."""
+        return tuple((self._key(record), record) for record in self.written)
+
+    def _key(self, record: StoredRecord) -> int:
+        first = self.rows[record.session] << POSITION_BITS
+        return first if record.kind == "session" else first | record.position
+
+    def _note(self, put: Put, row: int, position: int, seq: int, place: int | None) -> None:
+        self.rows[put.session] = row
         self.written.append(
             StoredRecord(
                 put.session,
