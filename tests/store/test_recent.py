@@ -36,8 +36,8 @@ def unread(store: SqliteStore) -> SqliteStore:
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_what_is_remembered_is_what_the_tables_say(tmp_path: Path, seed: int) -> None:
-    """For every cursor on the way, of the store and of a session, whatever was written and removed; commits of
-    another process in between included, once it was heard of.
+    """For every cursor on the way, of the store and of a session, whatever was written and removed, with
+    commits of another process in between.
     """
     dice = random.Random(seed)
     store, other = [await SqliteStore.open(tmp_path / "store.db") for _ in range(2)]

@@ -89,10 +89,10 @@ async def cross(
     # What wants no reply does not end the work that it joins, and neither does a compaction.
     owed = owed or not all(each.prompt.no_reply or _compacts(each) for each in promoted)
     if not owed and asked is None:
-        await _promote(run, promoted, joining)
+        _promote(run, promoted, joining)
         return None
     sampled, epoch = await _begun(run, newest, promoted, joining)
-    await _promote(run, promoted, joining)
+    _promote(run, promoted, joining)
     history = [*history, *joining]  # Their new place is behind everything that was said.
     ready = await _reconciled(run, sampled, epoch, history)
     return replace(ready, owed=owed, asked=asked)
@@ -106,9 +106,9 @@ def _compacts(waiting: Waiting) -> bool:
     return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
 
 
-async def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:
+def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:
     if promoted:
-        await inbox.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
+        inbox.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
 
 
 async def _begun(
@@ -124,7 +124,7 @@ async def _begun(
     except ContextUnavailable:
         raise
     except Exception:
-        await _promote(run, promoted, joining)  # Its answer holds the error.
+        _promote(run, promoted, joining)  # Its answer holds the error.
         raise
 
 

@@ -137,6 +137,7 @@ async def _interrupted(run: Run) -> None:
 
 async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextFault) -> None:
     """Close the last answer if it is still open, its calls and its reservation too."""
+    await run.recorder.flush()
     history = await run.history.read()
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     now_ms = run.engine.clock.now_ms()
@@ -199,6 +200,7 @@ def _unanswered(
 
 async def _released(run: Run, *, last: bool) -> bool:
     """Give the session back; not when a prompt has come meanwhile, which is seen to under the same claim."""
+    await run.recorder.flush()
     if run.interrupted or run.parked or last:
         await run.engine.store.release(run.recorder.fence)
         run.released = True

@@ -273,12 +273,12 @@ def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
     return [each for each in waiting if each.prompt.delivery == "queue"][:1]
 
 
-async def promote(
+def promote(
     engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
 ) -> None:
-    """Give prompts and their messages a place in the model's history, in one commit."""
+    """Give prompts and their messages a place in the model's history, with what is written next."""
     now_ms = engine.clock.now_ms()
-    await recorder.commit(
+    recorder.hold(
         *(prompt_put(replace(each.prompt, promoted=now_ms)) for each in chosen),
         *(message_put(message, placed=True) for message in messages),
         expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],

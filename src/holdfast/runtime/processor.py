@@ -131,8 +131,8 @@ class Processor:
         """Commit the text so far of every open part that has some unsaved."""
         async with self._lock:
             parts = [text.checkpoint() for text in self._texts.values() if text.unsaved]
-            if parts:
-                await self._recorder.commit(*map(part_put, parts))
+            self._recorder.hold(*map(part_put, parts))
+            await self._recorder.flush()
 
     async def end(self) -> None:
         """Close what the provider left open, the text kept."""
@@ -170,12 +170,12 @@ class Processor:
         open_ = self._texts.get(id)
         if open_ is None:
             return
-        part = open_.final(self._clock.now_ms(), metadata)
-        # An interruption must not fall between what was heard and its record.
-        with anyio.CancelScope(shield=True):
-            async with self._lock:
-                await self._recorder.commit(part_put(part))
-        self._texts.pop(id, None)
+        # Its last words are written with what comes next, at the latest when open texts would be.
+        async with self._lock:
+            part = open_.final(self._clock.now_ms(), metadata)
+            self._recorder.hold(part_put(part))
+            self._texts.pop(id, None)
+        self._dirty.set()
         self._feed.closed(part.session_id, part.id)
 
     async def _input(self, event: ToolInputStart) -> None:

@@ -50,6 +50,7 @@ class Recorder:
         self.clock = clock
         self._mint = mint
         self._top = ""
+        self._held: tuple[tuple[Change, ...], tuple[Expectation, ...]] = (), ()
         self.lost = False
         """Set when this process can no longer be sure of its claim: nothing is written after that."""
 
@@ -62,9 +63,27 @@ class Recorder:
         """
         if self.lost:
             raise LeaseLost(f"session {self.session} may be run by another process by now")
-        with anyio.CancelScope(shield=True):
-            receipt = await self._store.commit(Batch(tuple(changes), tuple(expect), self.fence, release))
+        held, self._held = self._held, ((), ())
+        batch = Batch((*held[0], *changes), (*held[1], *expect), self.fence, release)
+        try:
+            with anyio.CancelScope(shield=True):
+                receipt = await self._store.commit(batch)
+        except BaseException:
+            self._held = (*held[0], *self._held[0]), (*held[1], *self._held[1])
+            raise
         return receipt  # noqa: RET504 - a type checker thinks that the scope may swallow something
+
+    def hold(self, *changes: Change, expect: Sequence[Expectation] = ()) -> None:
+        """Write changes with whatever is written next, before it: a commit of their own is not worth its sync.
+
+        Whoever holds something sees to it that it is written soon: `flush`.
+        """
+        self._held = (*self._held[0], *changes), (*self._held[1], *expect)
+
+    async def flush(self) -> None:
+        """Write what is held."""
+        if self._held[0]:
+            await self.commit()
 
     async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
         """A new message, greater than every one before it, and what goes with it."""

@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -23,6 +23,8 @@ from holdfast.store.sqlite.recent import Recent
 from holdfast.store.sqlite.search import Search
 from holdfast.store.sqlite.threads import Job
 from holdfast.store.sqlite.writer import Writer
+
+T = TypeVar("T")
 
 LOG_PAGES = 1_000
 
@@ -128,8 +130,10 @@ class WritingHand:
 class ReadingHand:
     """A connection that reads, one snapshot a job."""
 
-    def __init__(self, database: Database, clock: Clock, host: Host) -> None:
+    def __init__(self, database: Database, clock: Clock, host: Host, *, waits: bool = True) -> None:
         self.db = database.connect(readonly=True)
+        if not waits:
+            self.db.set_busy_timeout(0)
         self._database = database
         self._leases = Leases(self.db, clock, host)
         self.reader = Reader(self.db, self._leases.living)
@@ -140,13 +144,20 @@ class ReadingHand:
         """Do each job inside one read transaction, which ends before anything is awaited."""
         for job in jobs:
             try:
-                self.db.execute("BEGIN")
-                try:
-                    job.result = job.work(self)
-                finally:
-                    self.db.execute("ROLLBACK")
+                job.result = self.do(job.work)
             except Exception as error:  # noqa: BLE001 - it belongs to the job
-                job.error = told(error, self._database.path)
+                job.error = error
+
+    def do(self, work: "Callable[[ReadingHand], T]") -> T:
+        """Do one thing in one snapshot."""
+        try:
+            self.db.execute("BEGIN")
+            try:
+                return work(self)
+            finally:
+                self.db.execute("ROLLBACK")
+        except Exception as error:
+            raise told(error, self._database.path) from error
 
     def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Bring the index up to date, then ask it."""
