@@ -10,6 +10,7 @@ Which messages belong to the history (compaction, epochs) is decided above; here
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from holdfast.provider import extending
 from holdfast.provider.attachment import attached
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import (
@@ -58,23 +59,22 @@ _SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
 
 
 class Lowered:
-    """What was made of messages before: one that is the same object is not lowered again."""
+    """What was made of a history before: one that begins with the same objects is gone on with."""
 
     def __init__(self) -> None:
         self.model: Model | None = None
-        self.made: dict[int, _Made] = {}
+        self.lowering: _Lowering | None = None
 
 
 class _Made(NamedTuple):
-    """The messages are held, so that no other can have their identity."""
+    """How far the result went after a message, and the names of calls that the message has used up."""
 
-    message: MessageWithParts
-    calls: frozenset[str]
-    provider: tuple[ProviderMessage, ...]
+    end: int
+    calls: tuple[str, ...]
 
 
 def lower(
-    history: Iterable[MessageWithParts],
+    history: Sequence[MessageWithParts],
     model: Model,
     *,
     quarantined: frozenset[str] = frozenset(),
@@ -85,50 +85,44 @@ def lower(
     `known` remembers what was made, for a history that is lowered again and again while it grows.
     """
     if known is None or quarantined:
-        return _Lowering(model, quarantined, Lowered()).run(history)
-    if known.model != model:
-        known.model, known.made = model, {}
-    lowering = _Lowering(model, quarantined, known)
+        return _Lowering(model, quarantined).run(history)
+    lowering, known.lowering = known.lowering, None
+    if lowering is None or known.model != model:
+        known.model, lowering = model, _Lowering(model, quarantined)
     messages = lowering.run(history)
-    known.made = lowering.made
+    known.lowering = lowering  # Not where it failed half-way: then it is begun anew.
     return messages
 
 
 class _Lowering:
-    def __init__(self, model: Model, quarantined: frozenset[str], known: Lowered) -> None:
+    def __init__(self, model: Model, quarantined: frozenset[str]) -> None:
         self._model = model
         self._quarantined = quarantined
-        self._known = known.made
-        self.made: dict[int, _Made] = {}
+        self._taken: list[MessageWithParts] = []
+        self._made: list[_Made] = []
         self._calls: dict[str, int] = {}
+        self._fresh: list[str] = []
         self._messages: list[ProviderMessage] = []
-        self._begun = False
-        self._fresh: set[str] = set()
-        self._twice = False
 
-    def run(self, history: Iterable[MessageWithParts]) -> tuple[ProviderMessage, ...]:
-        for message in history:
-            known = self._known.get(id(message))
-            if known is None or not self._again(known):
-                self._one(message)
+    def run(self, history: Sequence[MessageWithParts]) -> tuple[ProviderMessage, ...]:
+        same = extending.common(self._taken, history)
+        self._back_to(same)
+        for message in history[same:]:
+            self._one(message)
+            self._taken.append(message)
+            self._made.append(_Made(len(self._messages), tuple(self._fresh)))
+            self._fresh = []
         return tuple(self._messages)
 
-    def _again(self, known: _Made) -> bool:
-        """Take what was made before, where nothing around the message changes it."""
-        if known.calls and not known.calls.isdisjoint(self._calls):
-            return False
-        if not self._begun and not (known.provider and isinstance(known.provider[0], User)):
-            return False
-        if known.calls:
-            self._calls.update(dict.fromkeys(known.calls, 1))
-        self._messages += known.provider
-        self._begun = self._begun or bool(known.provider)
-        self.made[id(known.message)] = known
-        return True
+    def _back_to(self, count: int) -> None:
+        """Undo everything after the first so many messages."""
+        for made in self._made[count:]:
+            for id in made.calls:
+                self._calls[id] -= 1
+        del self._messages[self._made[count - 1].end if count else 0 :]
+        del self._made[count:], self._taken[count:]
 
     def _one(self, message: MessageWithParts) -> None:
-        begin, begun = len(self._messages), self._begun
-        self._fresh, self._twice = set(), False
         match message.info:
             case UserMessage():
                 self._user(message.info, message.parts)
@@ -137,12 +131,6 @@ class _Lowering:
                     self._assistant(message.info, message.parts)
             case SystemMessage():
                 self._update(message.info.text)
-        made = tuple(self._messages[begin:])
-        self._begun = begun or any(isinstance(each, (User, Assistant)) for each in made)
-        # What depends on what stands before it is made anew each time: a call whose id came before, and the
-        # first words of a history that begins with the model.
-        if begun and not self._twice:
-            self.made[id(message)] = _Made(message, frozenset(self._fresh), made)
 
     def _user(self, info: UserMessage, parts: Sequence[Part]) -> None:
         content = tuple(block for part in parts for block in self._said(part))
@@ -215,7 +203,7 @@ class _Lowering:
         """One step of the model, then what our tools answered to it."""
         if not content:
             return
-        if not self._begun and not any(isinstance(each, (User, Assistant)) for each in self._messages):
+        if not any(isinstance(each, (User, Assistant)) for each in self._messages):
             # A history that was cut may begin with the model, and no provider takes that.
             self._messages.append(User(content=(Text(text=RESUMED),)))
         self._messages.append(Assistant(content=tuple(content)))
@@ -280,8 +268,7 @@ class _Lowering:
     def _unique(self, id: str) -> str:
         """The call's id, made different when an earlier call has it: no provider takes two of one name."""
         count = self._calls[id] = self._calls.get(id, 0) + 1
-        self._fresh.add(id)
-        self._twice = self._twice or count > 1
+        self._fresh.append(id)
         return id if count == 1 else self._unique(f"{id}-{count}")
 
 

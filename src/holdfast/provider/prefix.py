@@ -5,12 +5,12 @@ wire's, so that they can be compared whoever answers.
 """
 
 import hashlib
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
-from holdfast.provider import size
+from holdfast.provider import extending, size
 from holdfast.provider.request import ProviderMessage, Request, ToolDefinition
 
 NAME_CHARS: Final = 16
@@ -30,42 +30,40 @@ class Named(msgspec.Struct, frozen=True):
     characters: int
 
 
-class _Block(NamedTuple):
-    """The block is held, so that no other can have its identity."""
-
-    block: ProviderMessage
-    name: str
-    characters: int
-
-
 class Names:
-    """The names of messages that were sent before: one that is the same object is not encoded again."""
+    """The names of the blocks that were sent last: those that are sent again are not encoded again."""
 
     def __init__(self) -> None:
-        self.known: dict[int, _Block] = {}
+        self._head: tuple[tuple[ToolDefinition, ...], tuple[str, ...]] = (), ()
+        self._above = Named([], 0)
+        self._messages: list[ProviderMessage] = []
+        self._names: list[str] = []
+        self._ends: list[int] = [0]
+        """How many characters the messages have up to each of them."""
+
+    def of(self, request: Request) -> Named:
+        """See `named`."""
+        head = tuple(request.tools), tuple(request.system)
+        if head != self._head:
+            encoded = [_encode(block) for block in (*request.tools, *request.system)]
+            self._head = head
+            self._above = Named([_name(data) for data in encoded], sum(map(len, encoded)))
+        self._take(request.messages)
+        return Named([*self._above.names, *self._names], self._above.characters + self._ends[-1])
+
+    def _take(self, messages: Sequence[ProviderMessage]) -> None:
+        same = extending.common(self._messages, messages)
+        del self._messages[same:], self._names[same:], self._ends[same + 1 :]
+        for message in messages[same:]:
+            data = _encode(message)
+            self._messages.append(message)
+            self._names.append(_name(data))
+            self._ends.append(self._ends[-1] + size.of_message(message, len(data)))
 
 
 def named(request: Request, known: Names | None = None) -> Named:
-    """The blocks of a request by name; `known` remembers those of messages from request to request."""
-    before = {} if known is None else known.known
-    messages: dict[int, _Block] = {}
-    names: list[str] = []
-    characters = 0
-    for block in (*request.tools, *request.system):
-        data = _encode(block)
-        names.append(_name(data))
-        characters += len(data)
-    for message in request.messages:
-        found = before.get(id(message))
-        if found is None:
-            data = _encode(message)
-            found = _Block(message, _name(data), size.of_message(message, len(data)))
-        messages[id(message)] = found
-        names.append(found.name)
-        characters += found.characters
-    if known is not None:
-        known.known = messages
-    return Named(names, characters)
+    """The blocks of a request by name; `known` remembers them from request to request."""
+    return (known or Names()).of(request)
 
 
 def names_of(blocks: Iterable[ToolDefinition | str]) -> list[str]:

@@ -5,6 +5,8 @@ begun where there is none; prompts are promoted; the epoch is reconciled with th
 for the agent is kept. A change of the world that comes after this waits for the next boundary.
 """
 
+from collections.abc import Collection
+
 import msgspec
 from msgspec.structs import replace
 
@@ -73,15 +75,14 @@ async def cross(
     if not all(run.history.has(each.prompt.id) for each in waiting):
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
-    unheard = {each.prompt.id for each in waiting}
-    history = [message for message in everything if message.info.id not in unheard] if unheard else everything
+    history, unheard = _parted(everything, {each.prompt.id for each in waiting})
     if not force and not waiting and plan.is_recoverable(history):
         return None
     spoken = _spoken(run, history)
     owed = plan.owes_answer(spoken)
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
-    joining = [message for message in everything if message.info.id in chosen] if chosen else []
+    joining = [message for message in unheard if message.info.id in chosen]
     asked = projecting.asked(history, joining) if run.history.has_compaction else None
     newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
     if newest is None:
@@ -96,6 +97,20 @@ async def cross(
     history = [*history, *joining]  # Their new place is behind everything that was said.
     ready = await _reconciled(run, sampled, epoch, history)
     return replace(ready, owed=owed, asked=asked)
+
+
+def _parted(
+    everything: list[MessageWithParts], waiting: Collection[str]
+) -> tuple[list[MessageWithParts], list[MessageWithParts]]:
+    """What the model has heard, and what waits: mostly the newest, so it is looked for from there."""
+    unheard: list[MessageWithParts] = []
+    between: list[MessageWithParts] = []
+    index = len(everything)
+    while len(unheard) < len(waiting) and index > 0:
+        index -= 1
+        message = everything[index]
+        (unheard if message.info.id in waiting else between).append(message)
+    return [*everything[:index], *reversed(between)], unheard[::-1]
 
 
 def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
@@ -146,7 +161,8 @@ async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[Mess
     compacted = run.history.summarised_since(epoch.position)
     epoch, told = await epochs.reconciled(run, chosen, epoch, compacted=compacted, nested=nested)
     former = run.history.told_before(epoch.position)
-    history = [each for each in history if each.info.id not in former]
+    if former:
+        history = [each for each in history if each.info.id not in former]
     if told is not None:
         history.append(MessageWithParts(told, ()))
     history, pruned = await pruning.prune(run, chosen, epoch, history)

@@ -74,7 +74,14 @@ class History:
         self._cursor: str | None = None
         self._seen = 0
         self._held: dict[str, Held] = {}
-        self._compactions = 0
+        self._order: list[Held] = []
+        self._values: list[MessageWithParts] = []
+        self._at: dict[str, int] = {}
+        """Where each message stands in the order, which is kept from reading to reading."""
+        self._moved = False
+        """Whether the order has to be made anew."""
+        self._changed: set[str] = set()
+        self._compacting: set[str] = set()
         self._marked = _unmarked()
         self.record: SessionRecord | None = None
         """The session, as of the last reading."""
@@ -94,10 +101,29 @@ class History:
         return self._messages()
 
     def _messages(self) -> list[MessageWithParts]:
-        ordered = sorted(self._held.values(), key=lambda held: held.info.place)
-        messages = [held.value for held in ordered]
-        self._compactions = sum(held.compacts for held in ordered)
-        return messages
+        if self._moved:
+            self._order = sorted(self._held.values(), key=lambda held: held.info.place)
+            self._values = [held.value for held in self._order]
+            self._at = {held.info.id: index for index, held in enumerate(self._order)}
+            self._compacting = {held.info.id for held in self._order if held.compacts}
+        else:
+            for id in self._changed:
+                held = self._held[id]
+                self._values[self._at[id]] = held.value
+                (self._compacting.add if held.compacts else self._compacting.discard)(id)
+        self._moved, self._changed = False, set()
+        return list(self._values)
+
+    def _place(self, held: Held, *, moved: bool) -> None:
+        """Note that a message came or changed. Nearly always it is the last, and the order stays as it is."""
+        id = held.info.id
+        self._changed.add(id)
+        if id not in self._at and not (self._order and self._order[-1].info.place > held.info.place):
+            self._at[id] = len(self._order)
+            self._order.append(held)
+            self._values.append(held.value)
+        elif id not in self._at or (moved and self._order[-1] is not held):
+            self._moved = True
 
     async def with_(self, messages: Sequence[str]) -> list[MessageWithParts]:
         """What was last read, and these messages: a waiting prompt may stand before the last compaction."""
@@ -107,6 +133,7 @@ class History:
                 for message in page.messages:
                     self._hold(message, None)
                     self.touched.add(id)
+                    self._moved = True
         return self._messages()
 
     async def _read_all(self) -> None:
@@ -114,6 +141,7 @@ class History:
         page = await self._store.messages(MessageQuery(self._session, since_compaction=True))
         before, self._held = self._held, {}
         self._marked = _unmarked()
+        self._moved = True
         for message in page.messages:
             self._hold(message, before.get(message.info.id))
         self._seen = 0 if self.record is None else self.record.head
@@ -161,15 +189,19 @@ class History:
             if known is None and not fresh:
                 return False  # An old one, written again: its parts, and whether it is seen, are not known.
             if known is None:
-                self._held[record.id] = Held(record)
+                known = self._held[record.id] = Held(record)
+                self._place(known, moved=True)
             elif known.info.seq != record.seq:
+                moved = known.info.place != record.place
                 known.take(record)
+                self._place(known, moved=moved)
             self._note(record, record.id)
             self.touched.add(record.id)
             return True
         if record.kind == "part" and (held := self._held.get(record.parent or "")) is not None:
             if record.id not in held.parts or held.parts[record.id].seq != record.seq:
                 held.take(record)
+                self._changed.add(held.info.id)
             self._note(record, held.info.id)
             self.touched.add(held.info.id)
         return True
@@ -177,7 +209,7 @@ class History:
     @property
     def has_compaction(self) -> bool:
         """Whether anybody has ever tried to compact what was last read."""
-        return self._compactions > 0
+        return bool(self._compacting)
 
     @property
     def is_open(self) -> bool:
@@ -201,9 +233,9 @@ class History:
 
     def newly(self) -> list[MessageWithParts]:
         """The messages that came or changed since somebody last asked."""
-        fresh = [held.value for id, held in self._held.items() if id in self.touched]
+        fresh = [held for id in self.touched if (held := self._held.get(id)) is not None]
         self.touched = set()
-        return fresh
+        return [held.value for held in sorted(fresh, key=lambda held: held.info.place)]
 
     def told_before(self, position: int) -> frozenset[str]:
         """What was told of the context before a position: in former epochs. Words about the work stay."""

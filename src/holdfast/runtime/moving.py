@@ -5,6 +5,7 @@ history alone, after a restart and in a fork too.
 """
 
 from collections.abc import Sequence
+from operator import eq
 from typing import Final
 
 from msgspec.structs import replace
@@ -85,7 +86,7 @@ def causes(
         found.append("model")
     if answer.agent != user.agent:
         found.append("agent")
-    asked = next((each.info for each in history if each.info.id == answer.parent_id), None)
+    asked = next((each.info for each in reversed(history) if each.info.id == answer.parent_id), None)
     if isinstance(asked, UserMessage) and _form(asked.format) != _form(user.format):
         found.append("output format")
     return found
@@ -96,9 +97,5 @@ def _form(given: OutputFormat | None) -> object:
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    count = 0
-    for mine, theirs in zip(one, other, strict=False):
-        if mine != theirs:
-            break
-        count += 1
-    return count
+    pairs = enumerate(map(eq, one, other))
+    return next((index for index, is_same in pairs if not is_same), min(len(one), len(other)))

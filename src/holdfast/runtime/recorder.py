@@ -71,10 +71,10 @@ class Recorder:
         except BaseException:
             self._held = (*held[0], *self._held[0]), (*held[1], *self._held[1])
             raise
-        return receipt  # noqa: RET504 - a type checker thinks that the scope may swallow something
+        return receipt
 
     def hold(self, *changes: Change, expect: Sequence[Expectation] = ()) -> None:
-        """Write changes with whatever is written next, before it: a commit of their own is not worth its sync.
+        """Write changes with whatever is written next, before it: they are not worth a sync of their own.
 
         Whoever holds something sees to it that it is written soon: `flush`.
         """
