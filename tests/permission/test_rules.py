@@ -2,12 +2,14 @@
 
 import time
 from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.permission import evaluate, from_config, visibility, wildcard
+from holdfast.permission.policy import Policy
 from holdfast.schema.rule import Action, Rule
 
 
@@ -142,16 +144,20 @@ def test_older_tool_switches_become_permissions() -> None:
 
 
 def test_a_tool_that_is_denied_as_a_whole_is_hidden() -> None:
-    """Only when the last rule for its key denies everything; editing tools share a key."""
-    policy = [rule("*", "*", "allow"), rule("edit", "*", "deny"), rule("bash", "rm *", "deny")]
-    tools = ["edit", "write", "apply_patch", "bash", "read", "webfetch", "read_mcp_resource"]
+    """Only when the last rule for its key denies everything; editing tools share a key, and a tool may name
+    the key that it goes by. What a session above denies is hidden too.
+    """
+    rules = (rule("*", "*", "allow"), rule("edit", "*", "deny"), rule("bash", "rm *", "deny"))
+    names = ["edit", "write", "apply_patch", "bash", "read", "webfetch", "read_mcp_resource"]
+    tools = {**{name: name for name in names}, "patcher": "edit"}
 
-    assert visibility.hidden(tools, policy) == {"edit", "write", "apply_patch"}
-    assert visibility.hidden(tools, [*policy, rule("edit", "docs/*", "allow")]) == set()
-    assert visibility.hidden(tools, policy, [[rule("webfetch", "*", "deny")]]) == {
-        "edit",
-        "write",
-        "apply_patch",
-        "webfetch",
-    }
-    assert visibility.hidden(tools, [rule("read", "*", "deny")]) == {"read", "read_mcp_resource"}
+    def hidden(*rules: Rule, **more: Any) -> set[str]:
+        return visibility.hidden(tools, Policy(rules, **more))
+
+    edits = {"edit", "write", "apply_patch", "patcher"}
+    assert hidden(*rules) == edits
+    assert hidden(*rules, rule("edit", "docs/*", "allow")) == set()
+    assert hidden(*rules, restrictions=((rule("webfetch", "*", "deny"),),)) == {*edits, "webfetch"}
+    assert hidden(rule("read", "*", "deny")) == {"read", "read_mcp_resource"}
+    above = Policy((rule("*", "*", "allow"),), above=Policy((rule("webfetch", "*", "deny"),)))
+    assert hidden(*rules, above=above) == {*edits, "webfetch"}

@@ -175,7 +175,7 @@ async def test_a_child_is_never_allowed_what_its_parent_is_not(world: World) -> 
         Step(Call("act", {"what": "x"}, id="c")), Step(Say("ok"), expect=answered("c", "The rules deny act"))
     ) as (hf, _):
         hf.tools.register(deed.tool)
-        parent = await world.session(hf, permission=[Rule(permission="act", pattern="*", action="deny")])
+        parent = await world.session(hf, permission=[Rule(permission="act", pattern="x*", action="deny")])
         child = await world.session(
             hf, parent=parent, permission=[Rule(permission="act", pattern="*", action="allow")]
         )

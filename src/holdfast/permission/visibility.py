@@ -1,8 +1,9 @@
 """Which tools a model is shown: one that is denied whatever its arguments is left out of the request."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.permission import wildcard
+from holdfast.permission.policy import Policy
 from holdfast.schema.rule import Rule
 
 _KEYS = {
@@ -15,17 +16,28 @@ _KEYS = {
 }
 
 
-def key_of(tool: str) -> str:
-    """The permission key that a tool is judged by."""
-    return _KEYS.get(tool, tool)
+def key_of(tool: str, permission: str) -> str:
+    """The permission key that a tool is judged by: its own, or that of what it does."""
+    return permission if permission != tool else _KEYS.get(tool, tool)
 
 
-def hidden(
-    tools: Iterable[str], policy: Sequence[Rule], restrictions: Iterable[Sequence[Rule]] = ()
-) -> set[str]:
-    """The tools that the policy, or any ruleset that may only tighten, denies as a whole."""
-    rulesets = [policy, *restrictions]
-    return {tool for tool in tools if any(_denied(key_of(tool), rules) for rules in rulesets)}
+def hidden(tools: Mapping[str, str], policy: Policy) -> set[str]:
+    """The tools that are denied as a whole: by the policy, by a ruleset that may only tighten it, or by that
+    of any session above. Tools come by name, with the permission that each declares.
+    """
+    rulesets = list(_rulesets(policy))
+    return {
+        tool
+        for tool, permission in tools.items()
+        if any(_denied(key_of(tool, permission), rules) for rules in rulesets)
+    }
+
+
+def _rulesets(policy: Policy) -> Iterator[Sequence[Rule]]:
+    yield policy.rules
+    yield from policy.restrictions
+    if policy.above is not None:
+        yield from _rulesets(policy.above)
 
 
 def _denied(key: str, rules: Sequence[Rule]) -> bool:

@@ -2,15 +2,20 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from holdfast.errors import NotFound
 from holdfast.permission.policy import Policy
 from holdfast.runtime.room import Engine
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
+from holdfast.schema.message import AssistantMessage
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
+from holdfast.store.query import MessageQuery
 
 DEPTH_MAX: Final = 32
+_LATEST: Final = 20
 
 
 async def policy_of(
@@ -25,12 +30,23 @@ async def policy_of(
         if record is not None:
             parent = record.value()
             there = await engine.around(parent)
-            above = await policy_of(engine, parent, there, agent_of(parent, there), depth=depth - 1)
+            agent_above = agent_of(await _in_force(engine, parent), there)
+            above = await policy_of(engine, parent, there, agent_above, depth=depth - 1)
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
         restrictions=around.agents.restrictions(agent.name),
         above=above,
     )
+
+
+async def _in_force(engine: Engine, session: Session) -> Session:
+    """The session with the agent of its latest turn: one that was only asked for changes nothing yet."""
+    page = await engine.store.messages(MessageQuery(session.id, limit=_LATEST, system=False))
+    for message in reversed(page.messages):
+        info = message.info.value()
+        if isinstance(info, AssistantMessage) and not info.summary:
+            return replace(session, agent=info.agent)
+    return session
 
 
 def agent_of(session: Session, around: Surroundings) -> Agent:

@@ -85,11 +85,9 @@ async def cross(
     joining = [message for message in unheard if message.info.id in chosen]
     asked = projecting.asked(history, joining) if run.history.has_compaction else None
     newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
-    if newest is None:
-        return None
     # What wants no reply does not end the work that it joins, and neither does a compaction.
     owed = owed or not all(each.prompt.no_reply or _compacts(each) for each in promoted)
-    if not owed and asked is None:
+    if newest is None or (not owed and asked is None):
         _promote(run, promoted, joining)
         return None
     sampled, epoch = await _begun(run, newest, promoted, joining)
@@ -219,7 +217,7 @@ def _toolset(run: Run, chosen: Chosen) -> Toolset:
     registry = run.tools(chosen.session)
     if not chosen.model.tool_call:
         return registry.materialise(without=registry.names())
-    hidden = visibility.hidden(registry.names(), chosen.policy.rules, chosen.policy.restrictions)
+    hidden = visibility.hidden(registry.keys(), chosen.policy)
     if choose.is_brief(chosen.model):
         hidden |= registry.names() - choose.BRIEF_TOOLS
     return registry.materialise(without=hidden)

@@ -44,7 +44,7 @@ async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard)
     if fault is not None:
         announcing.error(run.engine.feed, run.recorder.session, fault)
         return Ended(next="stop")
-    if heard.settling.taken is not None:
+    if heard.settling.taken is not None and not heard.settling.parked:
         return Ended(next="stop")
     return Ended(next="continue") if missing else _next(heard)
 

@@ -172,6 +172,7 @@ def _message(session: Session, prompt: Prompt, choice: Choice, id: str, now_ms: 
         format=prompt.format,
         system=prompt.system,
         tools=prompt.tools,
+        no_reply=prompt.no_reply or None,
     )
 
 

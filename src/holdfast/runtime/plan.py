@@ -7,7 +7,7 @@ import msgspec
 
 from holdfast.runtime import projecting
 from holdfast.runtime.compacting import carrying
-from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
+from holdfast.schema.message import AssistantMessage, Message, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
@@ -38,21 +38,30 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
-    """The latest prompt in the model's history."""
-    return next((each for each in reversed(history) if isinstance(each.info, UserMessage)), None)
+    """The latest prompt in the model's history; a note is none."""
+    return next(
+        (each for each in reversed(history) if isinstance(each.info, UserMessage) and not each.info.no_reply),
+        None,
+    )
 
 
 def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     """Whether the model has still something to say: to the person, or to the results of its calls."""
-    last = next((each for each in reversed(history) if not isinstance(each.info, SystemMessage)), None)
+    last = next((each for each in reversed(history) if not _is_aside(each.info)), None)
     if last is None:
         return False
     if isinstance(last.info, UserMessage):
         return True
     assert isinstance(last.info, AssistantMessage)
-    if last.info.error is not None or _was_stopped(last):
+    if last.info.error is not None or last.info.structured is not None or _was_stopped(last):
         return False
-    return last.info.finish in (None, "tool-calls", BROKEN_OFF) or has_calls(last)
+    # A provider may say that it stopped for calls where there is none: then nothing is owed.
+    return last.info.finish in (None, BROKEN_OFF) or has_calls(last)
+
+
+def _is_aside(info: Message) -> bool:
+    """Whether a message asks for nothing: a word of ours about the work, or a person's note."""
+    return isinstance(info, SystemMessage) or (isinstance(info, UserMessage) and bool(info.no_reply))
 
 
 def _was_stopped(message: MessageWithParts) -> bool:
@@ -81,7 +90,7 @@ def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
     for each in reversed(history):
         if isinstance(each.info, SystemMessage) and each.info.text == text:
             return True
-        if isinstance(each.info, UserMessage) and not _is_ours(each):
+        if _begins(each):
             return False
     return False
 
@@ -109,7 +118,7 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     for each in reversed(history):
         if (carried := carrying.carried_in(each)) is not None:
             return count + carried.steps
-        if isinstance(each.info, UserMessage) and not _is_ours(each):
+        if _begins(each):
             break
         if isinstance(each.info, AssistantMessage) and not each.info.summary:
             count += 1
@@ -136,7 +145,7 @@ def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
         if (carried := carrying.carried_in(each)) is not None:
             calls += [Made(None, call.tool, call.input) for call in reversed(carried.calls)]
             break
-        if isinstance(each.info, UserMessage) and not _is_ours(each):
+        if _begins(each):
             break
     return calls[::-1]
 
@@ -151,6 +160,11 @@ def repeated(before: Sequence[Made], part: ToolPart) -> int:
     return count
 
 
-def _is_ours(message: MessageWithParts) -> bool:
-    """Whether a user message is no person's: a compaction, or our word to go on after one."""
-    return projecting.compaction_of(message) is not None or projecting.is_continuing(message)
+def _begins(message: MessageWithParts) -> bool:
+    """Whether a person's prompt begins here: not a note, a compaction, or our word to go on after one."""
+    return (
+        isinstance(message.info, UserMessage)
+        and not message.info.no_reply
+        and projecting.compaction_of(message) is None
+        and not projecting.is_continuing(message)
+    )

@@ -12,7 +12,17 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError
-from holdfast.runtime import accounting, announcing, boundary, budget, closing, groups, plan
+from holdfast.runtime import (
+    accounting,
+    announcing,
+    boundary,
+    budget,
+    closing,
+    groups,
+    inbox,
+    plan,
+    shaping,
+)
 from holdfast.runtime.answering import asking_of, settling_of
 from holdfast.runtime.compacting import finishing
 from holdfast.runtime.processor import Called
@@ -27,7 +37,8 @@ from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import ToolPending
 from holdfast.store.batch import Put
-from holdfast.tools import executing
+from holdfast.tools import executing, structured
+from holdfast.tools.registry import Registration, Registry
 
 UNFINISHED: Final = "The compaction was cut off; the conversation stands as it was."
 
@@ -44,8 +55,8 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     await groups.end_left(calls, run.engine.host)
     await budget.forget(run.engine, await run.session(), last.info.id)
     again = await _repeatable(run, last, calls)
-    await _close(run, last, [part for part in calls if part not in again])
-    return await _run_again(run, history, last, again) if again else False
+    info = await _close(run, last, [part for part in calls if part not in again])
+    return await _run_again(run, history, info, again) if again else False
 
 
 async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
@@ -64,14 +75,18 @@ async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -
     registry = run.tools(await run.session())
     found = []
     for part in calls:
-        registration = registry.current(part.tool) or registry.current(part.tool.lower())
+        registration = _registered(registry, part)
         harmless = registration is not None and registration.tool.repeatable
         if not isinstance(part.state, ToolPending) and (part.call_id in waited or harmless):
             found.append(part)
     return found
 
 
-async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None:
+def _registered(registry: Registry, part: ToolPart) -> Registration | None:
+    return registry.current(part.tool) or registry.current(part.tool.lower())
+
+
+async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> AssistantMessage:
     """Settle what cannot be run again, close open texts and the message itself, in one commit."""
     now_ms = run.engine.clock.now_ms()
     puts: list[Put] = [part_put(part) for part in closed_texts(last, now_ms)]
@@ -90,7 +105,8 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
         finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
         # Half a summary is none: the old boundary counts.
         error = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
-        info = replace(info, finish=finish, error=error, time=replace(info.time, completed=now_ms))
+        time = replace(info.time, completed=now_ms)
+        info = replace(info, finish=finish, error=error, time=time, structured=shaping.taken_in(last))
         puts.append(message_put(info))
     if broke_off and info.summary:
         await accounting.change(run, lambda _: puts, finishing.not_compacting)
@@ -98,6 +114,7 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> None
         await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms), *puts)
     elif puts:
         await run.recorder.commit(*puts)
+    return info
 
 
 def closed_texts(message: MessageWithParts, now_ms: int) -> list[Part]:
@@ -110,16 +127,11 @@ def closed_texts(message: MessageWithParts, now_ms: int) -> list[Part]:
 
 
 async def _run_again(
-    run: Run, history: list[MessageWithParts], last: MessageWithParts, calls: list[ToolPart]
+    run: Run, history: list[MessageWithParts], info: AssistantMessage, calls: list[ToolPart]
 ) -> bool:
-    info = last.info
-    assert isinstance(info, AssistantMessage)
-    user = next(
-        (each.info for each in history if each.info.id == info.parent_id),
-        None,
-    )
+    user = next((each.info for each in history if each.info.id == info.parent_id), None)
     if not isinstance(user, UserMessage):
-        await _close(run, last, calls)
+        await _close(run, MessageWithParts(info, ()), calls)
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
     try:
@@ -136,9 +148,16 @@ async def _run_again(
     settling: Settling = settling_of(run, ready, asking)
     made = plan.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
+    # A process without the tool leaves the call to one that has it, unless a person wants to go on.
+    registry = run.tools(ready.session)
+    here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
+    if len(here) < len(calls) and await inbox.pending(run.engine, run.recorder.session):
+        here = calls
     async with anyio.create_task_group() as group:
         settling.within(group)
-        for part in calls:
+        for part in here:
             repeated = plan.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(Called(part, None), repeated=repeated)
-    return settling.parked
+    if settling.taken is not None:
+        await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
+    return settling.parked or len(here) < len(calls)

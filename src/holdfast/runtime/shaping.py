@@ -7,14 +7,29 @@ from holdfast.runtime.boundary import Ready
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, SystemMessage
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import RETRY_COUNT_DEFAULT, JsonSchemaFormat
 from holdfast.schema.part import ToolPart
 from holdfast.schema.times import Created
+from holdfast.schema.tool_state import ToolCompleted
+from holdfast.schema.wire import JsonMap
 from holdfast.tools import structured
 
 REMINDER: Final = (
     f"The answer must be given by calling {structured.NAME}, with arguments that fit its schema. Call it now."
 )
+
+
+def taken_in(message: MessageWithParts) -> JsonMap | None:
+    """The answer of the form that was asked for, where a call in the message gave it."""
+    given = [
+        part.state.input
+        for part in message.parts
+        if isinstance(part, ToolPart)
+        and part.tool == structured.NAME
+        and isinstance(part.state, ToolCompleted)
+    ]
+    return given[-1] if given else None
 
 
 def is_missing(ready: Ready, heard: Heard) -> bool:

@@ -22,10 +22,17 @@ from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
+from holdfast.tools import structured
 
 LAST_STEP: Final = (
     "You have used all the steps that this task may take, so no tool can be called any more. Answer in text "
     "now: say what was done, what is left, and what you would do next."
+)
+
+
+LAST_STEP_SHAPED: Final = (
+    "You have used all the steps that this task may take, so no other tool can be called any more. Give your "
+    f"answer now, by calling {structured.NAME} with what you know."
 )
 
 
@@ -36,7 +43,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
         return Ended(next="done")
     if ready.asked is not None:
         return await compact.by_hand(run, ready, ready.asked)
-    if ready.last_step and not plan.was_told(ready.history, LAST_STEP):
+    if ready.last_step and not plan.was_told(ready.history, _last_word(ready)):
         ready = await _told_last_step(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.history.names)
@@ -59,11 +66,15 @@ async def _told_last_step(run: Run, ready: Ready) -> Ready:
 
     def make(id: MessageID) -> SystemMessage:
         now = Created(created=run.engine.clock.now_ms())
-        return SystemMessage(id=id, session_id=ready.session.id, time=now, text=LAST_STEP)
+        return SystemMessage(id=id, session_id=ready.session.id, time=now, text=_last_word(ready))
 
     told = await run.recorder.add_message(make)
     word = MessageWithParts(told, ())
     return replace(ready, history=[*ready.history, word], shown=[*ready.shown, word])
+
+
+def _last_word(ready: Ready) -> str:
+    return LAST_STEP_SHAPED if isinstance(ready.user.format, JsonSchemaFormat) else LAST_STEP
 
 
 def _request(run: Run, ready: Ready) -> Request:
@@ -96,9 +107,9 @@ def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
 
 
 def _choice(ready: Ready) -> ToolChoice:
-    if ready.last_step:
-        return "none"
-    return "required" if isinstance(ready.user.format, JsonSchemaFormat) else "auto"
+    if isinstance(ready.user.format, JsonSchemaFormat):
+        return "required"
+    return "none" if ready.last_step else "auto"
 
 
 async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessage:

@@ -37,6 +37,8 @@ class UserMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag=
     system: str | None = None
     tools: dict[str, bool] | None = None
     summary: UserSummary | None = None
+    no_reply: bool | None = None
+    """A note: it is heard with the next turn, and neither asks for one nor changes how it is answered."""
 
 
 class AssistantTime(Wire, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
-from holdfast.errors import NotFound
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.feed.frame import Frame
 from holdfast.runtime import asking, inbox
 from holdfast.runtime.coordinator import Coordinator
@@ -15,7 +15,7 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
-from holdfast.schema.prompt import Delivery, PartInput, TextPartInput
+from holdfast.schema.prompt import AdmittedPrompt, Delivery, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
 from holdfast.sessions import compacting, context, reading, state
@@ -75,10 +75,12 @@ class Prompting:
     async def process(
         self, session: str, parts: str | Sequence[PartInput], **wishes: Any
     ) -> MessageWithParts:
-        """Prompt, and wait for the last answer."""
-        await self.prompt(session, parts, **wishes)
+        """Prompt, and wait for its last answer; a note, which wants none, is answered with itself."""
+        if not wishes.get("resume", True):
+            raise InvalidInput("process waits for an answer, which nobody would give; use prompt instead")
+        admitted = await self.prompt(session, parts, **wishes)
         await self.wait(session)
-        return await self._last_answer(session)
+        return await self._answer(session, admitted.prompt)
 
     async def turn(
         self, session: str, parts: str | Sequence[PartInput], **wishes: Any
@@ -136,12 +138,28 @@ class Prompting:
         """See `state.read`."""
         return await state.read(self._room, self._engine, session, limit=limit)
 
-    async def _last_answer(self, session: str) -> MessageWithParts:
-        page = await reading.messages(self._room, MessageQuery(session, limit=20, system=False))
-        for message in reversed(page.messages):
-            if isinstance(message.info, AssistantMessage):
-                return message
-        raise NotFound(f"session {session} has no answer yet")
+    async def _answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
+        """The last answer to a prompt, or to the first one after it that has any: it was answered with it."""
+        answers: dict[str, MessageWithParts] = {}
+        after: list[str] = []
+        cursor: str | None = None
+        while True:
+            query = MessageQuery(session, limit=20, system=False, before=cursor)
+            page = await reading.messages(self._room, query)
+            for message in reversed(page.messages):
+                if isinstance(message.info, AssistantMessage):
+                    answers.setdefault(message.info.parent_id, message)
+                else:
+                    after.append(message.info.id)
+                if message.info.id == prompt.id:
+                    if prompt.no_reply:
+                        return message
+                    found = next((each for each in reversed(after) if each in answers), None)
+                    if found is None:
+                        raise NotFound(f"prompt {prompt.id} of session {session} has no answer yet")
+                    return answers[found]
+            if (cursor := page.older) is None:
+                raise NotFound(f"prompt {prompt.id} is no longer in session {session}")
 
     async def wait(self, session: str) -> None:
         """Return when nobody runs the session any more, here or elsewhere."""

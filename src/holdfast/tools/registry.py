@@ -60,6 +60,11 @@ class Registry:
         """Every name that can be called."""
         return set(self._stacks) | (set() if self._below is None else self._below.names())
 
+    def keys(self) -> dict[str, str]:
+        """By name, the permission that each tool is judged by."""
+        found = {name: self.current(name) for name in self.names()}
+        return {name: each.tool.permission for name, each in found.items() if each is not None}
+
     def materialise(self, *, without: Iterable[str] = ()) -> "Toolset":
         """The tools as they are at this moment, for one turn."""
         hidden = set(without)

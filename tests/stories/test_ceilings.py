@@ -1,0 +1,77 @@
+"""What a session may do is bounded by the sessions above it, also for tools that ask nobody."""
+
+import anyio
+import pytest
+
+from holdfast.schema.rule import Rule
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step, Wait
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
+from tests.stories.tools import Deed
+from tests.stories.world import World
+
+pytestmark = pytest.mark.ci
+
+
+async def test_a_tool_denied_to_the_parent_is_not_there_for_the_child(world: World) -> None:
+    """It is neither shown nor run, though it would not have asked."""
+    deed = Deed("danger", ask=False)
+    async with world.open(Step(Call("danger", {"what": "x"})), Step(Say("done"))) as (hf, script):
+        hf.tools.register(deed.tool)
+        denied = [Rule(permission="danger", pattern="*", action="deny")]
+        parent = await world.session(hf, permission=denied)
+        child = await world.session(hf, parent=parent)
+        await hf.sessions.process(child, "go")
+
+    assert deed.done == []
+    assert [[each.name for each in request.tools] for request in script.requests] == [["read", "recall"]] * 2
+
+
+async def test_a_tool_goes_by_the_permission_that_it_declares(world: World) -> None:
+    """Not by its name alone."""
+    world.settings(permission={"edit": "deny"})
+    done = []
+
+    @tool(name="patcher", permission="edit")
+    async def patcher(context: ToolContext) -> str:
+        """Change files."""
+        done.append(context.agent)
+        return "changed"
+
+    async with world.open(Step(Call("patcher", {})), Step(Say("done"))) as (hf, script):
+        hf.tools.register(patcher)
+        await hf.sessions.process(await world.session(hf), "go")
+
+    assert done == []
+    assert "patcher" not in [each.name for each in script.requests[0].tools]
+
+
+async def test_an_agent_that_was_only_asked_for_lifts_nothing(world: World) -> None:
+    """While the parent's plan runs, a prompt that queues for another agent does not free the child."""
+    allow, deny = {"permission": {"act": "allow"}}, {"permission": {"act": "deny"}}
+    world.settings(agent={"plan": deny, "build": allow, "sub": {"mode": "all", "prompt": "Work.", **allow}})
+    deed, gate = Deed(), anyio.Event()
+    async with world.open() as (hf, script):
+        hf.tools.register(deed.tool)
+        parent = await world.session(hf)
+        child = await world.session(hf, parent=parent)
+        script.add(
+            Step(Wait(gate), Say("a plan"), session=parent),
+            Step(Say("built"), session=parent),
+            Step(Call("act", {"what": "x"}, id="c1"), session=child),
+            Step(Say("could not"), session=child),
+            Step(Call("act", {"what": "y"}, id="c2"), session=child),
+            Step(Say("could"), session=child),
+        )
+        await hf.sessions.prompt(parent, "plan it", agent="plan")
+        while not script.requests:
+            await anyio.sleep(0.01)
+        await hf.sessions.prompt(parent, "then build it", agent="build", delivery="queue")
+        await hf.sessions.process(child, "go", agent="sub")
+        assert deed.done == []
+        gate.set()
+        await hf.sessions.wait(parent)
+        await hf.sessions.process(child, "go", agent="sub")
+
+    assert deed.done == ["y"]
