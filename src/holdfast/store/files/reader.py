@@ -30,7 +30,8 @@ from holdfast.store.record import (
 )
 from holdfast.store.sqlite.changes import Feed
 from holdfast.store.sqlite.connection import Connection
-from holdfast.store.sqlite.reader import Reader, session_record, shown
+from holdfast.store.sqlite.reader import Reader, shown
+from holdfast.store.sqlite.records import session_record
 from holdfast.store.sqlite.tables import POSITION_MASK
 
 T = TypeVar("T")

@@ -49,7 +49,7 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         hand = WritingHand(root.index, clock, host, failpoint, self._wakes.written)
         self._hands: list[WritingHand | ReadingHand] = [hand]
         self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = [
-            Worker("holdfast-files-writer", self._writes, hand.run, group=64)
+            Worker("holdfast-files-writer", self._writes, hand.run, group=64, told=self._wakes.wake)
         ]
         for number in range(READERS):
             reader = ReadingHand(root.index, clock, host, failpoint)

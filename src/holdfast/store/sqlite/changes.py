@@ -15,7 +15,7 @@ from holdfast.store.columns import stub
 from holdfast.store.cursor import FeedCursor, Stage, parse_feed
 from holdfast.store.record import Changed, Changes, Resync, StoredRecord
 from holdfast.store.sqlite.connection import Connection
-from holdfast.store.sqlite.reader import stored_record
+from holdfast.store.sqlite.records import stored_record
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
 _COLUMNS = "r.k, r.kind, r.mark, r.seq, r.place, r.id, CAST(r.data AS BLOB), p.id, r.at"

@@ -16,7 +16,7 @@ from holdfast.store.base import FORMAT
 from holdfast.store.lock import FileLock
 from holdfast.store.sqlite import migrate, tables
 from holdfast.store.sqlite.connection import set_pragmas
-from holdfast.store.sqlite.reader import title_has
+from holdfast.store.sqlite.records import title_has
 
 BUSY_MS = 10_000
 CACHE_KIB = 8192

@@ -68,7 +68,14 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
                 opened.callback(readers[-1].close)
             self._glancing = ReadingHand(database, clock, host, waits=False)
             opened.callback(self._glancing.close)
-            self._start("writer", self._writes, writer.run, group=GROUP_MAX, after=writer.tidy)
+            self._start(
+                "writer",
+                self._writes,
+                writer.run,
+                group=GROUP_MAX,
+                told=self._wakes.wake,
+                after=writer.tidy,
+            )
             for reader in readers:
                 self._start("reader", self._reads, reader.run)
             # Let go in reverse: the writer's connection closes last and tidies the log away.
@@ -81,9 +88,10 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         run: "Callable[[list[Job[C]]], None]",
         *,
         group: int = 1,
+        told: Callable[[], None] = lambda: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        worker = Worker(f"holdfast-{name}", jobs, run, group=group, after=after)
+        worker = Worker(f"holdfast-{name}", jobs, run, group=group, told=told, after=after)
         self._stops.append(lambda: jobs.put(None))
         self._joins.append(lambda: worker.join(JOIN_S))
 

@@ -31,7 +31,8 @@ class Job(Generic[C]):
 class Worker(Generic[C]):
     """A daemon thread that takes jobs from a queue, several at a time, and delivers each group at once.
 
-    `after` is what the thread does when it has told those who waited; it must not fail.
+    `told` is called in the event loop when those who waited have been told, and `after` is what the thread
+    does meanwhile; they must not fail.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class Worker(Generic[C]):
         run: Callable[[list[Job[C]]], None],
         *,
         group: int,
+        told: Callable[[], None] = lambda: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue_
         self._run = run
         self._group = group
+        self._told = told
         self._after = after
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
@@ -70,12 +73,16 @@ class Worker(Generic[C]):
                 for job in jobs:
                     job.error = job.error or error
             try:
-                self._loop.call_soon_threadsafe(deliver, jobs)
+                self._loop.call_soon_threadsafe(self._deliver, jobs)
             except RuntimeError:  # The loop was closed: nobody waits any more.
                 return
             self._after()
             if ended:
                 return
+
+    def _deliver(self, jobs: "list[Job[C]]") -> None:
+        deliver(jobs)
+        self._told()
 
     def join(self, timeout_s: float) -> None:
         """Wait until the thread has ended."""

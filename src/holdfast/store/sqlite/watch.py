@@ -27,10 +27,7 @@ class StoreWatch:
 
     async def wait(self) -> None:
         """Return when something may have changed, at the latest after a second."""
-        # Not `wait_for`: that one swallows a cancellation that meets an event just set (before 3.12).
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._wakes.poll_s):
-                await self.event.wait()
+        await self.event.wait()
         self.event.clear()
 
     def close(self) -> None:
@@ -50,22 +47,25 @@ class Wakes:
         self._inotify: int | None = None
         self._loop = asyncio.get_running_loop()
         self._watches: set[StoreWatch] = set()
+        self._poll: asyncio.TimerHandle | None = None
         self.poll_s = POLL_S
 
     def written(self) -> None:
-        """After a commit, in the writer's thread: tell the other processes, then our own watchers."""
+        """After a commit, in the writer's thread: tell the other processes. Our own are woken by `wake`."""
         with suppress(OSError):
             if not self._is_ours():
                 self._others()
             os.pwrite(self._fd, self._mark, 0)
-        if self._watches:
-            with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self.wake)
 
     def wake(self) -> None:
-        """Wake everybody who waits."""
+        """Wake everybody who waits, in the event loop."""
         for watch in self._watches:
             watch.event.set()
+
+    def _look(self) -> None:
+        """Once in a while everybody looks: a wake may be lost."""
+        self.wake()
+        self._poll = self._loop.call_later(self.poll_s, self._look)
 
     def join(self) -> StoreWatch:
         """Begin to wait."""
@@ -75,6 +75,7 @@ class Wakes:
                 self.poll_s = BLIND_POLL_S
             else:
                 self._loop.add_reader(self._inotify, self._heard)
+            self._poll = self._loop.call_later(self.poll_s, self._look)
         watch = StoreWatch(self)
         self._watches.add(watch)
         return watch
@@ -82,6 +83,9 @@ class Wakes:
     def leave(self, watch: StoreWatch) -> None:
         """The last one to leave closes the file watch."""
         self._watches.discard(watch)
+        if not self._watches and self._poll is not None:
+            self._poll.cancel()
+            self._poll = None
         if not self._watches and self._inotify is not None:
             self._loop.remove_reader(self._inotify)
             os.close(self._inotify)
