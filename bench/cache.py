@@ -6,12 +6,8 @@ The long story of `tests/golden` is played, every request is encoded by the real
 bodies go to a simulated cache (`prompt_cache.py`) at the story's own times: turns 20 s apart, and one pause
 that no entry outlives. The ideal of a request is all that the one before it sent. Requests that cannot extend
 the one before them (the first of an epoch, another model or agent, other tools, the pause) are forced: they
-cost, and they are no part of the ratio.
-
-A request whose choice of tools is not that of the one before it is not forced: its blocks extend, and the
-provider misses all the same, since it caches messages under that choice. The ratio is given with and without
-such requests. For comparison the same story with marks on the last two messages only, and in a naive layout
-(`naive.py`).
+cost, and they are no part of the ratio. For comparison the same story with marks on the last two messages
+only, and in a naive layout (`naive.py`).
 """
 
 import argparse
@@ -55,8 +51,6 @@ class Fared(msgspec.Struct, frozen=True):
     outcome: Outcome
     ideal: int
     forced: str | None
-    other_choice: bool
-    """Another choice of tools than in the request before."""
 
 
 def ours(seen: "Seen") -> Request:
@@ -84,8 +78,7 @@ def fared(seen: Sequence["Seen"], layout: Layout = ours, rules: Rules = RULES) -
         entries, outcome = prompt_cache.send(entries, encoded(layout(each)), each.at_ms, rules)
         before = made[each.before - 1].outcome.tokens if each.before else 0
         ideal = before if before >= rules.least else 0
-        why, other = forced(each, seen, rules), has_other_choice(each, seen)
-        made.append(Fared(each.number, each.note, outcome, ideal, why, other))
+        made.append(Fared(each.number, each.note, outcome, ideal, forced(each, seen, rules)))
     return made
 
 
@@ -109,19 +102,12 @@ def forced(seen: "Seen", story: Sequence["Seen"], rules: Rules = RULES) -> str |
     return "pause" if seen.at_ms - before.at_ms >= rules.life_ms else None
 
 
-def has_other_choice(seen: "Seen", story: Sequence["Seen"]) -> bool:
-    """Whether the model may call other tools than it might before: all, none, or one that it must."""
-    return seen.before is not None and seen.request.tool_choice != story[seen.before - 1].request.tool_choice
-
-
 def figures(made: Sequence[Fared]) -> dict[str, Any]:
     """The ratios over what was not forced, and what everything cost."""
     free = [each for each in made if each.forced is None]
     sent = sum(each.outcome.tokens for each in free)
     hit = sum(each.outcome.read for each in free) / sent
     ideal = sum(each.ideal for each in free) / sent
-    same = [each for each in free if not each.other_choice]
-    kept = sum(each.outcome.read for each in same) / sum(each.ideal for each in same)
     missed = {
         f"{each.number}: {each.note}": each.ideal - each.outcome.read
         for each in free
@@ -131,7 +117,6 @@ def figures(made: Sequence[Fared]) -> dict[str, Any]:
         "hit ratio": round(hit, 4),
         "ideal": round(ideal, 4),
         "quotient": round(hit / ideal, 4),
-        "quotient without changes of the choice of tools": round(kept, 4),
         "cost": round(sum(each.outcome.cost for each in made)),
         "cost of unforced requests": round(sum(each.outcome.cost for each in free)),
         "missed": missed,

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
+import anyio
+
 from holdfast.clock import Clock, SystemClock
 from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
@@ -81,6 +83,7 @@ class Holdfast:
             from holdfast.person import directories
             from holdfast.tools.builtin.read import read_tool
             from holdfast.tools.builtin.recall import recall_tool
+            from holdfast.tools.managed_output import ManagedOutput
             from holdfast.tools.registry import Registry
 
             kept = directories.data() / "tool-output"
@@ -92,7 +95,7 @@ class Holdfast:
                 directories.opencode_config(),
             ]
             self._tools = Registry()
-            self._tools.register(recall_tool(self.store))
+            self._tools.register(recall_tool(self.store, ManagedOutput(kept, self.clock).open))
             self._tools.register(
                 read_tool(
                     lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
@@ -224,15 +227,18 @@ class Holdfast:
         )
 
     async def close(self) -> None:
-        """Close every room, the highest first."""
-        if self._coordinator is not None:
-            await self._coordinator.close()
-        if self._wires is not None:
-            await self._wires.aclose()
-        if self._http is not None:
-            await self._http.aclose()
-        await self.feed.close()
-        await self.store.close()
+        """Close every room, the highest first. Whoever is cancelled meanwhile leaves nothing open."""
+        with anyio.CancelScope(shield=True):
+            try:
+                if self._coordinator is not None:
+                    await self._coordinator.close()
+                if self._wires is not None:
+                    await self._wires.aclose()
+                if self._http is not None:
+                    await self._http.aclose()
+            finally:
+                await self.feed.close()
+                await self.store.close()
 
 
 _warned: dict[str, None] = {}

@@ -19,7 +19,7 @@ def shell(tmp_path: Path, mock: MockProvider) -> Shell:
 async def test_every_block_is_shown_before_and_after_a_compaction(shell: Shell, mock: MockProvider) -> None:
     """In send order, with sources and sizes; afterwards the summary stands in the place of the beginning."""
     (shell.folder / "AGENTS.md").write_text("Answer in one word.")
-    mock.play(Reply((Say("One."),)), Reply((Say("Two."),)))
+    mock.play(Reply((Say("One. " * 300),)), Reply((Say("Two."),)))
     await said(shell, "run", "first wish")
     await said(shell, "run", "--continue", "second wish")
     (session,) = [each["id"] for each in (await said(shell, "session", "list", "--format", "json")).json()]
@@ -58,7 +58,7 @@ async def test_every_block_is_shown_before_and_after_a_compaction(shell: Shell, 
     assert (empty.code, empty.out, len(empty.err.splitlines())) == (1, "", 1)
     assert "nothing to compact" in empty.err
 
-    mock.play(Reply((Say("Three."),)), Trouble("auth"))
+    mock.play(Reply((Say("Three. " * 300),)), Trouble("auth"))
     await said(shell, "run", "--continue", "third wish")
     failed = await said(shell, "session", "compact", session, "--force")
     assert (failed.code, failed.out, len(failed.err.splitlines())) == (1, "", 1)

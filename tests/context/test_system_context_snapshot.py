@@ -61,7 +61,7 @@ def test_a_snapshot_is_not_changed_through_what_it_was_made_of() -> None:
     entries["core/b"] = SnapshotEntry(2)
     snapshot.to_json()["core/c"] = {}
 
-    assert repr(snapshot) == "Snapshot({'core/a': SnapshotEntry(value=1, removal=None)})"
+    assert repr(snapshot) == "Snapshot({'core/a': SnapshotEntry(value=1, removal=None, text=None)})"
 
 
 @pytest.mark.parametrize(

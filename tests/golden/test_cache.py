@@ -16,17 +16,12 @@ LEAST = [512, 1_024, 2_048, 4_096]
 
 @pytest.mark.parametrize("least", LEAST)
 def test_what_was_sent_is_found(told: Stage, least: int) -> None:
-    """Over restart, date, instructions, forks and turns of more blocks than anybody looks back.
-
-    One loss is known, and it is ours: the last step of an agent with few steps forbids tools, and the
-    provider caches messages under the choice of tools. So that request and the next one miss.
-    """
+    """Over restart, date, instructions, forks, a last step and turns of more blocks than a look back sees."""
     made = cache.fared(told.seen, rules=Rules(least=least))
-    missed = [each for each in made if each.forced is None and each.outcome.read < each.ideal]
     figures = cache.figures(made)
 
-    assert [each for each in missed if not each.other_choice] == []
-    assert figures["quotient without changes of the choice of tools"] == 1.0
+    assert [each for each in made if each.forced is None and each.outcome.read < each.ideal] == []
+    assert figures["quotient"] == 1.0
     assert 0.8 < figures["ideal"] < 1, "most of it could be found, or this would prove nothing"
 
 
@@ -36,7 +31,7 @@ def test_the_wire_extends_where_the_blocks_do(told: Stage) -> None:
     only where the provider refused, and nothing was answered, the next request cannot know of it.
     """
     for each in told.seen:
-        if cache.forced(each, told.seen) not in (None, "pause") or cache.has_other_choice(each, told.seen):
+        if cache.forced(each, told.seen) not in (None, "pause"):
             continue
         assert each.before is not None
         before = prompt_cache.blocks(cache.encoded(told.seen[each.before - 1].request))

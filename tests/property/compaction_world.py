@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.events import ProviderEvent
+from holdfast.provider.events import FinishReason, ProviderEvent
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -28,10 +28,11 @@ from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, SystemMessage, UserMessage
 from holdfast.schema.model import ModelRef
-from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
+from holdfast.schema.part import Part, ReasoningPart, StepPrefix, StepStartPart, TextPart, ToolPart
 from holdfast.schema.stored import mark, strip
 from holdfast.schema.times import Created, Span
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError
+from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Put
 from holdfast.testing.mock_provider.script import Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
@@ -41,6 +42,10 @@ PNG = "data:image/png;base64," + "A" * 400
 ABORTED = AbortedFault(data=MessageData(message="stopped"))
 BROKEN = UnknownFault(data=UnknownData(message="broke"))
 REQUESTS_MAX = 200
+COUNTED = 1_000
+"""Tokens of each request that a written answer had, by the model's own count."""
+ENDLESS = 50_000
+"""A model that would write more characters than this does not know when to stop, and is cut."""
 
 
 class Strict:
@@ -78,8 +83,9 @@ class Strict:
             return Step(Fail(ProviderError("prompt is too long", kind="context-overflow")))
         most = int((request.controls.max_output_tokens or 0) * self.density)
         words = "done" if request.tools else "s" * min(self.summary, most)
+        reason: FinishReason = "length" if not request.tools and self.summary > ENDLESS else "stop"
         told = Usage(input=count, output=len(words) // 4) if self.counts else Usage(input=0, output=0)
-        return Step(Say(words), usage=told, delta_characters=1_000)
+        return Step(Say(words), reason=reason, usage=told, delta_characters=1_000)
 
     def count(self, request: Request) -> int:
         """How many tokens a request has."""
@@ -180,10 +186,14 @@ def is_paired(messages: tuple[ProviderMessage, ...]) -> bool:
 
 
 class Writer:
-    """Writes turns into a session, each message with a mark of its own."""
+    """Writes turns into a session, each message with a mark of its own.
 
-    def __init__(self, hf: Holdfast, session: str) -> None:
+    `density` is how many characters a token has, where the model tells what it counts.
+    """
+
+    def __init__(self, hf: Holdfast, session: str, density: float | None = None) -> None:
         self._hf = hf
+        self._density = density
         self.session = SessionID(session)
         self.number = 0
         self.shown: list[str] = []
@@ -312,6 +322,12 @@ class Writer:
         self._put(info, parts)
 
     def _answers(self, *parts: Part, error: Fault | None = None, finish: str = "stop") -> None:
+        tokens = usage.ZERO
+        if self._density is not None and error is None:
+            # Its size is what tells how long a token is; it is small, so that it is no reason to compact.
+            prefix = StepPrefix(epoch="evt_before", kept=0, blocks=[], chars=int(self._density * COUNTED))
+            tokens = Tokens(input=COUNTED, output=1, reasoning=0, cache=CacheTokens(read=0, write=0))
+            parts = (StepStartPart(**self._head(), prefix=prefix), *parts)
         info = AssistantMessage(
             id=MessageID(self._hf.mint.ascending("msg")),
             session_id=self.session,
@@ -323,7 +339,7 @@ class Writer:
             agent="build",
             path=AssistantPath(cwd="/w", root="/w"),
             cost=0,
-            tokens=usage.ZERO,
+            tokens=tokens,
             error=error,
             finish=finish,
         )

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.app import Holdfast
+from holdfast.provider import lowering, size
 from holdfast.provider.request import Request
 from holdfast.runtime import projecting, pruning
-from holdfast.runtime.compacting.measuring import RATIO_MAX
+from holdfast.runtime.compacting.measuring import RATIO_MAX, RATIO_MIN
 from holdfast.runtime.compacting.summarising import CHUNKS_MAX
 from holdfast.runtime.history import History
-from holdfast.schema.fault import ContextOverflowFault
+from holdfast.schema.fault import ContextOverflowFault, OutputLengthFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, ToolPart
@@ -35,6 +36,7 @@ pytestmark = pytest.mark.ci
 KINDS = ["talk", "long answer", "tools", "pictures", "hosted", "trouble", "nothing"]
 SIZES = [10, 600, 4_000, 30_000, 120_000, 500_000]
 TODO = "[pending] write the tests"
+REQUEST = re.compile(r"(?:cannot be brought|would not make) .*current request (\d+)")
 ITEMS = re.compile(r"instructions and context (\d+)")
 TARGET = re.compile(r"cannot be brought under (\d+) tokens: (.*)")
 
@@ -107,13 +109,12 @@ async def play(told: Told, folder: Path) -> None:
         await hf.sessions.set_todos(
             session, [Todo(content="write the tests", status="pending", priority="1")]
         )
-        writer = Writer(hf, session)
+        writer = Writer(hf, session, told.density if told.counts else None)
         for number, stretch in enumerate(told.stretches):
             for kind, size in stretch:
                 await writer.write(kind, size)
             if stretch and number < len(told.stretches) - 1:
-                await hf.sessions.compact(session, force=True)
-                await hf.sessions.wait(session)
+                await compact(hf, session)
         before = await whole(hf, session)
         asked, paid = len(strict.answers), len(strict.summarising)
         words = writer.mark() + "w" * told.words
@@ -134,12 +135,35 @@ async def play(told: Told, folder: Path) -> None:
     assert isinstance(answer.info, AssistantMessage)
     if answer.info.error is not None:
         check_named(answer.info.error)
+        check_measured(answer.info.error, told, words)
         # Where the request alone is too long, no summary is paid for to find out.
         assert told.words / RATIO_MAX < told.window or len(strict.summarising) == paid
         return
     request = strict.answers[-1]
     assert strict.count(request) <= told.window - told.answer
     check_shown(request, writer, words, strict.summarising, compacted=any(map(finished, after)))
+
+
+async def compact(hf: Holdfast, session: str) -> None:
+    """By hand: what the model sees is shorter afterwards. Where it came to nothing the reason is stored, and
+    nothing is longer; old output may have been pruned before it.
+    """
+    before = await length(hf, session)
+    await hf.sessions.compact(session, force=True)
+    await hf.sessions.wait(session)
+    after = await length(hf, session)
+    last = (await whole(hf, session))[-1].info
+    assert isinstance(last, AssistantMessage)
+    assert last.summary
+    assert after < before or (after == before and last.error is not None)
+
+
+async def length(hf: Holdfast, session: str) -> int:
+    """How long the conversation is, as the model sees it."""
+    history = projecting.project(await History(hf.store, session).read())
+    around = await hf._prompting_now()._engine.around(await hf.sessions.get(session))
+    model = around.providers.model("scripted", "m")
+    return size.characters(Request(model=model, messages=lowering.lower(history, model)))
 
 
 async def whole(hf: Holdfast, session: str) -> tuple[MessageWithParts, ...]:
@@ -182,12 +206,27 @@ async def check_boundary(hf: Holdfast, session: str) -> None:
 
 
 def check_named(error: Any) -> None:
-    """The work ended with a name, and with what takes the room; a target that is named is truly missed."""
+    """The work ended with a name, and with what takes the room; a target that is named is truly missed. A
+    summary that was cut has a name of its own.
+    """
+    if isinstance(error, OutputLengthFault):
+        return
     assert isinstance(error, ContextOverflowFault)
     assert ITEMS.search(error.data.message), error.data.message
     missed = TARGET.search(error.data.message)
     if missed is not None:
         assert sum(map(int, re.findall(r" (\d+)", missed[2]))) >= int(missed[1]) - 10
+
+
+def check_measured(error: Any, told: Told, words: str) -> None:
+    """How long a token is was learnt from the model's own counts, and is known over every compaction."""
+    item = REQUEST.search(getattr(error.data, "message", ""))
+    if item is None:
+        return
+    counted = told.counts and any(told.stretches)
+    ratio = min(RATIO_MAX, max(RATIO_MIN, told.density)) if counted else 4.0
+    files = sum(len(f"\\n[attached: {number}.png]") for number in range(told.pictures))
+    assert abs(int(item[1]) - (len(words) + 2 + files) / ratio) <= 1
 
 
 def check_shown(
@@ -231,6 +270,9 @@ def _content(message: Any) -> Sequence[Any]:
 @example(PLAIN._replace(stretches=[[("nothing", 10)]] * 6))
 @example(PLAIN._replace(stretches=[[("talk", 600)] * 4], tools=90_000))
 @example(PLAIN._replace(stretches=[[("talk", 30_000), ("tools", 30_000)]] * 6, window=16_000))
+@example(PLAIN._replace(stretches=[[("talk", 30_000)], []], words=120_000, density=7.0))
+@example(PLAIN._replace(stretches=[[("talk", 120_000)], [("talk", 10)]], words=500_000, density=7.0))
+@example(PLAIN._replace(stretches=[[("talk", 10)]] * 3, summary=80_000))
 @given(story)
 def test_a_prompt_is_answered_within_the_room_or_ends_by_name(told: Told) -> None:
     """One huge message, only tool output, only media, nothing at all, compacted up to five times already.

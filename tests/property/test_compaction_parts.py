@@ -16,7 +16,7 @@ from holdfast.runtime.compacting.measuring import Room
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import CompactionPart, StepPrefix, StepStartPart
+from holdfast.schema.part import CompactionPart, PatchPart, StepPrefix, StepStartPart
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.history import CLAUDE, assistant, done, head, step_end, system, text, user
 from tests.provider.test_lowering import BROKEN
@@ -33,6 +33,8 @@ Item = tuple[str, int]
 said: st.SearchStrategy[Item] = st.tuples(st.sampled_from(sorted(SPEAKERS)), st.integers(0, 40))
 attempt: st.SearchStrategy[Item] = st.tuples(st.sampled_from(ATTEMPTS), st.integers(0, 6))
 names = st.sampled_from(["a", "b", "c"])
+HEAD = 10
+"""Every block stands before the messages: so tools may move it."""
 
 
 def compaction(tail: str | None = None) -> MessageWithParts:
@@ -223,15 +225,20 @@ def test_the_room_is_what_the_window_leaves_for_the_request(
 
 
 paths = st.sampled_from(["/a", "/b", "/c"])
-touches = st.lists(st.tuples(st.sampled_from(["read", "write", "apply_patch"]), paths), max_size=8)
+touches = st.lists(
+    st.tuples(st.sampled_from(["read", "write", "apply_patch", "patch part"]), paths), max_size=8
+)
 
 
 def touched(each: tuple[str, str]) -> MessageWithParts:
-    """A message with one call that touched a file; a patch deletes it."""
+    """A message with one call that touched a file; a patch deletes it, and its part names it once more."""
     tool, path = each
+    patch = PatchPart(**head(), hash="h", files=[path])
+    if tool == "patch part":
+        return assistant(patch)
     files = {"files": [{"filePath": path, "type": "delete"}]}
     part = done("c", "ok", metadata=files if tool == "apply_patch" else {"filepath": path})
-    return assistant(replace(part, tool=tool))
+    return assistant(replace(part, tool=tool), *([patch] if tool == "apply_patch" else []))
 
 
 @given(touches, st.integers(0, 8))
@@ -243,12 +250,21 @@ def test_the_ledger_of_two_compactions_is_the_ledger_of_both(made: list[tuple[st
     assert len(set(whole.read)) == len(whole.read)
     assert not set(whole.written) & set(whole.deleted)
     assert set(whole.read) == {path for tool, path in made if tool == "read"}
+    changed = {path: tool for tool, path in made if tool != "read"}
+    assert set(whole.deleted) == {path for path, tool in changed.items() if tool == "apply_patch"}
+    assert set(whole.written) == {path for path, tool in changed.items() if tool != "apply_patch"}
 
 
 @given(st.text(), st.lists(st.text(), max_size=3), st.lists(paths, max_size=3))
 def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[str], read: list[str]) -> None:
     """As text for the model, as data for the next compaction."""
-    carried = Carried(request=request, todos=tuple(todos), ledger=Ledger(read=tuple(read)))
+    carried = Carried(
+        request=request,
+        owed=bool(todos),
+        todos=tuple(todos),
+        ledger=Ledger(read=tuple(read)),
+        ratios={"anthropic/claude": 5.5},
+    )
     told = carrying.text(carried)
     assert all(each in told for each in (request, *todos, *read))
     asked = compaction()
@@ -263,11 +279,11 @@ def test_the_request_before_can_be_named_from_its_steps(requests: list[list[str]
     """Each step keeps what it added; the next is moved exactly where it does not extend the one before."""
     history: list[MessageWithParts] = []
     for blocks in requests:
-        prefix = moving.step("e", moving.before(history, "e"), blocks, ["model"], chars=1)
+        prefix = moving.step("e", moving.before(history, "e"), blocks, ["model"], chars=1, head=HEAD)
         history.append(assistant(StepStartPart(**head(), prefix=prefix), "a"))
     assert moving.before(history, "e").blocks == requests[-1]
     assert moving.before(history, "other").blocks == []
     extends = new[: len(requests[-1])] == requests[-1]
     for causes, reason in ((["tools"], "tools"), ([], moving.FAULT)):
-        after: Any = moving.step("e", moving.before(history, "e"), new, causes, chars=1)
+        after: Any = moving.step("e", moving.before(history, "e"), new, causes, chars=1, head=HEAD)
         assert after.moved == (None if extends else reason)

@@ -1,11 +1,15 @@
-"""Calls whose name the model left out, on each wire."""
+"""Calls whose name the model left out or made up, on each wire."""
+
+import re
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.events import Finish, ToolCalled, ToolInputStart
-from holdfast.provider.tool_name import UNNAMED
+from holdfast.provider.tool_name import UNNAMED, fitted
 from tests.provider.talking import ADAPTERS, a_request, decode
 
 CALL = {"type": "function_call", "call_id": "c", "id": "fc", "arguments": "{}"}
@@ -46,3 +50,17 @@ def test_a_call_is_never_without_a_name(wire: WireKind) -> None:
         ToolCalled(id="c", name=UNNAMED, input={})
     ]
     assert events[-1] == Finish()
+
+
+@given(st.text(), st.text())
+def test_any_name_can_be_sent_back(one: str, other: str) -> None:
+    """Within what every wire takes; the same name gives the same, and two names stay two."""
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", fitted(one))
+    assert fitted(one) == fitted(one)
+    assert (fitted(one) == fitted(other)) == ((one or UNNAMED) == (other or UNNAMED))
+
+
+@given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))
+def test_a_name_that_a_tool_can_have_is_left_alone(name: str) -> None:
+    """The model finds its call under the name that it was shown."""
+    assert fitted(name) == name

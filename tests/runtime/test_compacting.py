@@ -7,16 +7,18 @@ from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Limit
 from holdfast.runtime import projecting, pruning
-from holdfast.runtime.compacting import carrying, measuring, transcript, wording
+from holdfast.runtime.compacting import carrying, measuring, requesting, transcript, wording
 from holdfast.runtime.compacting.carrying import Carried
-from holdfast.runtime.compacting.ledger import Ledger
+from holdfast.runtime.compacting.ledger import Ledger, ledger
 from holdfast.runtime.projecting import CONTINUED
 from holdfast.schema.config import CompactionConfig
+from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart
 from holdfast.schema.todo import Todo
 from tests.provider.history import (
     CLAUDE,
+    GPT,
     assistant,
     done,
     failed,
@@ -54,7 +56,7 @@ def going_on() -> MessageWithParts:
     """Our word to go on after a compaction."""
     made = user("go on")
     return MessageWithParts(
-        made.info, tuple(replace(part, metadata={CONTINUED: True}) for part in made.parts)
+        made.info, tuple(replace(part, synthetic=True, metadata={CONTINUED: True}) for part in made.parts)
     )
 
 
@@ -75,10 +77,15 @@ FIRST, SECOND, BY_HAND = asked(1), asked(2), asked(auto=False)
         ([user("a"), FIRST, summary(FIRST), going_on(), answered(done("c", "x"), finish="tool-calls")], 0),
         ([user("a"), BY_HAND, summary(BY_HAND)], 0),
         ([user("a"), FIRST, summary(FIRST, error=BROKEN, finish="error"), user("and now?")], 0),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered(step(), finish="unknown")], 1),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered(step(), "half", finish="unknown")], 0),
+        ([user("a"), FIRST, summary(FIRST), going_on(), answered(step(), finish=None)], 1),
     ],
 )
 def test_attempts_are_counted_until_an_answer_comes(history: list[MessageWithParts], count: int) -> None:
-    """The records tell, whatever began them and however they ended."""
+    """The records tell, whatever began them and however they ended. A refusal leaves a message with nothing
+    in it, which is no answer; half an answer is one, since the provider took the request.
+    """
     assert measuring.attempts(history) == count
 
 
@@ -167,6 +174,100 @@ def test_what_is_too_long_is_shortened_in_the_middle() -> None:
     assert transcript.pieces([user(long)]) == [f'<message from="person">\n{long}\n</message>']
 
 
+def compacted(carried: Carried, *tail: MessageWithParts) -> list[MessageWithParts]:
+    """A history that begins with a compaction which carried this over, and the tail that it kept."""
+    part = CompactionPart(**head(), auto=True, tail_start_id=tail[0].info.id if tail else None)
+    kept = text(carrying.text(carried), synthetic=True, metadata=carried.metadata())
+    request = user(part, kept)
+    return [*tail, request, summary(request)]
+
+
+OPEN, OVER = Carried(request="task", system="S", owed=True), Carried(request="task", system="S")
+TASK, STEER, OTHER = user("task", system="S"), user("steer", system="T"), user("other")
+CALLS, ANSWER = answered(done("c", "x"), finish="tool-calls"), answered("b")
+TOO_LONG = ContextOverflowFault(data=ContextOverflowData(message="too long"))
+
+
+@pytest.mark.parametrize(
+    ("history", "wanted"),
+    [
+        ([], ("", "", False)),
+        ([TASK], ("task", "S", True)),
+        ([TASK, STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([TASK, CALLS, STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([TASK, CALLS, STEER, CALLS, ANSWER], ("task\n\nsteer", "S\n\nT", False)),
+        ([TASK, answered(step(), finish="unknown"), STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([TASK, ANSWER], ("task", "S", False)),
+        ([TASK, ANSWER, OTHER], ("other", "", True)),
+        ([TASK, answered(error=BROKEN, finish="error"), OTHER], ("other", "", True)),
+        (
+            [TASK, FIRST, summary(FIRST, error=BROKEN, finish="error"), STEER],
+            ("task\n\nsteer", "S\n\nT", True),
+        ),
+        ([TASK, FIRST, summary(FIRST, error=TOO_LONG, finish="error")], ("task", "S", True)),
+        ([TASK, FIRST, summary(FIRST, error=TOO_LONG, finish="error"), OTHER], ("other", "", True)),
+        (
+            [TASK, CALLS, BY_HAND, summary(BY_HAND, error=TOO_LONG, finish="error"), STEER],
+            ("task\n\nsteer", "S\n\nT", True),
+        ),
+        (compacted(OPEN), ("task", "S", True)),
+        ([*compacted(OPEN), going_on(), CALLS], ("task", "S", True)),
+        ([*compacted(OPEN), going_on(), ANSWER], ("task", "S", False)),
+        ([*compacted(OPEN), going_on(), STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([*compacted(OPEN), going_on(), CALLS, STEER, ANSWER], ("task\n\nsteer", "S\n\nT", False)),
+        ([*compacted(OPEN), going_on(), ANSWER, OTHER], ("other", "", True)),
+        ([*compacted(OPEN, TASK, CALLS), going_on(), STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([*compacted(OPEN, OTHER, ANSWER, TASK), going_on()], ("task", "S", True)),
+        (compacted(OVER), ("task", "S", False)),
+        ([*compacted(OVER), OTHER], ("other", "", True)),
+        ([*compacted(OVER, TASK, ANSWER), OTHER], ("other", "", True)),
+        ([*compacted(Carried(), TASK, CALLS), STEER], ("task\n\nsteer", "S\n\nT", True)),
+    ],
+)
+def test_the_current_request_is_all_that_is_being_worked_on(
+    history: list[MessageWithParts], wanted: tuple[str, str, bool]
+) -> None:
+    """Back to where work ended: with an answer, an error, or a compaction of its own that gave up. What was
+    carried over is part of it until it is answered, and nothing is in it twice.
+    """
+    found = requesting.current(history)
+    assert (found.text, found.system, found.owed) == wanted
+
+
+@pytest.mark.parametrize(
+    ("history", "messages"),
+    [
+        ([TASK, CALLS, STEER], [TASK, STEER]),
+        ([*compacted(OPEN, TASK, CALLS), going_on(), STEER], [TASK, STEER]),
+        ([*compacted(OPEN, TASK, CALLS), going_on(), ANSWER, OTHER], [OTHER]),
+        ([*compacted(OVER, TASK, ANSWER)], [TASK]),
+    ],
+)
+def test_the_messages_of_the_current_request_are_known(
+    history: list[MessageWithParts], messages: list[MessageWithParts]
+) -> None:
+    """They are carried over word for word, and need not be summarised."""
+    assert requesting.current(history).messages == messages
+
+
+def test_a_file_that_a_call_deleted_is_not_written_by_the_patch_of_its_step() -> None:
+    """The patch names every file that changed. In a later step it means that the file is there again."""
+    deleting = done("c", "ok", metadata={"files": [{"filePath": "/a", "type": "delete"}]})
+    gone = answered(replace(deleting, tool="apply_patch"), PatchPart(**head(), hash="h", files=["/a", "/b"]))
+    again = answered(PatchPart(**head(), hash="i", files=["/a"]))
+    assert ledger(Ledger(), [gone]) == Ledger(written=("/b",), deleted=("/a",))
+    assert ledger(Ledger(), [gone, again]) == Ledger(written=("/b", "/a"))
+
+
+def test_how_long_a_token_is_stays_known_by_model() -> None:
+    """What a compaction carried counts until the model counts again; another model's says nothing."""
+    known = compacted(Carried(ratios={"anthropic/claude": 5.5, "openai/gpt": 99.0}))
+    assert measuring.ratio(known, CLAUDE) == 5.5
+    assert measuring.ratio(known, GPT) == 6.0
+    assert measuring.ratio(known, replace(GPT, id="other")) == 4.0
+    assert measuring.ratios(known) == {"anthropic/claude": 5.5, "openai/gpt": 6.0}
+
+
 def test_what_is_carried_over_without_a_model() -> None:
     """The request, todos, files, and calls whose outcome is open; from the one before what still counts."""
     unknown = failed("c", "gone", {"outcome": "unknown"})
@@ -174,14 +275,16 @@ def test_what_is_carried_over_without_a_model() -> None:
     messages = [
         user("first"),
         answered(done("a", "x", metadata={"filepath": "/b"}), unknown, denied),
+        answered("that is all"),
         user("second", file("image/png", PNG, "a.png")),
         user(text("go on", synthetic=True)),
     ]
     before = Carried(request="zeroth", ledger=Ledger(read=("/a",)))
     todos = [Todo(content="test it", status="pending", priority="high")]
-    carried = carrying.carry(before, messages, messages[:2], todos)
+    carried = carrying.carry(before, requesting.current(messages), messages[:3], todos)
     assert carried == Carried(
         request="second\n[attached: a.png]",
+        owed=True,
         todos=("[pending] test it",),
         ledger=Ledger(read=("/a", "/b")),
         problems=('read {"path":"a"}: unknown',),
@@ -199,17 +302,24 @@ def test_what_is_carried_over_without_a_model() -> None:
 def test_without_a_new_request_the_one_before_is_carried_on() -> None:
     """Words of ours are no request."""
     ours = [user(text("go on", synthetic=True)), answered("done")]
-    assert carrying.carry(Carried(request="the wish"), ours, ours, []).request == "the wish"
+    assert requesting.current([*compacted(Carried(request="the wish")), *ours]).text == "the wish"
 
 
 def test_the_earlier_summary_is_merged() -> None:
-    """It stands behind the conversation, with what to do about it; without one there is no word of it."""
+    """It stands behind the conversation, with what to do about it; without one there is no word of it. A
+    plugin's words take the place of ours alone.
+    """
     assert wording.prompt("C", " ", ("more", " ")) == (
         f"<conversation>\nC\n</conversation>\n\nmore\n\n{wording.ASK}"
     )
     assert wording.prompt("C", "S") == (
         "<conversation>\nC\n</conversation>\n\n<earlier-summary>\nS\n</earlier-summary>\n\n"
         f"{wording.MERGE}\n\n{wording.ASK}"
+    )
+    assert wording.prompt("C", "S", ask=" ") == wording.prompt("C", "S")
+    assert wording.prompt("C", "S", ("more",), ask="Be short.") == (
+        "<conversation>\nC\n</conversation>\n\n<earlier-summary>\nS\n</earlier-summary>\n\n"
+        f"{wording.MERGE}\n\nmore\n\nBe short."
     )
 
 

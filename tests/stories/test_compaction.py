@@ -26,6 +26,8 @@ SUMMARY = "## Goal\nEverything."
 SILENT = Usage(input=0, output=0)
 """A provider that counts nothing: four characters are a token."""
 BIG = Usage(input=95_000, output=100)
+LONG = " ".join(["word"] * 400)
+"""So much that a summary in its place is shorter."""
 OVERFLOW = ProviderError("too long", kind="context-overflow")
 
 
@@ -71,7 +73,7 @@ async def test_by_hand_it_stores_what_clients_expect(world: World) -> None:
     """A user message with a compaction part, an assistant message that is the summary, one event; the view
     of the model begins with both, then the kept tail; nothing is removed.
     """
-    steps = [Step(Say(text)) for text in "abc"]
+    steps = [Step(Say(text)) for text in (f"a {LONG}", "b", "c")]
     summarising = Step(Say(SUMMARY), usage=Usage(input=300, output=20))
     async with world.open(*steps, summarising, Step(Say("d"))) as (hf, script):
         session = await world.session(hf)
@@ -113,7 +115,8 @@ async def test_by_hand_it_stores_what_clients_expect(world: World) -> None:
 
 async def test_reported_usage_over_the_usable_room_compacts_before_the_next_turn(world: World) -> None:
     """The work goes on by itself, with the request word for word."""
-    async with world.open(Step(Say("a"), usage=BIG), Step(Say(SUMMARY)), Step(Say("b"))) as (hf, script):
+    steps = [Step(Say(f"a {LONG}"), usage=BIG), Step(Say(SUMMARY)), Step(Say("b"))]
+    async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, "the second request")
@@ -144,10 +147,8 @@ async def test_a_provider_that_finds_the_request_too_long_is_asked_again_after_a
     world: World,
 ) -> None:
     """Once for each overflow; the attempt that failed stays stored with its error and out of the view."""
-    async with world.open(Step(Say("a")), Step(Fail(OVERFLOW)), Step(Say(SUMMARY)), Step(Say("b"))) as (
-        hf,
-        script,
-    ):
+    steps = [Step(Say(f"a {LONG}")), Step(Fail(OVERFLOW)), Step(Say(SUMMARY)), Step(Say("b"))]
+    async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, "two")
@@ -156,9 +157,11 @@ async def test_a_provider_that_finds_the_request_too_long_is_asked_again_after_a
 
 
 async def test_after_two_compactions_without_an_answer_it_ends_with_a_name(world: World) -> None:
-    """Whatever the trigger; what takes the room is itemised."""
+    """Whatever the trigger; what takes the room is itemised. Each of them made the request shorter."""
+    world.settings(compaction={"tail_turns": 2})
     async with world.open(
-        Step(Say("a")),
+        Step(Say(f"a {LONG}")),
+        Step(Say(f"b {LONG}")),
         Step(Fail(OVERFLOW)),
         Step(Say(SUMMARY)),
         Step(Fail(OVERFLOW)),
@@ -166,9 +169,10 @@ async def test_after_two_compactions_without_an_answer_it_ends_with_a_name(world
         Step(Fail(OVERFLOW)),
     ) as (hf, script):
         session = await world.session(hf)
-        await hf.sessions.process(session, "one")
-        answer = await hf.sessions.process(session, "two")
-    assert len(script.requests) == 6
+        for text in ("one", "two"):
+            await hf.sessions.process(session, text)
+        answer = await hf.sessions.process(session, "three")
+    assert len(script.requests) == 7
     assert isinstance(answer.info, AssistantMessage)
     assert isinstance(answer.info.error, ContextOverflowFault)
     assert "still too long after 2 compactions" in answer.info.error.data.message
@@ -193,7 +197,7 @@ async def test_a_request_that_cannot_shrink_ends_with_a_name_and_asks_nobody(wor
 async def test_a_failed_attempt_leaves_the_old_boundary(world: World) -> None:
     """Its error is stored, `time.compacting` is cleared, and the history is what it was."""
     broken = ProviderError("no credit", kind="quota")
-    async with world.open(Step(Say("a")), Step(Fail(broken)), Step(Say("b"))) as (hf, script):
+    async with world.open(Step(Say(f"a {LONG}")), Step(Fail(broken)), Step(Say("b"))) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.compact(session, force=True)
@@ -202,14 +206,14 @@ async def test_a_failed_attempt_leaves_the_old_boundary(world: World) -> None:
         assert (await hf.sessions.get(session)).time.compacting is None
         await hf.sessions.process(session, "two")
     assert isinstance(failed.info.error, APIFault)
-    assert texts(script.requests[2]) == ["one", "a", "two"]
+    assert texts(script.requests[2]) == ["one", f"a {LONG}", "two"]
 
 
 async def test_an_interrupted_attempt_leaves_the_old_boundary(world: World) -> None:
     """The half of a summary is none."""
     gate = anyio.Event()
     async with world.open(
-        Step(Say("a")), Step(Say("half of a"), Wait(gate), Say("summary")), Step(Say("b"))
+        Step(Say(f"a {LONG}")), Step(Say("half of a"), Wait(gate), Say("summary")), Step(Say("b"))
     ) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
@@ -222,7 +226,7 @@ async def test_an_interrupted_attempt_leaves_the_old_boundary(world: World) -> N
         assert (await hf.sessions.get(session)).time.compacting is None
         await hf.sessions.process(session, "two")
     assert isinstance(failed.info.error, AbortedFault)
-    assert texts(script.requests[2]) == ["one", "a", "two"]
+    assert texts(script.requests[2]) == ["one", f"a {LONG}", "two"]
 
 
 async def test_a_second_compaction_merges_the_first(world: World) -> None:
@@ -279,7 +283,8 @@ async def test_a_head_that_exceeds_a_smaller_model_is_folded_in_chunks(world: Wo
 async def test_compaction_begins_a_new_epoch(world: World) -> None:
     """A fresh baseline takes in what was told since; earlier system messages stay stored, out of the view."""
     fact = Fact()
-    async with world.open(Step(Say("a")), Step(Say("b")), Step(Say(SUMMARY)), Step(Say("c"))) as (hf, script):
+    steps = [Step(Say(text)) for text in (f"a {LONG}", "b", SUMMARY, "c")]
+    async with world.open(*steps) as (hf, script):
         fact.register(hf)
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
@@ -291,12 +296,12 @@ async def test_compaction_begins_a_new_epoch(world: World) -> None:
         first, second = await epochs(hf, session)
         assert await told(hf, session) == ["The fact is now two."]
         page = await hf.sessions.messages(session)
-    steps = [p.prefix for m in page.messages for p in m.parts if isinstance(p, StepStartPart)]
+    sent = [p.prefix for m in page.messages for p in m.parts if isinstance(p, StepStartPart)]
     assert (first.cause, second.cause) == ("first", "compaction")
     assert first.time.ended is not None
     assert "The fact is two." in script.requests[3].system[-1]
-    assert steps[-1] is not None
-    assert (steps[-1].epoch, steps[-1].kept, steps[-1].moved) == (second.id, 0, None)
+    assert sent[-1] is not None
+    assert (sent[-1].epoch, sent[-1].kept, sent[-1].moved) == (second.id, 0, None)
     assert "is now two" not in str(script.requests[3].messages)
 
 
@@ -305,7 +310,8 @@ async def test_media_never_reaches_the_summary(world: World) -> None:
     from holdfast.schema.prompt import FilePartInput, TextPartInput
 
     image = FilePartInput(mime="image/png", filename="a.png", url="data:image/png;base64,AAAA")
-    async with world.open(Step(Say("a")), Step(Say("b")), Step(Say(SUMMARY)), Step(Say("c"))) as (hf, script):
+    steps = [Step(Say(text)) for text in (f"a {LONG}", "b", SUMMARY, "c")]
+    async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, [TextPartInput(text="look"), image])
         await hf.sessions.process(session, "two")
@@ -358,7 +364,7 @@ async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, afte
     dies_at = 1
     while True:
         machine, store = Machine(), f"{world.store}{dies_at}{after}"
-        with ScriptedProvider(*[Step(Say("one"), usage=BIG)] * 6) as script:
+        with ScriptedProvider(*[Step(Say(f"one {LONG}"), usage=BIG)] * 6) as script:
             async with life(store, machine, provider=script) as (hf, mortal):
                 session = await world.session(hf)
                 await hf.sessions.process(session, "first")
@@ -399,7 +405,7 @@ async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World)
     deed = Deed(ask=False)
     deed.gate = anyio.Event()
     async with world.open(
-        Step(Call("act", {"what": "x"}, id="c")), Step(Say(SUMMARY)), Step(Say("done")), Step(Say("later"))
+        Step(Call("act", {"what": LONG}, id="c")), Step(Say(SUMMARY)), Step(Say("done")), Step(Say("later"))
     ) as (hf, script):
         hf.tools.register(deed.tool)
         session = await world.session(hf)

@@ -15,7 +15,7 @@ from holdfast.schema.part import CompactionPart
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests.stories.crashing import Machine, life
-from tests.stories.test_compaction import BIG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
+from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
@@ -72,7 +72,7 @@ async def test_the_steps_of_a_prompt_are_counted_over_compactions(world: World) 
 async def test_a_request_that_is_no_longer_carried_is_summarised(world: World) -> None:
     """What the person asked for first is told to the summariser when another request takes its place."""
     world.settings(compaction={"tail_turns": 0})
-    async with world.open(*says("a", "first summary", "b", "second summary")) as (hf, script):
+    async with world.open(*says(f"a {LONG}", "first summary", f"b {LONG}", "second summary")) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "Port the frobnicator.")
         await compacted(hf, session)
@@ -88,7 +88,7 @@ async def test_wherever_an_overflow_dies_the_prompt_is_answered(world: World, af
     dies_at = 1
     while True:
         machine, store = Machine(), f"{world.store}{dies_at}{after}"
-        with ScriptedProvider(Step(Say("one"))) as script:
+        with ScriptedProvider(Step(Say(f"one {LONG}"))) as script:
             async with life(store, machine, provider=script) as (hf, mortal):
                 session = await world.session(hf)
                 await hf.sessions.process(session, "first")
@@ -118,7 +118,8 @@ async def test_wherever_an_overflow_dies_the_prompt_is_answered(world: World, af
 async def test_a_new_prompt_tries_again_after_attempts_that_came_to_nothing(world: World) -> None:
     """Two failed and two interrupted ones: the person's word resets the count."""
     gate = anyio.Event()
-    steps = [Step(Say("a"), usage=BIG), QUOTA, QUOTA, Step(Wait(gate)), Step(Say(SUMMARY)), Step(Say("b"))]
+    whole = Step(Say(f"a {LONG}"), usage=BIG)
+    steps = [whole, QUOTA, QUOTA, Step(Wait(gate)), Step(Say(SUMMARY)), Step(Say("b"))]
     async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         for text in ("one", "two", "three"):
@@ -134,18 +135,18 @@ async def test_a_new_prompt_tries_again_after_attempts_that_came_to_nothing(worl
 
 async def test_a_compaction_by_hand_that_fails_does_not_keep_the_prompt_beside_it(world: World) -> None:
     """It is answered with the history as it was."""
-    async with world.open(*says("a"), QUOTA, *says("b")) as (hf, script):
+    async with world.open(*says(f"a {LONG}"), QUOTA, *says("b")) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.prompt(session, "two", resume=False)
         await compacted(hf, session)
-    assert texts(script.requests[2]) == ["one", "a", "two"]
+    assert texts(script.requests[2]) == ["one", f"a {LONG}", "two"]
 
 
 async def test_the_system_text_of_a_prompt_is_carried_over(world: World) -> None:
     """It came with the request that is still being worked on."""
     world.settings(compaction={"tail_turns": 0})
-    async with world.open(Step(Say("a"), usage=BIG), *says(SUMMARY, "b")) as (hf, script):
+    async with world.open(Step(Say(f"a {LONG}"), usage=BIG), *says(SUMMARY, "b")) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.process(session, "two", system="Answer in Latin only.")
@@ -168,7 +169,7 @@ async def test_an_attempt_that_came_to_nothing_is_paid_for(world: World) -> None
 async def test_removing_the_first_message_of_a_tail_leaves_the_rest_of_it(world: World) -> None:
     """The tail begins with the next one."""
     world.settings(compaction={"tail_turns": 2})
-    async with world.open(*says("a", "b", "c", SUMMARY, "d")) as (hf, script):
+    async with world.open(*says(f"a {LONG}", "b", "c", SUMMARY, "d")) as (hf, script):
         session = await world.session(hf)
         for text in ("one", "two", "three"):
             await hf.sessions.process(session, text)
@@ -184,7 +185,7 @@ async def test_removing_the_first_message_of_a_tail_leaves_the_rest_of_it(world:
 async def test_removing_a_second_compaction_brings_the_first_one_back(world: World) -> None:
     """Its summary goes with the message that asked for it."""
     world.settings(compaction={"tail_turns": 1})
-    async with world.open(*says("a", "b", "FIRST", "c", "SECOND", "d")) as (hf, script):
+    async with world.open(*says(f"a {LONG}", f"b {LONG}", "FIRST", "c", "SECOND", "d")) as (hf, script):
         session = await world.session(hf)
         for text in ("one", "two"):
             await hf.sessions.process(session, text)

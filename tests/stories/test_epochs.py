@@ -27,6 +27,8 @@ from tests.stories.world import MODEL, World
 pytestmark = pytest.mark.ci
 
 DAY_MS = 86_400_000
+LONG = " ".join(["word"] * 400)
+"""So much that a summary in its place is shorter."""
 
 
 class Calendar(SystemClock):
@@ -221,6 +223,45 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
         pending = await hf.store.select("prompt", session=session)
         assert pending[0].value().promoted is not None
     assert "The fact is there." in script.requests[0].system[-1]
+
+
+async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(world: World) -> None:
+    """Sources and producers have a limit of their own; a look that has begun is cut off all the same."""
+    looking, cut = anyio.Event(), anyio.Event()
+
+    async def load() -> str:
+        looking.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            cut.set()
+        raise AssertionError
+
+    async with world.open() as (hf, script):
+        source = replace(Fact().source(), load=load)
+        hf.context.register("story/fact", lambda: SystemContext.make(source))
+        engine = hf._prompting_now()._engine
+        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=300))
+        session = await world.session(hf)
+        with anyio.fail_after(20):
+            answer = (await hf.sessions.process(session, "go")).info
+        (pending,) = await hf.store.select("prompt", session=session)
+    assert isinstance(answer, AssistantMessage)
+    assert isinstance(answer.error, ContextFault)
+    # Not the source's own limit, which is longer, has ended it.
+    assert answer.error.data.message == (
+        "what the model must be told first cannot be read: nothing answered in time"
+    )
+    assert looking.is_set()
+    assert cut.is_set()
+    assert pending.value().promoted is None
+    assert script.requests == []
+
+
+async def compacted(hf: Holdfast, session: str) -> None:
+    """Compact what was said, and wait for it."""
+    assert await hf.sessions.compact(session, force=True) == "admitted"
+    await hf.sessions.wait(session)
 
 
 async def test_a_restart_and_an_upgrade_move_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

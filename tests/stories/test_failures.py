@@ -1,5 +1,6 @@
 """What goes wrong is bounded, named, stored before the one idle, and leaves a session that goes on."""
 
+import asyncio
 from typing import Any
 
 import anyio
@@ -13,7 +14,7 @@ from holdfast.runtime import retrying
 from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFault, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Fail, ScriptFailed, Step, answered
+from holdfast.testing.scripted_provider import Fail, ScriptFailed, Step, Wait, answered
 from tests.stories.world import World, shape
 
 
@@ -219,3 +220,39 @@ async def test_the_last_step_is_text_only(world: World) -> None:
     assert last.tools == first.tools
     assert isinstance(last.messages[-1], SystemUpdate)
     assert "all the steps" in last.messages[-1].text
+
+
+class Panic(BaseException):
+    """As an extension that is written in another language raises."""
+
+
+@pytest.mark.parametrize("raised", [Panic("badly"), asyncio.CancelledError("by itself")])
+async def test_an_error_that_is_no_exception_ends_the_work_of_its_session_only(
+    world: World, raised: BaseException
+) -> None:
+    """Here the provider's code raises it: it has a name, the session is at rest, and others go on."""
+
+    def expect(request: Request) -> str | None:
+        raise raised
+
+    gate = anyio.Event()
+    async with world.open() as (hf, script):
+        one, two = await world.session(hf), await world.session(hf)
+        script.add(
+            Step(Say("never"), session=one, expect=expect),
+            Step(Say("half"), Wait(gate), Say("whole"), session=two),
+            Step(Say("better"), session=one),
+        )
+        await hf.sessions.prompt(two, "go")
+        with anyio.fail_after(10):
+            broken = await hf.sessions.process(one, "go")
+            gate.set()
+            await hf.sessions.wait(two)
+            again = await hf.sessions.process(one, "again")
+        page = await hf.sessions.messages(two)
+
+    assert isinstance(broken.info, AssistantMessage)
+    assert isinstance(broken.info.error, UnknownFault)
+    assert broken.info.error.data.message.startswith(type(raised).__name__)
+    assert ("text", "whole") in shape(page.messages)[1][1]
+    assert ("text", "better") in shape((again,))[0][1]

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from holdfast import processes
+from holdfast.location.guard import Guard
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from holdfast.testing.scripted_provider import Step
@@ -172,3 +173,34 @@ async def test_a_group_whose_number_was_given_out_again_is_left_alone(tmp_path: 
     finally:
         process.kill()
         await process.wait()
+
+
+async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
+    world: World, tmp_path: Path
+) -> None:
+    """Whatever else the process does goes on: here it is what lets the program end by itself."""
+    world.settings(permission={"run": "allow"})
+    begun, gate, ended = tmp_path / "begun", tmp_path / "gate", tmp_path / "ended"
+    # It hears no TERM, and KILL comes after 3 s.
+    stubborn = f"trap '' TERM; touch {begun}; while [ ! -e {gate} ]; do sleep 0.02; done; touch {ended}"
+
+    @tool()
+    async def run(context: ToolContext) -> str:
+        """Run a program."""
+        async with context.spawn(["sh", "-c", stubborn]):
+            await anyio.sleep_forever()
+        return "never"
+
+    async def opens(guard: Guard) -> None:
+        await until(lambda: guard._process is None)
+        gate.touch()
+
+    async with anyio.create_task_group() as beside, world.open(Step(Call("run", {}, id="c1"))) as (hf, _):
+        hf.tools.register(run)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(begun.exists)
+        coordinator = hf._coordinator
+        assert coordinator is not None
+        beside.start_soon(opens, coordinator.guard)
+    assert ended.exists()

@@ -1,6 +1,7 @@
 """An interrupt ends the work at once, keeps what was said, and settles everything."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import AsyncGenerator, Callable
 
 import anyio
 import pytest
@@ -8,13 +9,18 @@ import pytest
 import holdfast
 from holdfast.errors import NotFound
 from holdfast.feed.frame import Delta
+from holdfast.provider.events import ProviderEvent, Start
 from holdfast.provider.request import Request
+from holdfast.runtime import coordinator, settling
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
+from tests.stories.test_permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
@@ -142,3 +148,114 @@ async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(world: World) ->
 
         texts = [part for message in shape(page.messages) for part in message[1] if part[0] == "text"]
         assert (("text", "said") in texts) == bool(parts), pauses
+
+
+async def test_closing_interrupts_all_sessions_side_by_side(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each tool here ends only when every other has been told to end, and none is left behind."""
+    monkeypatch.setattr(settling, "PATIENCE_S", 3.0)
+    world.settings(permission={"team": "allow"})
+    count, begun, told, everyone = 5, [0], [0], anyio.Event()
+
+    @tool()
+    async def team(context: ToolContext) -> str:
+        """Wait for the others."""
+        begun[0] += 1
+        try:
+            await anyio.sleep_forever()
+        finally:
+            told[0] += 1
+            if told[0] == count:
+                everyone.set()
+            with anyio.CancelScope(shield=True):
+                await everyone.wait()
+            return "together"  # noqa: B012 - it does not care for its cancellation
+
+    sessions = []
+    async with world.open(*(Step(Call("team", {}, id="c")) for _ in range(count))) as (hf, _):
+        hf.tools.register(team)
+        for _ in range(count):
+            sessions.append(await world.session(hf))
+            await hf.sessions.prompt(sessions[-1], "go")
+        with anyio.fail_after(10):
+            while begun[0] < count:
+                await anyio.sleep(0.005)
+    async with holdfast.open(world.store) as later:
+        pages = [await later.sessions.messages(session) for session in sessions]
+    assert [outcomes(page.messages) for page in pages] == [[("completed", "together")]] * count
+
+
+async def test_closing_does_not_wait_for_ever_for_a_session_that_does_not_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here the provider's code does not hear: everything else is given back, and others bury the rest."""
+    monkeypatch.setattr(coordinator, "CLOSE_S", 0.3)
+    monkeypatch.setattr(coordinator, "RETIRE_S", 0.1)
+    begun, gate, over = anyio.Event(), anyio.Event(), anyio.Event()
+
+    class Deaf:
+        async def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
+            begun.set()
+            with anyio.CancelScope(shield=True):
+                await gate.wait()
+            over.set()
+            yield Start()
+
+    with anyio.fail_after(10):
+        async with holdfast.open(world.store, provider=Deaf()) as hf:
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            await begun.wait()
+    async with holdfast.open(world.store) as later:
+        assert not (await later.store.session(session)).busy  # type: ignore[union-attr]
+    gate.set()
+    with anyio.fail_after(10):
+        await over.wait()
+
+
+CTRL_C = """
+import asyncio, os, signal, sys
+import holdfast
+from holdfast.testing.mock_provider.script import Call
+from holdfast.testing.scripted_provider import ScriptedProvider, Step
+from holdfast.tool.declare import tool
+
+@tool()
+async def hang(context) -> str:
+    "Hang."
+    os.kill(os.getpid(), signal.SIGINT)
+    {wait}
+
+async def main():
+    async with holdfast.open(sys.argv[1], provider=ScriptedProvider(Step(Call("hang", {{}}, id="c")))) as hf:
+        hf.tools.register(hang)
+        session = await hf.sessions.create(directory=sys.argv[2], title="A story", id=sys.argv[3])
+        await hf.sessions.process(session.id, "go")
+
+try:
+    asyncio.run(main())
+except KeyboardInterrupt:
+    print("ended by Ctrl-C")
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "wait",
+    ["await asyncio.sleep(60)", "os.kill(os.getpid(), signal.SIGINT); await asyncio.sleep(60)"],
+    ids=["once", "twice"],
+)
+async def test_a_real_ctrl_c_ends_the_program_though_a_tool_runs(world: World, wait: str) -> None:
+    """Also the second one, which is raised in the middle of the tool; what ran is settled."""
+    world.settings(permission={"hang": "allow"})
+    id = "ses_000000000001AAAAAAAAAAAAAA"
+    program = [sys.executable, "-c", CTRL_C.format(wait=wait), world.store, str(world.project), id]
+    with anyio.fail_after(30):
+        done = await anyio.run_process(program, check=False)
+    assert (done.stdout, done.stderr, done.returncode) == (b"ended by Ctrl-C\n", b"", 0)
+    async with holdfast.open(world.store) as later:
+        page = await later.sessions.messages(id)
+        assert not (await later.store.session(id)).busy  # type: ignore[union-attr]
+    ((state, _),) = outcomes(page.messages)
+    assert state == "error"

@@ -1,8 +1,10 @@
 """Calls that repeat themselves, questions that outlive their runner, and work that makes no headway."""
 
+import threading
 from typing import Any
 
 import anyio
+import anyio.to_thread
 import pytest
 from msgspec.structs import force_setattr, replace
 
@@ -350,3 +352,31 @@ async def test_a_child_s_reservation_never_outlives_its_turn(world: World, after
         if not died:
             return
         dies_at += 1
+
+
+async def test_an_interrupt_does_not_wait_for_whoever_is_asked_about_a_loop(world: World) -> None:
+    """A program that reads from a terminal cannot be stopped: the call is settled, and it is left behind."""
+    world.settings(permission={"act": "allow"})
+    asked_, typed = anyio.Event(), threading.Event()
+
+    async def reads(_: PermissionRequest) -> PermissionAnswer:
+        asked_.set()
+        await anyio.to_thread.run_sync(typed.wait)
+        return PermissionAnswer(reply="once")
+
+    deed = Deed(ask=False)
+    async with world.open(*repeats("c1", "c2", "c3"), on_ask=reads) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        try:
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(10):
+                await asked_.wait()
+            with anyio.fail_after(5):
+                await hf.sessions.interrupt(session)
+        finally:
+            typed.set()
+        assert await hf.sessions.requests(session) == []
+        page = await hf.sessions.messages(session)
+    assert outcomes(page.messages)[2] == ("error", "The call was interrupted.")
+    assert deed.done == ["x", "x"]

@@ -1,19 +1,37 @@
 """A prefix that moves has a reason, whatever happens around it: refused requests, forks, upgrades."""
 
+import anyio
 import pytest
+from msgspec.structs import replace
 
+from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.instructions import choose
-from holdfast.schema.message import UserMessage
-from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Fail, Step
-from tests.stories.test_epochs import extends, says, steps
-from tests.stories.test_pruning import flood, settings
+from holdfast.runtime import moving, pins
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.output_format import JsonSchemaFormat
+from holdfast.schema.part import TextPart, ToolPart
+from holdfast.schema.tool_state import ToolCompleted
+from holdfast.testing.mock_provider.script import Call, Say, Usage
+from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.stories.crashing import Machine, life
+from tests.stories.test_epochs import LONG, compacted, epochs, extends, says, steps
+from tests.stories.test_pruning import flood, flooded, script, settings
 from tests.stories.tools import Deed
-from tests.stories.world import World
+from tests.stories.world import MODEL, World
 
 pytestmark = pytest.mark.ci
 
+QUOTA = Step(Fail(ProviderError("no credit", kind="quota")))
+SILENT = Usage(input=0, output=0)
+FORM = JsonSchemaFormat(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+TWO_MODELS = {
+    "npm": "@ai-sdk/openai-compatible",
+    "options": {"baseURL": "http://127.0.0.1:9/v1"},
+    "models": {
+        name: {"name": name, "limit": {"context": 100_000, "output": 8_000}} for name in ("m", "gpt-4")
+    },
+}
 REFUSED = Step(Fail(ProviderError("no", kind="auth", retryable=False)))
 
 
@@ -109,3 +127,227 @@ async def test_a_message_that_a_person_removes_is_a_reason(world: World) -> None
         await hf.sessions.process(session, "four")
         moved = [(each.moved, each.block) for each in await steps(hf, session)]
     assert [each[0] for each in moved] == [None, "edit", None]
+
+
+async def test_a_message_that_a_person_removes_is_a_reason_after_a_restart(world: World) -> None:
+    """Though with the answer the names went of the blocks that its request had added."""
+    async with world.open(*says("a", "b")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+        await hf.sessions.remove_message(session, page.messages[1].info.id)
+    async with world.open(*says("c")) as (hf, _):
+        await hf.sessions.process(session, "three")
+    async with world.open(*says("d")) as (hf, _):
+        await hf.sessions.process(session, "four")
+        moved = [each.moved for each in await steps(hf, session)]
+    assert moved == [None, "edit", None]
+
+
+async def test_a_tool_that_arrives_at_a_boundary_without_a_request_is_the_reason_later(world: World) -> None:
+    """A compaction that the provider refuses crosses the boundary; the next request tells why it moves."""
+    world.settings(compaction={"tail_turns": 0})
+    async with world.open(*says(f"a {LONG}"), QUOTA, *says("b", "c")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        hf.tools.register(Deed().tool)
+        await compacted(hf, session)
+        assert (await epochs(hf, session))[0].reasons == ("tools",)
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        assert [each.moved for each in await steps(hf, session)] == [None, "tools", None]
+        assert (await epochs(hf, session))[0].reasons == ()
+
+
+async def test_a_pruning_at_a_boundary_without_a_request_is_the_reason_later(world: World) -> None:
+    """The output is gone from the view with the boundary, and the next request tells so."""
+    settings(world, prune=False)
+    async with world.open(*script(7)) as (hf, _):
+        session = await flooded(world, hf, 7)
+    settings(world, prune=True)
+    async with world.open(QUOTA, *says("x", "y")) as (hf, _):
+        hf.tools.register(flood)
+        await compacted(hf, session)
+        await hf.sessions.process(session, "on")
+        await hf.sessions.process(session, "and on")
+        moved = [each.moved for each in await steps(hf, session)]
+    assert moved == [*[None] * 14, "pruning", None]
+
+
+@pytest.mark.parametrize("reason", ["tools", "agent"])
+async def test_wherever_a_move_of_the_pins_dies_its_reason_is_told(world: World, reason: str) -> None:
+    """Crash after every write of the turn that moves them: then go on, and no move is without its reason."""
+    dies_at = 1
+    while True:
+        machine, store = Machine(), f"{world.store}{dies_at}"
+        world.settings(agent={"build": {"prompt": "Be brief."}})
+        with ScriptedProvider(*says("a")) as first:
+            async with life(store, machine, provider=first) as (hf, _):
+                session = await world.session(hf)
+                await hf.sessions.process(session, "one")
+        if reason == "agent":
+            world.settings(agent={"build": {"prompt": "Be thorough."}})
+        with ScriptedProvider(*says("b", "c")) as dying:
+            async with life(store, machine, provider=dying) as (hf, mortal):
+                if reason == "tools":
+                    hf.tools.register(Deed().tool)
+                mortal._left, mortal._after = mortal.writes + dies_at, True
+                try:
+                    with anyio.fail_after(10):
+                        await hf.sessions.process(session, "two")
+                except BaseException:  # noqa: BLE001 - it dies with whatever error
+                    assert mortal.dead.is_set()
+                died = mortal.dead.is_set()
+                dying._steps.clear()
+        with ScriptedProvider(*says("d", "e", "f")) as again:
+            async with life(store, machine, provider=again) as (hf, _):
+                if reason == "tools":
+                    hf.tools.register(Deed().tool)
+                await hf.sessions.resume(session)
+                await hf.sessions.wait(session)
+                await hf.sessions.process(session, "three")
+                moved = [each.moved for each in await steps(hf, session)]
+                again._steps.clear()
+        assert moved.count(reason) == 1, (dies_at, moved)
+        assert set(moved) == {None, reason}, (dies_at, moved)
+        if not died:
+            return
+        dies_at += 1
+
+
+async def prompts(hf: Holdfast, session: str) -> list[str]:
+    """The ids of what the person said."""
+    page = await hf.sessions.messages(session)
+    return [each.info.id for each in page.messages if isinstance(each.info, UserMessage)]
+
+
+@pytest.mark.parametrize("how", ["changed", "removed"])
+async def test_a_fork_from_before_the_prompt_that_followed_an_edit_tells_the_edit(
+    world: World, how: str
+) -> None:
+    """It has what the person left, which is not what the last request of its history had, and so has a fork
+    of that fork, also where the answer is gone whose step named the first blocks. A fork from after the edit
+    extends what was sent.
+    """
+    world.settings(provider={"scripted": TWO_MODELS})
+    async with world.open(*says(*"abcdefg")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+        if how == "changed":
+            part = page.messages[0].parts[0]
+            assert isinstance(part, TextPart)
+            await hf.sessions.update_part(replace(part, text="ONE"))
+        else:
+            await hf.sessions.remove_message(session, page.messages[1].info.id)
+        pending = (await hf.sessions.fork(session)).id
+        await hf.sessions.process(session, "three", model="scripted/gpt-4")
+        cut = (await prompts(hf, session))[2]
+        before = (await hf.sessions.fork(session, cut)).id
+        await hf.sessions.process(before, "three", model=MODEL)
+        again = (await hf.sessions.fork(before, (await prompts(hf, before))[2])).id
+        for each in (pending, again):
+            await hf.sessions.process(each, "three", model=MODEL)
+        for each in (pending, before, again):
+            assert (await steps(hf, each))[-1].moved == "edit"
+        after = (await hf.sessions.fork(session)).id
+        await hf.sessions.process(after, "four", model="scripted/gpt-4")
+        assert (await steps(hf, after))[-1].moved is None
+
+
+async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world: World) -> None:
+    """Pruning happens before a request, not before a prompt: one prompt has many."""
+    settings(world)
+    calls = [Step(Call("flood", {"number": n}, id=f"c{n}")) for n in range(6)]
+    many = [Step(Call("act", {"what": str(n)}, id=f"a{n}"), usage=SILENT) for n in range(60)]
+    async with world.open(*calls, *says("a", "b", "c"), *many, *says("d")) as (hf, asked):
+        hf.tools.register(flood)
+        hf.tools.register(Deed(ask=False).tool)
+        session = await world.session(hf)
+        for text in ("one", "two", "three", "four"):
+            await hf.sessions.process(session, text)
+        moved = [each.moved for each in await steps(hf, session)]
+        at = moved.index("pruning")
+        assert at > moved.index(None) + 9, "in the middle of the last prompt"
+        page = await hf.sessions.messages(session)
+        answers = [each.info.id for each in page.messages if isinstance(each.info, AssistantMessage)]
+        sent = asked.requests[at - 1]
+        forked = (await hf.sessions.fork(session, answers[at])).id
+    settings(world, prune=False)
+    async with world.open(*says("e")) as (hf, after):
+        await hf.sessions.process(forked, "again")
+        assert [each.moved for each in await steps(hf, forked)] == [None] * (at + 1)
+    assert extends(sent, after.requests[0])
+
+
+async def test_a_fork_from_before_more_moves_than_are_kept_has_a_reason_too(world: World) -> None:
+    """What the tools were then is kept no more, so the fork begins with those of now, and says so."""
+    count = pins.EARLIER_MAX + 1
+    async with world.open(*says("a"), *says(*"b" * count), *says("c", "d")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        for number in range(count):
+            hf.tools.register(Deed(f"act{number}").tool)
+            await hf.sessions.process(session, "more")
+        forked = (await hf.sessions.fork(session, (await prompts(hf, session))[1])).id
+        await hf.sessions.process(forked, "again")
+        await hf.sessions.process(forked, "and again")
+        assert [each.moved for each in await steps(hf, forked)] == [None, "tools", None]
+
+
+async def test_a_fork_after_an_answer_of_a_given_form_goes_on_with_the_pins_of_then(world: World) -> None:
+    """The tool for the form stands beside the pinned ones: it is told from them."""
+    answer = Step(Call("StructuredOutput", {"a": 1}, id="s"))
+    async with world.open(answer, *says("b", "c")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one", format=FORM)
+        registration = hf.tools.register(Deed().tool)
+        await hf.sessions.process(session, "two")
+        registration.close()
+        forked = (await hf.sessions.fork(session, (await prompts(hf, session))[1])).id
+        (epoch,) = await epochs(hf, forked)
+        assert epoch.reasons == ()
+        await hf.sessions.process(forked, "two again")
+        assert [each.moved for each in await steps(hf, forked)] == [None, "output format"]
+
+
+@pytest.mark.parametrize("how", ["part", "message", "title"])
+async def test_an_edit_that_the_model_does_not_see_is_no_reason(world: World, how: str) -> None:
+    """Written as it was, or changed where only people look: a switch of models is told as what it is."""
+    world.settings(provider={"scripted": TWO_MODELS}, permission={"act": "allow"})
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), *says("a", "b")) as (hf, _):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        page = await hf.sessions.messages(session)
+        if how == "message":
+            await hf.sessions.update_message(page.messages[0].info)
+        elif how == "part":
+            await hf.sessions.update_part(page.messages[0].parts[0])
+        else:
+            (part,) = [each for each in page.messages[1].parts if isinstance(each, ToolPart)]
+            assert isinstance(part.state, ToolCompleted)
+            await hf.sessions.update_part(replace(part, metadata={"seen": True}))
+        (epoch,) = await epochs(hf, session)
+        assert epoch.reasons == (("edit",) if how == "title" else ())
+        await hf.sessions.process(session, "two", model="scripted/gpt-4")
+        assert [each.moved for each in await steps(hf, session)] == [None, None, "model"]
+
+
+def test_a_reason_counts_only_for_what_it_can_move() -> None:
+    """An edit moves messages, tools what stands before them; where no reason fits, it is our fault."""
+
+    def moved(block: int, *causes: str) -> str | None:
+        last = moving.Before()
+        last.blocks = ["tool", "system", "one", "two"]
+        now = [*last.blocks[:block], "other", *last.blocks[block + 1 :]]
+        return moving.step("e", last, now, causes, chars=0, head=2).moved
+
+    assert moved(1, "edit", "pruning", "model") == "model"
+    assert moved(1, "edit") == moving.FAULT
+    assert moved(2, "tools", "output format", "edit") == "edit"
+    assert moved(2, "tools") == moving.FAULT
+    assert moved(2, "model") == moved(1, "model") == "model"
+    assert moved(2) == moving.FAULT

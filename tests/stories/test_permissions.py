@@ -1,9 +1,12 @@
 """What a call may do is judged by rules, then by a person, whose answer is a record."""
 
 import contextlib
+import threading
 
 import anyio
+import anyio.to_thread
 import pytest
+from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.errors import Conflict, NotFound
@@ -275,3 +278,56 @@ async def test_two_answers_at_once_are_both_heard(world: World) -> None:
 async def _no(hf: Holdfast, session: str, id: str) -> None:
     with contextlib.suppress(Conflict):  # The other one's no covered it.
         await hf.sessions.reply(session, id, "reject")
+
+
+async def test_a_silent_program_and_a_person_share_one_wait(world: World) -> None:
+    """Whoever answers first is heard at once: nobody waits until the other's time is over."""
+    world.settings(permission={"act": "ask"})
+    told = anyio.Event()
+
+    async def silent(_: PermissionRequest) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            told.set()
+
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")),
+        Step(Say("ok"), expect=answered("c", "did x")),
+        on_ask=silent,
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (question,) = await asked(hf, session)
+        await hf.sessions.reply(session, question.id, "once")
+        with anyio.fail_after(10):
+            await hf.sessions.wait(session)
+            await told.wait()
+    assert deed.done == ["x"]
+
+
+async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_person(world: World) -> None:
+    """It reads from a terminal, say: the session parks without it, and the question stays."""
+    world.settings(permission={"act": "ask"})
+    typed = threading.Event()
+
+    async def reads(_: PermissionRequest) -> PermissionAnswer:
+        await anyio.to_thread.run_sync(typed.wait)
+        return PermissionAnswer(reply="once")
+
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), on_ask=reads) as (hf, _):
+        hf.tools.register(Deed().tool)
+        engine = hf._prompting_now()._engine
+        force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+        session = await world.session(hf)
+        try:
+            with anyio.fail_after(10):
+                await hf.sessions.process(session, "go")
+            (question,) = await hf.sessions.requests(session)
+            assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        finally:
+            typed.set()
+        assert isinstance(question, PermissionRequest)
+        assert question.permission == "act"

@@ -1,11 +1,20 @@
 """What was compacted stays in the transcript, and the model can find it again."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
 import anyio
 import pytest
 
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.query import SearchQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import Tool, tool
+from holdfast.tool.output import ToolOutput
 from holdfast.tools.builtin.recall import around
 from tests.stories.world import World
 
@@ -68,3 +77,82 @@ def test_an_excerpt_has_all_the_words_around_the_first(
 ) -> None:
     """Whatever their case; it is short, and says where it was cut."""
     assert around(text, words) == found
+
+
+def much(lines: int, needles: dict[int, str]) -> Tool:
+    """A tool whose output is too long for its record; some of its lines say something else."""
+
+    @tool(name="much")
+    async def much(context: ToolContext, what: str) -> str:
+        """Say much."""
+        return "\n".join(needles.get(number, f"line {number} of {what}") for number in range(lines))
+
+    return much
+
+
+def recalled(messages: Sequence[MessageWithParts]) -> list[str]:
+    """What the tool has answered."""
+    return [
+        part.state.output
+        for message in messages
+        for part in message.parts
+        if isinstance(part, ToolPart) and part.tool == "recall" and isinstance(part.state, ToolCompleted)
+    ]
+
+
+async def test_what_was_too_long_for_its_record_is_found_in_the_file_that_holds_it(world: World) -> None:
+    """The record shows beginning and end only; the answer names the message and the file."""
+    world.settings(permission={"*": "allow"})
+    needles = {3_000: "the HERON lives at pond seven", 90_000: "and the zebra too"}
+    queries = ["heron pond", "heron zebra", "heron unicorn"]
+    async with world.open(
+        Step(Call("much", {"what": "birds"}, id="m")),
+        Step(*[Call("recall", {"query": query}, id=query) for query in queries]),
+        Step(Say("found")),
+    ) as (hf, _):
+        hf.tools.register(much(100_000, needles))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "look")
+        messages = (await hf.sessions.messages(session)).messages
+    put = next(part for part in messages[1].parts if isinstance(part, ToolPart))
+    assert isinstance(put.state, ToolCompleted)
+    assert "HERON" not in put.state.output
+    (path,) = put.state.metadata["outputPaths"]
+    one, both, none = recalled(messages)
+    for answer in (one, both):
+        assert answer.startswith(f"{messages[1].info.id} (output of much, kept in {path}): ")
+        assert "the HERON lives at pond seven" in answer
+    assert none == "Nothing in this session holds all of: heron unicorn"
+
+
+async def test_only_files_of_managed_output_are_looked_into(world: World, tmp_path: Path) -> None:
+    """What a record names besides, or in a link, is not read; one that has expired is no find."""
+    world.settings(permission={"*": "allow"})
+    secret = tmp_path / "secret"
+    secret.write_text("the heron lives at pond seven")
+
+    @tool(name="sly")
+    async def sly(context: ToolContext, what: str) -> ToolOutput:
+        """Name a file."""
+        return ToolOutput(text="nothing here", paths=(str(secret),))
+
+    async with world.open(
+        Step(Call("much", {"what": "birds"}, id="m"), Call("sly", {"what": "x"}, id="s")),
+        Step(Call("recall", {"query": "heron"}, id="a")),
+        Step(Say("end")),
+        Step(Call("recall", {"query": "heron"}, id="b")),
+        Step(Say("end")),
+    ) as (hf, _):
+        hf.tools.register(much(10_000, {3_000: "the heron lives at pond seven"}))
+        hf.tools.register(sly)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "look")
+        (kept,) = (world.home / ".local" / "share" / "holdfast" / "tool-output").iterdir()
+        kept.unlink()
+        kept.symlink_to(secret)
+        await hf.sessions.process(session, "once more")
+        messages = (await hf.sessions.messages(session)).messages
+    before, after = recalled(messages)
+    assert f"kept in {kept}" in before
+    assert str(secret) not in before
+    assert after == "Nothing in this session holds all of: heron"

@@ -5,6 +5,7 @@ import pytest
 
 from holdfast.errors import InvariantBroken
 from holdfast.provider.request import Request, SystemUpdate
+from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
@@ -54,6 +55,28 @@ async def test_text_that_was_saved_is_kept_and_gone_on_from(
     assert answers[0][1][:2] == ["step-start", ("text", "half a sentence")]
     assert answers[1][1][1] == ("text", ", and the rest")
     assert await_open(page.messages) == []
+
+
+async def test_what_a_dead_runner_left_can_be_aborted(world: World) -> None:
+    """Nobody runs it any more, and it is not finished either: its call and its message are closed."""
+    world.settings(permission={"*": "allow"})
+    machine, deed = Machine(), Deed()
+    deed.gate = anyio.Event()
+    script = ScriptedProvider(Step(Say("half"), Call("act", {"what": "x"})))
+    async with life(world.store, machine, provider=script) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await deed.begun.wait()
+        mortal.kill()
+    async with life(world.store, machine, provider=ScriptedProvider()) as (hf, _):
+        assert await hf.sessions.interrupt(session)
+        page = await hf.sessions.messages(session)
+        assert not await hf.sessions.interrupt(session)
+
+    assert await_open(page.messages) == []
+    assert isinstance(page.messages[-1].info.error, AbortedFault)
+    assert calls(page.messages)[0].state.metadata["outcome"] == "unknown"
 
 
 def await_open(messages: tuple[MessageWithParts, ...]) -> list[str]:

@@ -8,7 +8,7 @@ from holdfast.context.system_context import SystemContext
 from holdfast.provider.request import Results, SystemUpdate
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from tests.stories.test_epochs import Fact, epochs, extends
+from tests.stories.test_epochs import Fact, epochs, extends, told
 from tests.stories.test_permissions import asked
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
@@ -137,3 +137,50 @@ async def test_a_plugin_tells_the_model_what_its_sources_say(world: World) -> No
     assert "The branch is main." in script.requests[0].system[-1]
     assert "Today's date" in script.requests[0].system[-1]
     assert "mine/branch" in epoch.snapshot
+
+
+async def test_what_a_plugin_told_holds_while_it_fails(world: World) -> None:
+    """Its source is unavailable, not gone: nothing is taken back, and nothing told twice."""
+    folder = world.home / ".config" / "holdfast" / "plugin"
+    folder.mkdir(parents=True)
+    (folder / "facts.py").write_text(
+        "import pathlib\n"
+        "from holdfast.context.source import Codec, ContextSource\n"
+        "async def load():\n"
+        "    return pathlib.Path(__file__).with_name('branch').read_text()\n"
+        "sources = [ContextSource(key='mine/branch', codec=Codec(str), load=load,\n"
+        "    baseline=lambda now: f'The branch is {now}.', update=lambda _, now: f'Now {now}.')]\n"
+    )
+    (folder / "branch").write_text("main")
+    async with world.open(*[Step(Say("a"))] * 3) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (folder / "branch").unlink()
+        await hf.sessions.process(session, "two")
+        assert await told(hf, session) == []
+        (folder / "branch").write_text("next")
+        await hf.sessions.process(session, "three")
+        assert await told(hf, session) == ["Now next."]
+    assert extends(script.requests[0], script.requests[1])
+
+
+@pytest.mark.parametrize("can_call", [True, False])
+async def test_skills_are_told_to_whom_is_shown_the_tool_for_them(world: World, can_call: bool) -> None:
+    """A model without tools could load none; whether the tool exists for others does not count."""
+    model = {"name": "M", "tool_call": can_call, "limit": {"context": 100_000, "output": 8_000}}
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {"m": model},
+    }
+    world.settings(provider={"scripted": entry})
+    folder = world.home / ".config" / "holdfast" / "skills" / "x"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: x\ndescription: does x\n---\nbody")
+    async with world.open(Step(Say("a"))) as (hf, script):
+        hf.tools.register(Deed("skill").tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+    (request,) = script.requests
+    assert ("skill" in {tool.name for tool in request.tools}) is can_call
+    assert ("- x: does x" in request.system[-1]) is can_call

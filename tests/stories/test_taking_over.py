@@ -11,7 +11,7 @@ from holdfast.errors import StoreError
 from holdfast.runtime import coordinator
 from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.part import ToolPart
+from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.batch import Held
 from holdfast.testing.mock_provider.script import Call, Say
@@ -207,6 +207,30 @@ async def test_the_last_step_runs_no_tool(world: World) -> None:
     assert [each.info.text for each in page.messages if hasattr(each.info, "text")] == [LAST_STEP]
     last = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)][-1]
     assert isinstance(last, ToolError)
+
+
+async def test_the_last_step_keeps_the_cache_of_a_provider_that_caches_by_choice(world: World) -> None:
+    """Tools are not forbidden there at first: the model is told, and only one that calls is forbidden to."""
+    entry = {
+        "npm": "@ai-sdk/anthropic",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {"m": {"limit": {"context": 100_000, "output": 8_000}}},
+    }
+    world.settings(provider={"scripted": entry}, permission={"act": "allow"}, agent={"build": {"steps": 2}})
+    deed = Deed(ask=False)
+    calls = [Step(Call("act", {"what": str(number)}, id=f"c{number}")) for number in range(2)]
+    async with world.open(*calls, Step(Say("so be it")), *calls[:1], Step(Say("at once"))) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        stubborn = await hf.sessions.process(session, "go")
+        willing = await hf.sessions.process(session, "again")
+        page = await hf.sessions.messages(session, system=True)
+
+    assert deed.done == ["0", "0"]
+    assert [each.tool_choice for each in script.requests] == ["auto", "auto", "none", "auto", "auto"]
+    assert [each.info.text for each in page.messages if hasattr(each.info, "text")] == [LAST_STEP] * 2
+    assert [answer.info.error for answer in (stubborn, willing)] == [None, None]
+    assert [part.text for part in stubborn.parts if isinstance(part, TextPart)] == ["so be it"]
 
 
 async def test_a_question_survives_settings_that_cannot_be_read(world: World) -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.todo import Todo
 from holdfast.schema.wire import JsonMap
+from holdfast.tool.context import OwnKind
 from holdfast.tool.output import ToolDenied
 
 
@@ -51,6 +54,15 @@ class FakeContext:
         )
         if permission in self.denies:
             raise ToolDenied(f"{permission} is denied")
+
+    async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
+        """Nothing is kept."""
+
+    def publish(self, name: str, properties: JsonMap) -> None:
+        """Nobody listens."""
+
+    async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
+        raise ToolDenied("there is no other session")
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Nobody watches."""

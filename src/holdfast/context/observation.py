@@ -17,11 +17,14 @@ from holdfast.errors import ContextError
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """One source and its value. `canonical` is the JSON by which values are compared."""
+    """One source and its value. `canonical` is the JSON by which values are compared; `keeps_text` says that
+    the snapshot keeps what was told of it.
+    """
 
     source: ContextSource[Any]
     value: Any
     canonical: bytes = b""
+    keeps_text: bool = False
 
     @property
     def key(self) -> str:
@@ -41,12 +44,14 @@ class Observed(msgspec.Struct, frozen=True):
         """The text for a model that was told the previous value."""
         return self._rendered("update", partial(self.source.update, previous, self.value))
 
-    def entry(self) -> SnapshotEntry:
-        """What the snapshot keeps once this value is admitted."""
+    def entry(self, text: str | None = None) -> SnapshotEntry:
+        """What the snapshot keeps once this value is admitted; `text` is what the model is told of it."""
         value = msgspec.json.decode(self.canonical)
+        kept = text if self.keeps_text else None
         if self.source.removal is None:
-            return SnapshotEntry(value)
-        return SnapshotEntry(value, self._rendered("removal", partial(self.source.removal, self.value)))
+            return SnapshotEntry(value, text=kept)
+        removal = self._rendered("removal", partial(self.source.removal, self.value))
+        return SnapshotEntry(value, removal, kept)
 
     def _rendered(self, name: str, render: Callable[[], str]) -> str:
         try:

@@ -18,6 +18,7 @@ from typing import Any
 
 import anyio
 import msgspec
+from msgspec import structs
 
 from holdfast.context import keys
 from holdfast.context.attempt import Failed, attempt
@@ -51,11 +52,14 @@ class _Unseen(msgspec.Struct, frozen=True):
 class SystemContext:
     """Sources in order. What they are is hidden, so that sources of every type compose."""
 
-    __slots__ = ("_members",)
+    __slots__ = ("_kept", "_members")
 
-    def __init__(self, members: tuple[ContextSource[Any] | _Unseen, ...] = ()) -> None:
+    def __init__(
+        self, members: tuple[ContextSource[Any] | _Unseen, ...] = (), kept: frozenset[str] = frozenset()
+    ) -> None:
         """For `make`, `combine`, `empty` and `unavailable`; callers use those."""
         self._members = members
+        self._kept = kept
 
     @classmethod
     def empty(cls) -> "SystemContext":
@@ -80,17 +84,30 @@ class SystemContext:
             if member.key in members:
                 raise Conflict(f"two context sources have the key {member.key}; keep one of them")
             members[member.key] = member
-        return cls(tuple(members.values()))
+        kept = frozenset[str]().union(*(context._kept for context in contexts))  # noqa: SLF001 - its own class
+        return cls(tuple(members.values()), kept)
 
     @property
     def keys(self) -> tuple[str, ...]:
         """The keys of the sources and unavailable namespaces, in order."""
         return tuple(member.key for member in self._members)
 
+    def keeping_texts(self) -> "SystemContext":
+        """The same, but the snapshot keeps what was told of each source.
+
+        For sources that others bring: they may be out of reach when a baseline is rendered anew. Ours are
+        always there, so their texts, which may be long, need not be stored twice.
+        """
+        return SystemContext(self._members, frozenset(self.keys))
+
     @property
     def sources(self) -> tuple[ContextSource[Any], ...]:
         """The sources, for `observe`."""
         return tuple(member for member in self._members if isinstance(member, ContextSource))
+
+    def keeps_text(self, key: str) -> bool:
+        """Whether the snapshot keeps what was told of a source, for `observe`."""
+        return key in self._kept
 
     @property
     def unseen(self) -> dict[str, str]:
@@ -121,7 +138,8 @@ async def observe(context: SystemContext, *, limit_s: float = LIMIT_S) -> Observ
 
     async def one(source: ContextSource[Any]) -> None:
         async def look() -> Observed:
-            return _observed(source, await source.load())
+            seen = _observed(source, await source.load())
+            return structs.replace(seen, keeps_text=True) if context.keeps_text(source.key) else seen
 
         seen = await attempt(look, limit_s=limit_s)
         if isinstance(seen, Failed):
@@ -183,9 +201,11 @@ def reconcile(observation: Observation, snapshot: Snapshot) -> Reconciliation:
             texts.append(removals[seen.key])
         elif seen.has_value and (seen.key not in before or before[seen.key].canonical != seen.canonical):
             known = before.get(seen.key)
-            texts.append(seen.baseline() if known is None else seen.update(known.value))
-            entries[seen.key] = seen.entry()
-    return Updated(_joined(texts), Snapshot(entries)) if texts else Unchanged()
+            text = seen.baseline() if known is None else seen.update(known.value)
+            texts.append(text)
+            # A change without a word leaves what was said before.
+            entries[seen.key] = seen.entry(text or (known and snapshot[seen.key].text) or "")
+    return Updated(joined(texts), Snapshot(entries)) if texts else Unchanged()
 
 
 def _before(observation: Observation, snapshot: Snapshot) -> dict[str, Observed] | None:
@@ -205,12 +225,13 @@ def _before(observation: Observation, snapshot: Snapshot) -> dict[str, Observed]
 
 def _generation(observation: Observation) -> tuple[str, Snapshot]:
     """Baseline and snapshot of all that was seen."""
-    present = observation.present
+    told = [(seen, seen.baseline()) for seen in observation.present]
     return (
-        _joined(seen.baseline() for seen in present),
-        Snapshot({seen.key: seen.entry() for seen in present}),
+        joined(text for _, text in told),
+        Snapshot({seen.key: seen.entry(text) for seen, text in told}),
     )
 
 
-def _joined(texts: Iterable[str]) -> str:
+def joined(texts: Iterable[str]) -> str:
+    """One text of several."""
     return "\n\n".join(text for text in texts if text.strip())

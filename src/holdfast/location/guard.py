@@ -8,6 +8,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import threading
 from typing import Any
 
 COMMAND = (sys.executable, "-P", "-m", "holdfast.location.guard_process")
@@ -43,17 +44,18 @@ class Guard:
             with contextlib.suppress(OSError):  # The next group is told to a new guard, or not started.
                 self._tell({"deadline": deadline_ms})
 
-    def close(self) -> None:
-        """Let the guard end what is left, and go."""
-        self._let_go()
+    def close(self, *, wait_s: float = 5.0) -> None:
+        """Let the guard end what is left, and go. It does so by itself when it takes longer than `wait_s`.
 
-    def _let_go(self) -> None:
+        This blocks: call it in a thread where something else is to go on.
+        """
         process, self._process = self._process, None
-        if process is not None and process.stdin is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=5)
+        if process is not None:
+            _let_go(process)
+            try:
+                process.wait(timeout=wait_s)
+            except subprocess.TimeoutExpired:
+                _reap(process)
 
     def _tell(self, order: dict[str, Any]) -> None:
         if self._process is None or self._process.poll() is not None:
@@ -65,7 +67,9 @@ class Guard:
             self._start()
 
     def _start(self) -> None:
-        self._let_go()
+        if (gone := self._process) is not None:
+            _let_go(gone)
+            _reap(gone)
         self._process = subprocess.Popen(
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         )
@@ -79,3 +83,15 @@ class Guard:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
+
+
+def _let_go(process: "subprocess.Popen[bytes]") -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):
+        process.stdin.close()
+
+
+def _reap(process: "subprocess.Popen[bytes]") -> None:
+    """Wait for a guard that is going, where nobody is held up by it."""
+    if process.poll() is None:
+        threading.Thread(target=process.wait, name="holdfast-guard", daemon=True).start()

@@ -10,7 +10,7 @@ Which messages belong to the history (compaction, epochs) is decided above; here
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from holdfast.provider import extending
+from holdfast.provider import extending, tool_name
 from holdfast.provider.attachment import attached
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import (
@@ -232,9 +232,11 @@ class _Lowering:
     def _called(self, part: ToolPart, *, same: bool) -> tuple[ToolCall, ToolResult | HostedResult]:
         hosted = bool((part.metadata or {}).get("providerExecuted"))
         id = self._unique(part.call_id)
+        # A name that the model made up is kept as it was said, and no wire takes it back like that.
+        name = tool_name.fitted(part.tool)
         call = ToolCall(
             id=id,
-            name=part.tool,
+            name=part.tool if hosted and same else name,
             input=part.state.input,
             hosted=hosted and same,
             metadata=part.metadata if same else None,
@@ -242,9 +244,9 @@ class _Lowering:
         if hosted and same and (exact := _exact(part)) is not None:
             return call, HostedResult(id=id, name=part.tool, output=exact[0], metadata=part.metadata)
         if call.hosted:  # Its result never came: to pair it, it becomes an ordinary call.
-            call = ToolCall(id=id, name=part.tool, input=part.state.input)
+            call = ToolCall(id=id, name=name, input=part.state.input)
         content, failed = self._answered(part)
-        return call, ToolResult(id=id, name=part.tool, content=content, failed=failed)
+        return call, ToolResult(id=id, name=name, content=content, failed=failed)
 
     def _answered(self, part: ToolPart) -> tuple[tuple[Text | Media, ...], bool]:
         if part.id in self._quarantined:

@@ -14,6 +14,7 @@ from holdfast.runtime.run import Run
 from holdfast.runtime.totals import with_step
 from holdfast.schema.session import Session
 from holdfast.store.batch import Change, Unchanged
+from holdfast.store.record import SessionRecord
 
 _TRIES = 30
 
@@ -23,8 +24,7 @@ async def change(
 ) -> None:
     """Write what `compose` makes together with a change of the session, whoever else changes it."""
     for attempt in range(_TRIES):
-        record = await run.engine.store.session(run.recorder.session)
-        assert record is not None, "a claimed session cannot be removed"
+        record = await _record(run)
         whole = session_put(edit(record.value()))
         unchanged = Unchanged(run.recorder.session, "session", run.recorder.session, record.seq)
         try:
@@ -48,25 +48,32 @@ async def settle(
     change: Callable[[Session], Session] = lambda session: session,
 ) -> None:
     """Write what `compose` makes, add what was used to the totals, and `change` the session besides."""
-    for attempt in range(_TRIES):
-        # Nobody but us writes it, mostly: what the turn began with is tried first.
-        record = run.history.record if attempt == 0 else None
-        record = record or await run.engine.store.session(run.recorder.session)
-        assert record is not None, "a claimed session cannot be removed"
-        session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
-        if session.parent_id is None:
-            session = budget.settled(session, used)
-        session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
-        above, meanwhile = await budget.settled_above(run.engine, session, used)
-        unchanged = Unchanged(session.id, "session", session.id, record.seq)
-        whole = session_put(session)
-        try:
-            await run.recorder.write(
-                lambda ids, whole=whole, above=above: [*compose(ids), whole, *above],  # type: ignore[misc]
-                expect=(unchanged, *meanwhile),
-            )
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return
+    # Nobody but us writes it, mostly: what the turn began with is tried first.
+    known = run.history.record or await _record(run)
+    async with run.engine.trees.of(await budget.root_of(run.engine, known.value())):
+        for attempt in range(_TRIES):
+            record = known if attempt == 0 else await _record(run)
+            session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
+            if session.parent_id is None:
+                session = budget.settled(session, used)
+            session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
+            above, meanwhile = await budget.settled_above(run.engine, session, used)
+            unchanged = Unchanged(session.id, "session", session.id, record.seq)
+            whole = session_put(session)
+            try:
+                await run.recorder.write(
+                    lambda ids, whole=whole, above=above: [*compose(ids), whole, *above],  # type: ignore[misc]
+                    expect=(unchanged, *meanwhile),
+                )
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                await budget.pause(attempt)
+            else:
+                return
+
+
+async def _record(run: Run) -> SessionRecord:
+    record = await run.engine.store.session(run.recorder.session)
+    assert record is not None, "a claimed session cannot be removed"
+    return record

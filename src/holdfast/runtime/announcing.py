@@ -1,5 +1,9 @@
-"""Tells listeners what is no state: busy, retry, idle, errors. Live only."""
+"""Tells listeners what is no state: busy, retry, idle, errors, and what tools have to say. Live only."""
 
+import re
+from typing import Final
+
+from holdfast.errors import InvalidInput
 from holdfast.feed.tail import Feed
 from holdfast.schema.event import (
     ErrorProperties,
@@ -9,9 +13,14 @@ from holdfast.schema.event import (
 )
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import SessionID
-from holdfast.schema.part import Part
+from holdfast.schema.part import Part, ToolPart
 from holdfast.schema.status import BusyStatus, IdleStatus, RetryStatus, SessionStatus
-from holdfast.schema.wire import encode
+from holdfast.schema.wire import JsonMap, encode
+
+OWN: Final = "holdfast.tool."
+"""What the types of events that tools tell begin with: they cannot pass for those of the bus."""
+OWN_BYTES_MAX: Final = 64 * 1024
+_NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 
 def status(feed: Feed, session: str, now: SessionStatus) -> None:
@@ -54,3 +63,14 @@ def error(feed: Feed, session: str, fault: Fault) -> None:
     feed.publish(
         "session.error", session, encode(ErrorProperties(session_id=SessionID(session), error=fault))
     )
+
+
+def own(feed: Feed, call: ToolPart, name: str, properties: JsonMap) -> None:
+    """Something that a tool has to say, with the call that it comes from."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name[:80]!r} is no name of an event: a-z, 0-9, _ . and -, at most 64")
+    whose = {"sessionID": call.session_id, "messageID": call.message_id, "callID": call.call_id}
+    data = encode({**properties, **whose})
+    if len(data) > OWN_BYTES_MAX:
+        raise InvalidInput(f"the event {name} has {len(data)} bytes; at most {OWN_BYTES_MAX} are told")
+    feed.publish(OWN + name, call.session_id, data)

@@ -93,8 +93,10 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
     async def call(called: Called) -> None:
         if ready.last_step and called.part.tool != structured.NAME:
             settling.count += 1
-            settling.stopped = True  # It was told, and does not hear: the work ends with this turn.
-            await settling.settle(called.part, executing.denied(NO_STEPS, stops=True))
+            # Where tools were forbidden, it was told and does not hear: the work ends with this turn.
+            stops = request.tool_choice != "auto"
+            settling.stopped = settling.stopped or stops
+            await settling.settle(called.part, executing.denied(NO_STEPS, stops=stops))
             return
         repeated = plan.repeated(earlier, called.part)
         earlier.append(plan.Made(called.part.id, called.part.tool, called.part.state.input))
@@ -150,5 +152,6 @@ def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
         feed=run.engine.feed,
         guard=run.guard,
         host=run.engine.host,
+        admit=run.admit,
         closed=lambda name: closed.get(name) is False,
     )

@@ -5,9 +5,10 @@ where nobody is attached, ask means no, and that is recorded; a person who is th
 within a bound, then the session parks and the question stays.
 """
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 import anyio
 from msgspec.structs import replace
@@ -20,18 +21,28 @@ from holdfast.runtime.room import Engine, OnAsk
 from holdfast.schema import stored
 from holdfast.schema.approval import Approval
 from holdfast.schema.ids import ApprovalID
-from holdfast.schema.request import PermissionAnswer, PermissionRequest, RequestTime, ToolRef
+from holdfast.schema.request import (
+    PermissionAnswer,
+    PermissionRequest,
+    QuestionRequest,
+    RequestTime,
+    ToolRef,
+)
 from holdfast.schema.request import Reply as ReplyWord
 from holdfast.schema.rule import Action
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
-from holdfast.schema.wire import JsonMap
+from holdfast.schema.wire import JsonMap, checked
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
 from holdfast.store.record import StoredRecord
+from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.output import ToolDenied, ToolParked
+from holdfast.tools.plain import plain
 
 _TRIES = 20
+LEAVE_S: Final = 0.05
+"""How long a program that answers questions has to end when nobody needs its answer any more."""
 
 
 class Asking:
@@ -98,6 +109,10 @@ class Asking:
         else:
             await self._recorder.commit(request_put(known))
 
+    def waits(self, call: str) -> bool:
+        """Whether a question of the call is still to be answered."""
+        return any(each.tool is not None and each.tool.call_id == call for each in self._open.values())
+
     def withdrawn(self, call: str, why: str) -> list[Put]:
         """The questions of a call that is over and that nobody answered, closed."""
         now_ms = self._engine.clock.now_ms()
@@ -124,12 +139,10 @@ class Asking:
         request = known or await self._write(permission, patterns, always, metadata, tool)
         if request.answer is None:
             self._open[request.id] = request
-            if program is not None:
-                await self._ask_program(program, request)
             if known is not None and program is None and not self._engine.presence.attached(self._session):
                 raise ToolParked(f"nobody is there to answer {request.id}, which was asked before")
             wait_s = self._engine.limits.answer_wait_ms / 1_000
-            answered = await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
+            answered = await self._answered(program, request, wait_s)
             if answered is None:
                 raise ToolParked(f"session {self._session.id} waits for an answer to {request.id}")
             assert isinstance(answered, PermissionRequest)
@@ -143,13 +156,41 @@ class Asking:
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(request_put(replace(request, time=heard)))
 
-    async def _ask_program(self, program: OnAsk, request: PermissionRequest) -> None:
-        """Let a program answer, within the time that a person would have."""
-        with anyio.move_on_after(self._engine.limits.answer_wait_ms / 1_000):
+    async def _answered(
+        self, program: OnAsk | None, request: PermissionRequest, wait_s: float
+    ) -> PermissionRequest | QuestionRequest | None:
+        """The request once it was answered, by whoever is first: a program and people share one wait."""
+        if program is None:
+            return await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
+        # A task of its own: a program that does not hear that its time is over is left behind.
+        asked = asyncio.create_task(self._ask_program(program, request))
+        heard = asyncio.create_task(self._listener.answered(self._session.id, request.id, wait_s=wait_s))
+        try:
+            await asyncio.wait({asked, heard}, return_when=asyncio.FIRST_COMPLETED)
+            if asked.done() and (error := asked.result()) is not None:
+                raise error
+            found = await heard
+        finally:
+            asked.cancel()
+            heard.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait({asked, heard}, timeout=LEAVE_S)
+        # The program may have answered in the very last moment.
+        return found or await self._listener.answered(self._session.id, request.id, wait_s=0)
+
+    async def _ask_program(self, program: OnAsk, request: PermissionRequest) -> BaseException | None:
+        """Let a program answer; what it raises is a value, since it is the call's and no task's."""
+        try:
             answer = await program(request)
             if answer is not None:
                 with contextlib.suppress(Conflict):  # Somebody else was quicker.
                     await reply(self._engine, self._session.id, request.id, answer.reply, answer.message)
+                self._listener.look(self._session.id, request.id)
+        except BaseException as error:
+            if is_cancelled(error):
+                raise
+            return error
+        return None
 
     async def _asked_before(
         self, permission: str, patterns: Sequence[str], tool: ToolRef
@@ -184,6 +225,7 @@ class Asking:
             tool=tool,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
+        request = plain(PermissionRequest, request)  # A tool may give anything.
         await self._recorder.commit(request_put(request))
         return request
 
@@ -243,7 +285,7 @@ async def reply(
     engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
 ) -> PermissionRequest:
     """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
-    given = PermissionAnswer(reply=word, message=message)
+    given = checked(PermissionAnswer(reply=word, message=message), "the answer")
     for _ in range(_TRIES):
         request, changes, expect = await _answers(engine, session, id, given)
         try:

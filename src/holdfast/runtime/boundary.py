@@ -10,12 +10,10 @@ from collections.abc import Collection
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.permission import visibility
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import authority, epochs, inbox, nesting, pins, plan, projecting, pruning
+from holdfast.runtime import authority, epochs, inbox, nesting, observing, pins, plan, projecting, pruning
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import ContextUnavailable, Epoch
 from holdfast.runtime.inbox import Waiting
@@ -27,7 +25,6 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
-from holdfast.tool.declare import Tool
 from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
 
@@ -163,9 +160,8 @@ async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[Mess
         history = [each for each in history if each.info.id not in former]
     if told is not None:
         history.append(MessageWithParts(told, ()))
-    history, pruned = await pruning.prune(run, chosen, epoch, history)
-    moved = (*(("edit",) if epoch.value.edited else ()), *(("pruning",) if pruned else ()))
-    return await fixed(run, chosen, epoch, history, moved=moved)
+    history, epoch = await pruning.prune(run, chosen, epoch, history)
+    return await fixed(run, chosen, epoch, history)
 
 
 async def fixed(
@@ -174,24 +170,17 @@ async def fixed(
     epoch: Epoch,
     history: list[MessageWithParts],
     *,
-    moved: tuple[str, ...] = (),
     keep: bool = True,
 ) -> Ready:
-    """The turn, with what its epoch pins. `moved` are reasons for a new prefix that are known by now.
-
-    Without `keep` nothing is pinned: no request is made of it.
-    """
+    """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = _toolset(run, chosen)
-    pinned = pins.pinned(epoch.value.pins, agent, model, [_definition(tool) for tool in toolset.tools])
+    pinned = pins.pinned(epoch.value.pins, agent, model, [pins.definition(tool) for tool in toolset.tools])
     if pinned.pins is not None and keep:
-        epoch = await epochs.keep_pins(run, epoch, pinned.pins)
+        epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
     form = user.format if isinstance(user.format, JsonSchemaFormat) else None
     if form is not None:
         toolset = toolset.plus(structured.structured_tool(form.schema))
-    own = tuple(
-        _definition(tool) for tool in toolset.tools if form is not None and tool.name == structured.NAME
-    )
     return Ready(
         session=chosen.session,
         around=chosen.around,
@@ -201,8 +190,8 @@ async def fixed(
         variant=user.model.variant,
         epoch=epoch,
         system=(*pinned.pin.system, epoch.value.baseline) if epoch.value.baseline else pinned.pin.system,
-        tools=(*pinned.pin.tools, *own),
-        moved=moved if pinned.moved is None else (*moved, pinned.moved),
+        tools=(*pinned.pin.tools, *pins.formed(form)),
+        moved=epoch.value.reasons,
         history=history,
         shown=projecting.project(history) if run.history.has_compaction else history,
         compacted=run.history.summarised_since(0),
@@ -215,16 +204,7 @@ async def fixed(
 def _toolset(run: Run, chosen: Chosen) -> Toolset:
     """The tools that the agent may see, on this model."""
     registry = run.tools(chosen.session)
-    if not chosen.model.tool_call:
-        return registry.materialise(without=registry.names())
-    hidden = visibility.hidden(registry.keys(), chosen.policy)
-    if choose.is_brief(chosen.model):
-        hidden |= registry.names() - choose.BRIEF_TOOLS
-    return registry.materialise(without=hidden)
-
-
-def _definition(tool: Tool) -> ToolDefinition:
-    return ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
+    return registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
 
 
 async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:

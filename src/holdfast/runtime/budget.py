@@ -1,16 +1,18 @@
 """Keeps a tree of sessions within its budget: reserved on the root before each call, settled after it.
 
 What must stay true: two turns of one tree, in whatever processes, cannot both take the last of it; what was
-spent never falls; a reservation ends with its turn, and that of a dead runner with its recovery.
+spent never falls; a reservation ends with its turn, and that of a dead runner when somebody asks next.
 """
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Collection
 from decimal import Decimal
 
+import anyio
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict
+from holdfast.errors import Conflict, HoldfastError
 from holdfast.provider import size
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
@@ -22,10 +24,13 @@ from holdfast.schema.session import Session
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Put, Unchanged
 
-TURN_MS = 30 * 60 * 1_000
-"""A reservation that nobody ends, because its runner was killed, counts no longer than this."""
 _TRIES = 50
+_PAUSE_S = 0.02
 _DEPTH_MAX = 64
+
+
+class OutOfTime(HoldfastError):
+    """The time of the tree was used up in the middle of a turn."""
 
 
 async def reserve(
@@ -33,24 +38,71 @@ async def reserve(
 ) -> str | None:
     """Set aside what a turn may use at most; why not, when there is not enough left.
 
-    `for_ms` bounds the reservation of a call that no recovery knows of.
+    `for_ms` bounds the reservation of a call that no recovery knows of. That of a turn counts for as long as
+    somebody runs its session.
     """
     if session.parent_id is None and session.budget is None:
         return None
     now_ms = engine.clock.now_ms()
-    wanted = replace(_most(request), until=now_ms + (for_ms or TURN_MS))
+    wanted = _most(request)
+    if for_ms is None:
+        wanted = replace(wanted, session=session.id, since=now_ms)
+    else:
+        wanted = replace(wanted, until=now_ms + for_ms)
     refusal: str | None = None
 
-    def change(root: Session) -> Session | None:
+    def change(root: Session, over: Collection[str]) -> Session | None:
         nonlocal refusal
-        spent = _current(root.spent or NOTHING, now_ms)
-        refusal = None if root.budget is None else refused(root.budget, spent, wanted, request.model)
+        spent = _current(root.spent or NOTHING, now_ms, over)
+        refusal = None if root.budget is None else refused(root.budget, spent, wanted, request.model, now_ms)
         if refusal is not None or root.budget is None:
             return None
         return replace(root, spent=replace(spent, reserved={**spent.reserved, turn: wanted}))
 
     await _edit_root(engine, session, change)
     return refusal
+
+
+async def time_left_s(engine: Engine, session: Session) -> float | None:
+    """How long the tree may still work; None where nobody set a bound."""
+    if session.parent_id is None and session.budget is None:
+        return None
+    record = await engine.store.session(await root_of(engine, session))
+    root = None if record is None else record.value()
+    if root is None or root.budget is None or root.budget.time_ms is None:
+        return None
+    used_ms = worked_ms(root.spent or NOTHING, engine.clock.now_ms())
+    return max(0, root.budget.time_ms - used_ms) / 1_000
+
+
+def worked_ms(spent: Spent, now_ms: int) -> int:
+    """How long the tree has worked by now, turns under way included. Pure."""
+    begun = [each.since for each in spent.reserved.values() if each.since is not None]
+    return spent.time_ms + (max(0, now_ms - min(begun)) if begun else 0)
+
+
+def _without(spent: Spent, turn: str, *, time_ms: int) -> Spent:
+    """The end of a turn's reservation, its time counted as far as no other turn runs that will count it."""
+    ended = spent.reserved.get(turn)
+    left = {name: each for name, each in spent.reserved.items() if name != turn}
+    begun = [each.since for each in left.values() if each.since is not None]
+    if ended is not None and ended.since is not None and begun:
+        time_ms = min(time_ms, max(0, min(begun) - ended.since))
+    return replace(spent, reserved=left, time_ms=spent.time_ms + max(0, time_ms))
+
+
+def _lost(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
+    """The end of a turn that came to none: what was sent is gone, and what was said of the answer."""
+    held = spent.reserved.get(turn)
+    spent = _without(spent, turn, time_ms=time_ms)
+    if held is None or held.sent is None:
+        return spent
+    answer = held.tokens - held.sent
+    share = min(1.0, said / answer) if answer > 0 else 0.0
+    sent_cost = Decimal(str(held.sent_cost or 0))
+    lost = sent_cost + (Decimal(str(held.cost)) - sent_cost) * Decimal(str(share))
+    total = float(Decimal(str(spent.cost)) + lost)
+    return replace(spent, tokens=spent.tokens + held.sent + min(said, answer), cost=total)
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,17 +116,14 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
 
 def settled(root: Session, used: Used) -> Session:
     """The root with a turn's reservation replaced by what it used. Pure."""
-    had = root.spent or NOTHING
-    left = {name: each for name, each in had.reserved.items() if name != used.turn}
+    had = _without(root.spent or NOTHING, used.turn, time_ms=used.time_ms)
     return replace(
         root,
         spent=replace(
             had,
             cost=float(Decimal(str(had.cost)) + used.cost.amount),
             tokens=had.tokens + int(_total(used.tokens)),
-            time_ms=had.time_ms + max(0, used.time_ms),
             unknown=had.unknown or (None if used.cost.known else True),
-            reserved=left,
         ),
     )
 
@@ -85,7 +134,7 @@ async def settled_above(
     """What a turn of a child changes on the root of its tree: written together with the turn's own end."""
     if session.parent_id is None:
         return (), ()
-    root = await _root(engine, session)
+    root = await root_of(engine, session)
     record = await engine.store.session(root)
     if record is None or root == session.id:
         return (), ()
@@ -94,44 +143,51 @@ async def settled_above(
 
 async def settle(engine: Engine, session: Session, used: Used) -> None:
     """Settle a call that is no turn of the session, such as the one for its title."""
-    await _edit_root(engine, session, lambda root: settled(root, used))
+    await _edit_root(engine, session, lambda root, _: settled(root, used))
 
 
-async def broken_off(engine: Engine, session: Session, turn: str, time_ms: int) -> None:
-    """End the reservation of a turn that came to no end: its time counts, what it used is unknown."""
+async def broken_off(
+    engine: Engine, session: Session, turn: str, time_ms: int, *, sent: bool, said: int = 0
+) -> None:
+    """End the reservation of a turn that came to no end: its time counts, and what it took by our estimate.
 
-    def change(root: Session) -> Session | None:
+    `sent`: the provider has taken the request; `said`: so many tokens of an answer came.
+    """
+
+    def change(root: Session, _: Collection[str]) -> Session | None:
         spent = root.spent or NOTHING
         if root.budget is None and turn not in spent.reserved:
             return None
-        left = {name: each for name, each in spent.reserved.items() if name != turn}
-        return replace(root, spent=replace(spent, reserved=left, time_ms=spent.time_ms + max(0, time_ms)))
+        if sent:
+            return replace(root, spent=_lost(spent, turn, said=said, time_ms=time_ms))
+        return replace(root, spent=_without(spent, turn, time_ms=time_ms))
 
     await _edit_root(engine, session, change)
 
 
 async def forget(engine: Engine, session: Session, turn: str) -> None:
-    """End the reservation of a turn that never came to its end."""
+    """End a reservation that came to nothing, if it is still there."""
 
-    def change(root: Session) -> Session | None:
+    def change(root: Session, _: Collection[str]) -> Session | None:
         if root.spent is None or turn not in root.spent.reserved:
             return None
-        left = {name: each for name, each in root.spent.reserved.items() if name != turn}
-        return replace(root, spent=replace(root.spent, reserved=left))
+        return replace(root, spent=_without(root.spent, turn, time_ms=0))
 
     await _edit_root(engine, session, change)
 
 
-def _current(spent: Spent, now_ms: int) -> Spent:
-    """Without the reservations whose time is over."""
+def _current(spent: Spent, now_ms: int, over: Collection[str]) -> Spent:
+    """Without the reservations whose time is over, and those of runners who are gone."""
+    for turn in over:
+        spent = _lost(spent, turn, said=0, time_ms=0)
     left = {name: each for name, each in spent.reserved.items() if each.until is None or each.until > now_ms}
     return replace(spent, reserved=left)
 
 
-def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model) -> str | None:
+def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now_ms: int) -> str | None:
     """Why a turn may not begin, in words; None when it may. Pure."""
-    if budget.time_ms is not None and spent.time_ms >= budget.time_ms:
-        return f"the budget of {budget.time_ms / 1000:g} s of work is used up ({spent.time_ms / 1000:g} s)"
+    if budget.time_ms is not None and (worked := worked_ms(spent, now_ms)) >= budget.time_ms:
+        return f"the budget of {budget.time_ms / 1000:g} s of work is used up ({worked / 1000:g} s)"
     tokens = spent.tokens + wanted.tokens + sum(each.tokens for each in spent.reserved.values())
     if budget.tokens is not None and tokens > budget.tokens:
         return (
@@ -155,36 +211,70 @@ def _most(request: Request) -> Reserved:
     """What a request may use at most: its estimated length, and the longest answer allowed."""
     said = size.estimate_request(request)
     answer = request.controls.max_output_tokens or 0
-    tokens = Tokens(input=said, output=answer, reasoning=0, cache=CacheTokens(read=0, write=0))
-    return Reserved(cost=float(cost.cost(tokens, request.model.prices).amount), tokens=said + answer)
+    return Reserved(
+        cost=_cost(request, said, answer),
+        tokens=said + answer,
+        sent=said,
+        sent_cost=_cost(request, said, 0),
+    )
+
+
+def _cost(request: Request, input: int, output: int) -> float:
+    tokens = Tokens(input=input, output=output, reasoning=0, cache=CacheTokens(read=0, write=0))
+    return float(cost.cost(tokens, request.model.prices).amount)
 
 
 def _total(tokens: Tokens) -> float:
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
 
 
-async def _edit_root(engine: Engine, session: Session, change: Callable[[Session], Session | None]) -> None:
-    """Read, change and write the root of the tree as one step. It may be another process's session."""
-    for attempt in range(_TRIES):
-        root = await _root(engine, session)
-        record = await engine.store.session(root)
-        if record is None:
-            return
-        changed = change(record.value())
-        if changed is None:
-            return
-        try:
-            await engine.store.commit(
-                Batch((session_put(changed),), (Unchanged(root, "session", root, record.seq),))
-            )
-        except Conflict:
-            if attempt == _TRIES - 1:
-                raise
-        else:
-            return
+async def _edit_root(
+    engine: Engine, session: Session, change: Callable[[Session, Collection[str]], Session | None]
+) -> None:
+    """Read, change and write the root of the tree as one step. It may be another process's session.
+
+    `change` is also given the turns whose runners are gone.
+    """
+    root = await root_of(engine, session)
+    async with engine.trees.of(root):
+        for attempt in range(_TRIES):
+            record = await engine.store.session(root)
+            if record is None:
+                return
+            value = record.value()
+            changed = change(value, await _over(engine, value.spent or NOTHING))
+            if changed is None:
+                return
+            try:
+                await engine.store.commit(
+                    Batch((session_put(changed),), (Unchanged(root, "session", root, record.seq),))
+                )
+            except Conflict:
+                if attempt == _TRIES - 1:
+                    raise
+                await pause(attempt)
+            else:
+                return
 
 
-async def _root(engine: Engine, session: Session) -> str:
+async def pause(attempt: int) -> None:
+    """Let another process finish what it writes; longer, and less in step with it, each time."""
+    await anyio.sleep(random.random() * _PAUSE_S * min(attempt, 10))  # noqa: S311 - a pause, not a secret
+
+
+async def _over(engine: Engine, spent: Spent) -> list[str]:
+    """Turns that hold something back though nobody runs their sessions any more."""
+    over = []
+    for turn, each in spent.reserved.items():
+        if each.session is not None:
+            record = await engine.store.session(each.session)
+            if record is None or not record.busy:
+                over.append(turn)
+    return over
+
+
+async def root_of(engine: Engine, session: Session) -> str:
+    """The root of the tree that a session stands in."""
     above = session
     for _ in range(_DEPTH_MAX):
         if above.parent_id is None:

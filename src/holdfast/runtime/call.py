@@ -6,27 +6,36 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
 from holdfast.runtime import announcing
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.groups import Groups
 from holdfast.runtime.recorder import Recorder, part_put
+from holdfast.schema import stored
+from holdfast.schema.diff import FileDiff
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
+from holdfast.schema.todo import Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Put
 from holdfast.store.host import Host
+from holdfast.tool.context import Admit, OwnKind
+from holdfast.tool.output import ToolFailure
+from holdfast.tools.plain import plain
 
 if TYPE_CHECKING:
     from anyio.abc import Process
 
 SAVE_S: Final = 1.0
+_OWN: Final[dict[OwnKind, Any]] = {"todo": list[Todo], "diff": list[FileDiff]}
+OVER: Final = "The call is over; nothing more can be done for it."
 
 
 class Call:
@@ -44,6 +53,7 @@ class Call:
         feed: Feed,
         guard: Guard,
         host: Host,
+        admit: Admit,
     ) -> None:
         self.part = part
         self.agent = agent
@@ -55,6 +65,7 @@ class Call:
         self._asking = asking
         self._recorder = recorder
         self._feed = feed
+        self._admit = admit
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(guard, host, self._note)
@@ -80,6 +91,7 @@ class Call:
         metadata: JsonMap | None = None,
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
+        self._refuse_when_over()
         await self._asking.ask(
             permission,
             patterns,
@@ -87,6 +99,12 @@ class Call:
             metadata=metadata or {},
             tool=ToolRef(message_id=self.part.message_id, call_id=self.part.call_id),
         )
+        self._refuse_when_over()
+
+    def _refuse_when_over(self) -> None:
+        """A tool that did not hear its interruption does nothing more in the name of its call."""
+        if self.over:
+            raise ToolFailure(OVER)
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Show how far the call has come: live at once, stored at most once a second."""
@@ -109,10 +127,11 @@ class Call:
         state = self.part.state
         if not isinstance(state, ToolRunning) or self.over:
             return False
+        news = plain(ToolRunning, ToolRunning(input={}, title=title, metadata=metadata, time=state.time))
         shown = replace(
             state,
-            title=title if title is not None else state.title,
-            metadata={**(state.metadata or {}), **metadata} or None,
+            title=news.title if news.title is not None else state.title,
+            metadata={**(state.metadata or {}), **(news.metadata or {})} or None,
         )
         self.part = replace(self.part, state=shown)
         return True
@@ -127,8 +146,28 @@ class Call:
             with contextlib.suppress(HoldfastError):  # Whoever settles the call meets it too.
                 await self._save()
 
+    async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
+        """Replace what the session keeps under `kind`."""
+        self._refuse_when_over()
+        if kind not in _OWN:
+            raise InvalidInput(f"a tool may write {' and '.join(_OWN)} of its session, not {str(kind)[:60]}")
+        items = plain(_OWN[kind], list(value))
+        session = self.part.session_id
+        await self._recorder.commit(Put(session, kind, session, stored.strip(kind, items)))
+
+    def publish(self, name: str, properties: JsonMap) -> None:
+        """Tell whoever listens to the session, live only."""
+        self._refuse_when_over()
+        announcing.own(self._feed, self.part, name, plain(JsonMap, properties))
+
+    async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
+        """Say something to a child of this session."""
+        self._refuse_when_over()
+        return await self._admit(self.part.session_id, session, text, id=id, agent=agent)
+
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own, for as long as the block lasts."""
+        self._refuse_when_over()
         return self._groups.spawn(command, cwd=cwd or self.directory, env=env)

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
+from holdfast.provider import size
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
 from holdfast.runtime import accounting, announcing, budget, shaping
@@ -117,8 +118,10 @@ async def _failed(
     """A stream that broke after it had said something is gone on with; any other failure ends the work."""
     now_ms = run.engine.clock.now_ms()
     closed = replace(message, time=replace(message.time, completed=now_ms))
-    if heard.processor.said and error.retryable and error.kind in _BROKEN_KINDS:
-        await budget.broken_off(run.engine, ready.session, message.id, now_ms - message.time.created)
+    spent_ms, said = now_ms - message.time.created, heard.processor.said
+    tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
+    await budget.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
+    if said and error.retryable and error.kind in _BROKEN_KINDS:
         # No error on the message: what arrived of it stays in the model's view.
         broke = message_put(replace(closed, finish=BROKEN_OFF))
         if heard.settling.count == 0:
@@ -128,7 +131,6 @@ async def _failed(
         if heard.settling.parked:
             return Ended(next="park")
         return Ended(next="continue", malformed=True)
-    await budget.broken_off(run.engine, ready.session, message.id, now_ms - message.time.created)
     fault = fault_of(error, ready.model.provider_id)
     if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
         # No error: the prompt is still owed its answer, whatever becomes of the compaction.

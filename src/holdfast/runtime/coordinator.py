@@ -10,11 +10,13 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import anyio
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
 from holdfast.location.guard import Guard
 from holdfast.runtime import inbox, interrupts, summary, title
+from holdfast.runtime.admitting import Admitting
 from holdfast.runtime.background import Background
 from holdfast.runtime.drain import drain
 from holdfast.runtime.history import History
@@ -27,15 +29,20 @@ from holdfast.schema import stored
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.session import Session
-from holdfast.schema.stored import Mark
+from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held, Put
+from holdfast.tool.cancelling import ends_the_program
 from holdfast.tools.executing import Keep
+from holdfast.tools.plain import described
 from holdfast.tools.registry import Registry
 
 SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
 TITLED_MAX = 10_000
 GIVE_BACK_S = 5.0
+CLOSE_S = 4.5
+RETIRE_S = 1.0
+"""How much of the time to close is kept for giving everything back."""
 INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
@@ -80,7 +87,7 @@ class Coordinator:
     ) -> None:
         self._engine = engine
         self._sweep = sweep
-        self._tools = tools
+        self.tools = tools
         self._keep = keep
         self._entries: dict[str, Entry] = {}
         self._histories: dict[str, History] = {}
@@ -90,6 +97,7 @@ class Coordinator:
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
+        self._admit = Admitting(engine, self.wake)
         self.listener = Listener(engine.store)
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
@@ -153,27 +161,38 @@ class Coordinator:
             if entry.error is not None:
                 raise entry.error
 
-    async def interrupt(self, session: str, *, reason: str | None = None) -> None:
-        """Stop what the session does, here or in another process, and wait until it is settled."""
-        await self._interrupt_here(session)
+    async def interrupt(self, session: str, *, reason: str | None = None) -> bool:
+        """Stop what the session does, here or in another process, and wait until it is settled.
+
+        Answers whether there was anything to stop.
+        """
+        stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
         if record is not None and record.busy:
             await self._interrupt_elsewhere(session, reason)
-        elif record is not None and await self._engine.store.select(
-            "request", session=session, mark=Mark.OPEN
-        ):
-            await self._end_parked(session)
+        elif record is not None and await self._is_unfinished(session):
+            await self._end_left(session)
+        else:
+            return stopped
+        return True
 
-    async def _interrupt_here(self, session: str) -> None:
+    async def _interrupt_here(self, session: str) -> bool:
         entry = self._entries.get(session)
-        if entry is not None:
-            entry.end()
-            if entry.run is not None:
-                entry.run.interrupt()
-            await entry.done.wait()
+        if entry is None:
+            return False
+        entry.end()
+        if entry.run is not None:
+            entry.run.interrupt()
+        await entry.done.wait()
+        return True
 
-    async def _end_parked(self, session: str) -> None:
-        """Settle the calls that wait for a person, in a session that nobody runs."""
+    async def _is_unfinished(self, session: str) -> bool:
+        """Whether anything is left open: a call that waits for a person, or what a dead runner had begun."""
+        kinds: tuple[Kind, ...] = ("request", "message", "part")
+        return any([await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds])
+
+    async def _end_left(self, session: str) -> None:
+        """Settle what is open in a session that nobody runs."""
         entry = Entry(force=False)
         entry.end()
         if await self._begin(session, entry) is not None:
@@ -216,8 +235,10 @@ class Coordinator:
                 entry.force = entry.force and ended == "held"
         except HoldfastError as error:
             entry.error = error
-        except Exception as error:  # noqa: BLE001 - a bug in one session must not end the others
-            entry.error = InvariantBroken(f"session {session}: {type(error).__name__}: {error}")
+        except BaseException as error:  # A bug in one session must not end the others.
+            if ends_the_program(error):
+                raise
+            entry.error = InvariantBroken(f"session {session}: {described(error)}")
         finally:
             self._entries.pop(session, None)
             entry.done.set()
@@ -274,10 +295,11 @@ class Coordinator:
             engine,
             recorder,
             self.listener,
-            tools=self._tools,
+            tools=self.tools,
             keep=self._keep,
             history=self._history(session),
             guard=self.guard,
+            admit=self._admit,
         )
         entry.run = run
         self.listener.runs(session, lambda: _stop(entry, run))
@@ -314,10 +336,26 @@ class Coordinator:
                 entry.run.abandon()
 
     async def close(self) -> None:
-        """Interrupt the drains of this process, then give everything back. Others' work is left alone."""
+        """Interrupt the drains of this process, then give everything back. Others' work is left alone.
+
+        Within `CLOSE_S`, whatever tools and stores do: what is not given back by then is buried by others.
+        """
         self._closing = True
-        for session in self.active():
-            await self._interrupt_here(session)
-        await self.ownership.retire()
-        await self._background.close()
-        self.guard.close()
+        until = anyio.current_time() + CLOSE_S
+        with anyio.CancelScope(deadline=until - RETIRE_S, shield=True):
+            async with anyio.create_task_group() as ending:
+                for session in self.active():
+                    ending.start_soon(self._interrupt_here, session)
+        try:
+            with anyio.CancelScope(deadline=until, shield=True):
+                await self.ownership.retire()
+        finally:
+            await self._let_go(until)
+
+    async def _let_go(self, until: float) -> None:
+        """End what runs beside the drains, the guard last: it ends the programs that are left."""
+        with anyio.CancelScope(deadline=until, shield=True):
+            await self._background.close()
+        with anyio.CancelScope(shield=True):
+            wait_s = max(0.0, until - anyio.current_time())
+            await anyio.to_thread.run_sync(lambda: self.guard.close(wait_s=wait_s))

@@ -10,6 +10,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
+from holdfast.provider import size
 from holdfast.runtime import (
     accounting,
     announcing,
@@ -28,7 +29,15 @@ from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
 from holdfast.schema import usage
-from holdfast.schema.fault import AbortedFault, ContextFault, MessageData, UnknownData, UnknownFault
+from holdfast.schema.fault import (
+    AbortedFault,
+    BudgetFault,
+    ContextFault,
+    Fault,
+    MessageData,
+    UnknownData,
+    UnknownFault,
+)
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import (
     AssistantMessage,
@@ -38,9 +47,10 @@ from holdfast.schema.message import (
     UserMessage,
 )
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.tool.cancelling import ends_the_program, is_cancelled
 from holdfast.tools import executing
+from holdfast.tools.plain import described
 
-_ABORTED = "The work was interrupted."
 _ROUNDS_MAX = 1_000
 
 
@@ -49,8 +59,9 @@ async def drain(run: Run, *, force: bool = False) -> None:
     announcing.busy(run.engine.feed, run.recorder.session)
     try:
         for round_ in range(_ROUNDS_MAX):
-            with run.scope:
-                await _work(run, force=force)
+            if not run.interrupted:
+                with run.scope:
+                    await _work(run, force=force)
             if run.abandoned:
                 return
             with anyio.CancelScope(shield=True):
@@ -61,7 +72,9 @@ async def drain(run: Run, *, force: bool = False) -> None:
             run.again()
     except LeaseLost:
         return  # Somebody else has the session now: not a word more, and nothing written.
-    except Exception:
+    except BaseException as error:
+        if is_cancelled(error):
+            raise
         # What could not be put in order waits for recovery; the claim must not be kept by a living owner.
         with anyio.CancelScope(shield=True), contextlib.suppress(StoreError):
             await run.engine.store.release(run.recorder.fence)
@@ -74,6 +87,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
 async def _work(run: Run, *, force: bool) -> None:
     malformed = failing = 0
     try:
+        run.begun = True
         history: list[MessageWithParts] | None = await run.history.read()
         if run.history.is_open:
             assert history is not None
@@ -101,7 +115,9 @@ async def _work(run: Run, *, force: bool) -> None:
                 return
             if ended.next != "continue":
                 return  # Whatever came since is seen when the session is given back.
-    except Exception as error:
+    except BaseException as error:
+        if ends_the_program(error):
+            raise
         first = _leaf(error)
         if isinstance(first, LeaseLost):
             raise first from error
@@ -113,8 +129,10 @@ async def _work(run: Run, *, force: bool) -> None:
 async def _unexpected(run: Run, error: BaseException) -> None:
     """An error that nobody foresaw ends the work with a name, not the process."""
     known = isinstance(error, HoldfastError)
-    message = (str(error) if known else f"{type(error).__name__}: {error}")[:1_000]
-    fault: UnknownFault | ContextFault = UnknownFault(data=UnknownData(message=message))
+    message = str(error)[:1_000] if known else described(error)
+    fault: UnknownFault | ContextFault | BudgetFault = UnknownFault(data=UnknownData(message=message))
+    if isinstance(error, budget.OutOfTime):
+        fault = BudgetFault(data=MessageData(message=message))
     if isinstance(error, ContextUnavailable):
         fault = ContextFault(data=MessageData(message=message))
     with anyio.CancelScope(shield=True):
@@ -131,11 +149,13 @@ def _leaf(error: BaseException) -> BaseException:
 
 async def _interrupted(run: Run) -> None:
     """Settle everything as interrupted, and answer whoever asked for it."""
-    await _settle_all(run, error=AbortedFault(data=MessageData(message=_ABORTED)))
+    if not run.begun:
+        await recovery.put_down(run, await run.history.read())
+    await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
     await interrupts.answer(run.engine.store, run.recorder)
 
 
-async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextFault) -> None:
+async def _settle_all(run: Run, *, error: Fault) -> None:
     """Close the last answer if it is still open, its calls and its reservation too."""
     await run.recorder.flush()
     history = await run.history.read()
@@ -167,7 +187,10 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextF
             await run.recorder.commit(*puts)
         if last.info.time.completed is None:
             spent_ms = now_ms - last.info.time.created
-            await budget.broken_off(run.engine, await run.session(), last.info.id, spent_ms)
+            said = size.estimate("".join(plan.words(last)))
+            await budget.broken_off(
+                run.engine, await run.session(), last.info.id, spent_ms, sent=True, said=said
+            )
     pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
     owing = plan.newest_user(history)
     waits = owing is not None and owing.info.id in pending and isinstance(error, AbortedFault)
@@ -176,9 +199,7 @@ async def _settle_all(run: Run, *, error: AbortedFault | UnknownFault | ContextF
     announcing.error(run.engine.feed, run.recorder.session, error)
 
 
-def _unanswered(
-    id: MessageID, user: Message, error: AbortedFault | UnknownFault | ContextFault, now_ms: int
-) -> AssistantMessage:
+def _unanswered(id: MessageID, user: Message, error: Fault, now_ms: int) -> AssistantMessage:
     """An answer that never began, to hold the error: what went wrong is stored, not only told."""
     assert isinstance(user, UserMessage)
     return AssistantMessage(

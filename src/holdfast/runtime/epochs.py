@@ -11,8 +11,8 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.context import system_context
-from holdfast.context.observation import Observation, Observed
+from holdfast.context import holding, system_context
+from holdfast.context.observation import Observation
 from holdfast.context.results import (
     Initialized,
     ReplacementBlocked,
@@ -21,7 +21,6 @@ from holdfast.context.results import (
     Updated,
 )
 from holdfast.context.snapshot import Snapshot
-from holdfast.context.source import UNAVAILABLE
 from holdfast.errors import ContextError
 from holdfast.runtime import announcing, observing
 from holdfast.runtime.chosen import Chosen
@@ -80,21 +79,28 @@ async def ensured(run: Run, chosen: Chosen) -> Epoch:
     What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
     """
     known = await current(run)
-    if known is not None and known.value.directory == chosen.session.directory:
+    if known is not None and not known.value.left and known.value.directory == chosen.session.directory:
         return known
     cause = "first" if known is None else "move"
-    wait_s = run.engine.limits.context_wait_ms / 1_000
-    deadline = anyio.current_time() + wait_s
-    attempt = 0
+    made = await _first(run, chosen)
+    return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
+
+
+async def _first(run: Run, chosen: Chosen) -> Initialized:
+    """A complete baseline, as soon as there is one."""
+    deadline = anyio.current_time() + run.engine.limits.context_wait_ms / 1_000
+    attempt, why = 0, "nothing answered in time"
     while True:
         attempt += 1
         problems: list[str] = []
-        observed = await observing.observe(run, chosen, None, problems=problems)
-        made = system_context.initialize(observed)
-        if isinstance(made, Initialized):
-            return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
-        why = _why(made.keys, observed, problems)
-        if anyio.current_time() + PAUSE_S > deadline:
+        # The last look ends with the wait, however long its sources might still take.
+        with anyio.CancelScope(deadline=deadline) as looking:
+            observed = await observing.observe(run, chosen, None, problems=problems)
+            made = system_context.initialize(observed)
+            if isinstance(made, Initialized):
+                return made
+            why = _why(made.keys, observed, problems)
+        if looking.cancelled_caught or anyio.current_time() + PAUSE_S > deadline:
             raise ContextUnavailable(f"what the model must be told first cannot be read: {why}")
         now_ms = run.engine.clock.now_ms()
         announcing.retry(
@@ -152,20 +158,19 @@ async def reconciled(
     if nested != value.nested:
         value = replace(value, nested=nested)
     observed = await observing.observe(run, chosen, value)
+    action: Unchanged | Updated | ReplacementReady | ReplacementBlocked
     try:
         snapshot = Snapshot.from_json(value.snapshot)
     except ContextError:
-        compacted, snapshot = True, Snapshot()
-    action = (
-        system_context.replace(observed, snapshot)
-        if compacted
-        else system_context.reconcile(observed, snapshot)
-    )
+        snapshot = Snapshot()
+        action = system_context.replace(observed, snapshot)
+    else:
+        decide = system_context.replace if compacted else system_context.reconcile
+        action = decide(observed, snapshot)
     if isinstance(action, ReplacementBlocked):
-        # What cannot be seen is told as it was told last: the model forgets nothing that was in force.
-        action = system_context.replace(_as_known(observed, snapshot), snapshot)
+        action = holding.replace(observed, snapshot)
     match action:
-        case Unchanged() | ReplacementBlocked():
+        case Unchanged():
             return await _keep(run, value, epoch.position, stored=value is epoch.value), None
         case ReplacementReady(baseline=baseline, snapshot=fresh):
             cause = "compaction" if compacted else "incompatible"
@@ -178,22 +183,6 @@ async def reconciled(
             return await _keep(run, updated, epoch.position, stored=True), told
         case _:
             assert_never(action)
-
-
-def _as_known(observed: Observation, snapshot: Snapshot) -> Observation:
-    """The observation with the admitted values of sources that could not be seen."""
-    return replace(observed, sources=tuple(_known(each, snapshot) for each in observed.sources))
-
-
-def _known(seen: Observed, snapshot: Snapshot) -> Observed:
-    if seen.value is not UNAVAILABLE or seen.key not in snapshot:
-        return seen
-    codec = seen.source.codec
-    try:
-        value = codec.decode(snapshot[seen.key].value)
-        return Observed(seen.source, value, codec.canonical(value))
-    except Exception:  # noqa: BLE001 - whatever a codec raises: it cannot read the value
-        return seen
 
 
 async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
@@ -209,6 +198,24 @@ async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | Non
     return await run.recorder.add_message(make, epoch_put(epoch))
 
 
-async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object]) -> Epoch:
-    """Keep what was pinned, before the model is told it."""
-    return await _keep(run, replace(epoch.value, pins=pins), epoch.position)
+async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str | None) -> Epoch:
+    """Keep what was pinned, before the model is told it; `moved` says why it is not what it was."""
+    return await _keep(run, replace(_because(epoch.value, moved), pins=pins), epoch.position)
+
+
+async def keep_reason(run: Run, epoch: Epoch, reason: str, *puts: Put) -> Epoch:
+    """Keep why the next request begins differently, together with what makes it so."""
+    value = _because(epoch.value, reason)
+    await run.recorder.commit(*puts, epoch_put(value))
+    return await _keep(run, value, epoch.position, stored=True)
+
+
+def sent(epoch: ContextEpoch) -> ContextEpoch | None:
+    """The epoch once a request is sent: its reasons are told with it. None where that changes nothing."""
+    return replace(epoch, reasons=()) if epoch.reasons else None
+
+
+def _because(epoch: ContextEpoch, reason: str | None) -> ContextEpoch:
+    if reason is None or reason in epoch.reasons:
+        return epoch
+    return replace(epoch, reasons=(*epoch.reasons, reason))

@@ -36,6 +36,7 @@ from holdfast.schema.prompt import (
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
+from holdfast.schema.wire import checked
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
@@ -68,6 +69,7 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
     """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`."""
+    prompt = checked(prompt, "the prompt")
     if prompt.id is not None:
         ids.check("msg", prompt.id)
     if not prompt.parts:

@@ -76,6 +76,11 @@ class Listener:
             return value
         return None
 
+    def look(self, session: str, id: str) -> None:
+        """The request was answered just now: whoever waits need not wait until that is noticed."""
+        if (event := self._waiting.get((session, id))) is not None:
+            event.set()
+
     def runs(self, session: str, interrupt: Callable[[], None]) -> None:
         """This process runs the session; `interrupt` is called when somebody wants it to stop."""
         self._running[session] = interrupt

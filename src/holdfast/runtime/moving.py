@@ -4,7 +4,7 @@ Each step keeps the names of the blocks that it added, so that the whole request
 history alone, after a restart and in a fork too.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import eq
 from typing import Final
 
@@ -17,6 +17,16 @@ from holdfast.schema.part import StepPrefix, StepStartPart
 
 FAULT: Final = "fault"
 """The reason of a prefix that moved without one."""
+EDIT: Final = "edit"
+PRUNING: Final = "pruning"
+
+UNKNOWN: Final = ""
+"""The name of a block that is told nowhere any more: it passes for every block."""
+
+_OF_MESSAGES: Final = frozenset({EDIT, PRUNING})
+"""Reasons that move nothing before the messages."""
+_OF_HEAD: Final = frozenset({"tools", "output format"})
+"""Reasons that move what stands before the messages, and nothing else."""
 
 
 class Before:
@@ -25,6 +35,16 @@ class Before:
     def __init__(self) -> None:
         self.blocks: list[str] = []
         self.answer: AssistantMessage | None = None
+
+
+def requests(history: Iterable[MessageWithParts]) -> list[str]:
+    """The epoch of each request that the history tells of, the first first."""
+    return [
+        part.prefix.epoch
+        for message in history
+        for part in message.parts
+        if isinstance(part, StepStartPart) and part.prefix is not None
+    ]
 
 
 def before(
@@ -40,8 +60,9 @@ def before(
     for message in history:
         for part in message.parts:
             if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.epoch == epoch:
-                del found.blocks[part.prefix.kept :]
-                found.blocks += part.prefix.blocks
+                # The step that named some of them may be gone: a person removed its answer.
+                found.blocks += [UNKNOWN] * (part.prefix.kept - len(found.blocks))
+                found.blocks[part.prefix.kept :] = part.prefix.blocks
                 assert isinstance(message.info, AssistantMessage)
                 found.answer = message.info
     return found
@@ -65,13 +86,20 @@ def _remembered(
     return None
 
 
-def step(epoch: str, last: Before, blocks: Sequence[str], causes: Sequence[str], *, chars: int) -> StepPrefix:
-    """What the step keeps. `causes` are the reasons known for a prefix that may have moved."""
+def step(
+    epoch: str, last: Before, blocks: Sequence[str], causes: Sequence[str], *, chars: int, head: int
+) -> StepPrefix:
+    """What the step keeps. `causes` are the reasons known for a prefix that may have moved; `head` is how
+    many blocks stand before the messages.
+    """
     kept = _common(last.blocks, blocks)
     added = StepPrefix(epoch=epoch, kept=kept, blocks=list(blocks[kept:]), chars=chars)
     if kept == len(last.blocks):
         return added
-    return replace(added, moved=causes[0] if causes else FAULT, block=kept)
+    # A reason that cannot have moved this block is none: it would hide the one that did.
+    elsewhere = _OF_MESSAGES if kept < head else _OF_HEAD
+    fitting = [cause for cause in causes if cause not in elsewhere]
+    return replace(added, moved=fitting[0] if fitting else FAULT, block=kept)
 
 
 def causes(
@@ -96,6 +124,13 @@ def _form(given: OutputFormat | None) -> object:
     return given.schema if isinstance(given, JsonSchemaFormat) else None
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    pairs = enumerate(map(eq, one, other))
-    return next((index for index, is_same in pairs if not is_same), min(len(one), len(other)))
+def begins(sent: Sequence[str], blocks: Sequence[str]) -> bool:
+    """Whether a request that was sent began with these blocks."""
+    return len(sent) >= len(blocks) and _common(sent, blocks) == len(blocks)
+
+
+def _common(sent: Sequence[str], blocks: Sequence[str]) -> int:
+    same: Iterable[bool] = map(eq, sent, blocks)
+    if UNKNOWN in sent:
+        same = (was in (now, UNKNOWN) for was, now in zip(sent, blocks, strict=False))
+    return next((index for index, is_same in enumerate(same) if not is_same), min(len(sent), len(blocks)))

@@ -9,10 +9,13 @@ from holdfast.context.sources import files
 from holdfast.context.sources.standard import Around, standard
 from holdfast.context.system_context import SystemContext
 from holdfast.errors import ContextError
+from holdfast.permission import visibility
 from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
+from holdfast.provider.instructions import choose
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.run import Run
 from holdfast.schema.epoch import ContextEpoch
+from holdfast.tools.registry import Registry
 
 
 async def observe(
@@ -23,6 +26,7 @@ async def observe(
     `problems` is filled with what sources had to say about why they could not look.
     """
     engine, around = run.engine, chosen.around
+    told = _told(epoch)
 
     def warn(line: str) -> None:
         engine.warn(line)
@@ -36,25 +40,34 @@ async def observe(
         trusted=around.trusted,
         policy=chosen.policy,
         model=chosen.model,
-        tools=frozenset(run.tools(chosen.session).names()),
+        tools=frozenset(shown_tools(run.tools(chosen.session), chosen)),
         clock=engine.clock,
         zone=around.loaded.config.timezone,
         http=engine.http(),
         cache=engine.cache,
         nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
-        sampled=None if epoch is None else _sampled(epoch),
+        sampled=files.sampled_in(told),
+        told=told,
         plugins=engine.plugins(around).sources,
         warn=warn,
     )
-    registered = [await each.load() for each in engine.contexts(chosen.session)]
+    registered = [(await each.load()).keeping_texts() for each in engine.contexts(chosen.session)]
     return await system_context.observe(SystemContext.combine(standard(world), *registered))
 
 
-def _sampled(epoch: ContextEpoch) -> files.FileSample | None:
+def _told(epoch: ContextEpoch | None) -> Snapshot:
     try:
-        return files.sampled_in(Snapshot.from_json(epoch.snapshot))
+        return Snapshot() if epoch is None else Snapshot.from_json(epoch.snapshot)
     except ContextError:
-        return None
+        return Snapshot()
+
+
+def shown_tools(registry: Registry, chosen: Chosen) -> set[str]:
+    """The names of the tools that the agent may see, on this model."""
+    if not chosen.model.tool_call:
+        return set()
+    shown = registry.names() - visibility.hidden(registry.keys(), chosen.policy)
+    return shown & choose.BRIEF_TOOLS if choose.is_brief(chosen.model) else shown
 
 
 async def transformed(run: Run, chosen: Chosen, baseline: str) -> str:

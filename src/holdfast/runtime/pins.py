@@ -8,7 +8,7 @@ and a call of it fails in words. What moves them, once, and is told as the reaso
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -19,8 +19,12 @@ from holdfast.provider import prefix
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
+from holdfast.runtime import moving
 from holdfast.schema.agent import Agent
+from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
 from holdfast.schema.wire import JsonMap
+from holdfast.tool.declare import Tool
+from holdfast.tools import structured
 
 Moved = Literal["agent", "tools"]
 EARLIER_MAX: Final = 8
@@ -78,44 +82,87 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
     return Pinned(pin=pin, pins=_with(pins, key, pin), moved=moved)
 
 
-def restored(pins: JsonMap, system_after: Sequence[str], sent: Sequence[str]) -> JsonMap:
-    """The pins as they were when a request began with blocks of these names: what moved since is taken back.
-
-    `system_after` are the texts that follow the pinned ones.
+class Sent(msgspec.Struct, frozen=True):
+    """A request that was sent: the names of its blocks, the tools that it had beside the pinned ones, and the
+    texts that followed the pinned ones.
     """
-    found = dict(pins)
+
+    names: Sequence[str]
+    tools: tuple[ToolDefinition, ...] = ()
+    system: tuple[str, ...] = ()
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """Pins as they were. `moved`: what the request began with is kept no more, so the next one differs."""
+
+    pins: JsonMap
+    moved: Moved | None = None
+
+
+def restored(pins: JsonMap, sent: Sent) -> Restored:
+    """The pins as they were when a request was sent: what moved since is taken back."""
+    found, has_begun = dict(pins), not sent.names
     for key, data in pins.items():
         pin = _known(data)
-        if pin is None or not pin.earlier or _begins(pin, system_after, sent):
-            continue
-        for number, before in enumerate(pin.earlier):
-            back = Pin(
-                system=before.system, tools=before.tools, own=before.own, earlier=pin.earlier[number + 1 :]
-            )
-            if _begins(back, system_after, sent):
-                found[key] = msgspec.to_builtins(back)
+        for back in () if pin is None else _lives(pin):
+            if _begins(back, sent):
+                has_begun = True
+                found[key] = data if back is pin else msgspec.to_builtins(back)
                 break
-    return found
+    return Restored(found, None if has_begun else _moved_since(pins, sent))
 
 
-def _begins(pin: Pin, system_after: Sequence[str], sent: Sequence[str]) -> bool:
-    """Whether a request with these names began with the pin."""
-    names = prefix.names_of((*pin.tools, *pin.system, *system_after))
-    return list(sent[: len(names)]) == names
+def _lives(pin: Pin) -> Iterator[Pin]:
+    """The pin, and what it was before, the latest first."""
+    yield pin
+    for number, before in enumerate(pin.earlier):
+        rest = pin.earlier[number + 1 :]
+        yield Pin(system=before.system, tools=before.tools, own=before.own, earlier=rest)
+
+
+def _begins(pin: Pin, sent: Sent) -> bool:
+    """Whether the request began with the pin."""
+    names = prefix.names_of((*_sorted((*pin.tools, *sent.tools)), *pin.system, *sent.system))
+    return moving.begins(sent.names, names)
+
+
+def _moved_since(pins: JsonMap, sent: Sent) -> Moved:
+    """What differs from the request: the tools, where the texts of a pin stand in it."""
+    known = [pin for data in pins.values() if (pin := _known(data)) is not None]
+    texts = (prefix.names_of(pin.system) for pin in known)
+    return "tools" if any(set(names) <= set(sent.names) for names in texts) else "agent"
+
+
+def definition(tool: Tool) -> ToolDefinition:
+    """What the model is told of a tool."""
+    return ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
+
+
+def formed(given: OutputFormat | None) -> tuple[ToolDefinition, ...]:
+    """The tool for an answer of a given form, which stands beside the pinned ones."""
+    if not isinstance(given, JsonSchemaFormat):
+        return ()
+    return (definition(structured.structured_tool(given.schema)),)
 
 
 def _earlier(pin: Pin) -> Earlier:
     return Earlier(system=pin.system, tools=pin.tools, own=pin.own)
 
 
-def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """The tools as other agents of the epoch were told of them, where they take the same arguments."""
-    told: dict[str, ToolDefinition] = {}
+def told(pins: JsonMap) -> list[ToolDefinition]:
+    """Every tool that an agent of the epoch was told of, as the first of them was."""
+    found: dict[str, ToolDefinition] = {}
     for data in pins.values():
         for tool in () if (pin := _known(data)) is None else pin.tools:
-            told.setdefault(tool.name, tool)
+            found.setdefault(tool.name, tool)
+    return list(found.values())
+
+
+def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """The tools as other agents of the epoch were told of them, where they take the same arguments."""
+    known = {tool.name: tool for tool in told(pins)}
     return [
-        told[tool.name] if tool.name in told and told[tool.name].input == tool.input else tool
+        known[tool.name] if tool.name in known and known[tool.name].input == tool.input else tool
         for tool in tools
     ]
 

@@ -9,7 +9,7 @@ from holdfast.runtime import projecting
 from holdfast.runtime.compacting import carrying
 from holdfast.schema.message import AssistantMessage, Message, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import ToolPart
+from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.tools.executing import STOPPED
@@ -74,6 +74,25 @@ def _was_stopped(message: MessageWithParts) -> bool:
     )
 
 
+def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The last answer to the prompt that `since` begins with. Where several prompts were answered together,
+    the answer stands under the last of them; what came after a compaction of ours still belongs to the work.
+    """
+    begun: list[str] = []
+    last: dict[str, MessageWithParts] = {}
+    for message in since:
+        if _begins(message):
+            begun.append(message.info.id)
+        elif isinstance(message.info, AssistantMessage) and begun and not _is_done_summary(message.info):
+            parent = message.info.parent_id
+            last[parent if parent in begun else begun[-1]] = message
+    return next((last[id] for id in begun if id in last), None)
+
+
+def _is_done_summary(info: AssistantMessage) -> bool:
+    return bool(info.summary) and info.error is None
+
+
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
     """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
     if not history or not isinstance(history[-1].info, AssistantMessage):
@@ -101,6 +120,11 @@ def has_calls(message: MessageWithParts) -> bool:
         isinstance(part, ToolPart) and not (part.metadata or {}).get("providerExecuted")
         for part in message.parts
     )
+
+
+def words(message: MessageWithParts) -> list[str]:
+    """What the model has said and thought in a message."""
+    return [part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart)]
 
 
 def unsettled(message: MessageWithParts) -> list[ToolPart]:

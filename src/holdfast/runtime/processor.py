@@ -88,6 +88,8 @@ class Processor:
         self._dirty = anyio.Event()
         self.said = False
         """Whether anything of the answer was published: after that there is no silent retry."""
+        self.characters = 0
+        """How much of it has come."""
         self.finish: StepFinish | None = None
         self.failed: Failed | None = None
 
@@ -144,6 +146,7 @@ class Processor:
         if open_ is None or not text:
             return
         offset = open_.add(text)
+        self.characters += len(text)
         part = open_.part
         self._feed.delta(Delta(part.session_id, part.message_id, part.id, "text", offset, text))
         self._dirty.set()

@@ -4,15 +4,16 @@ It moves the prefix, so it is done where the prefix is new anyway, or where the 
 pays. What must stay true: the latest output, that of the last two prompts, and that of protected tools stays.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast import flags
 from holdfast.provider.catalog.model import Price, Prices
 from holdfast.provider.size import CHARACTERS_A_TOKEN, estimate
-from holdfast.runtime import moving, projecting
+from holdfast.runtime import epochs, moving, projecting
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import Epoch
 from holdfast.runtime.recorder import part_put
@@ -30,31 +31,41 @@ TURNS_KEPT: Final = 2
 PROTECTED: Final = frozenset({"skill"})
 EXPECTED_MAX: Final = 50
 PRUNED_FOR: Final = "prunedFor"
-"""In the metadata of a call whose output was pruned: before the answer to which prompt, by the time at which
-that was made, since a fork renames its messages."""
+"""In the metadata of a call whose output was pruned: before which request (`PrunedFor`)."""
 READ_SHARE: Final = 0.1
 """What reading from the cache costs, where nobody says, as a share of the input's price."""
 WRITE_SHARE: Final = 1.25
 
 
+class PrunedFor(msgspec.Struct, frozen=True):
+    """A request: which one of its epoch, counted from 1. A fork keeps both, and renames its messages."""
+
+    epoch: str
+    request: int
+
+
 async def prune(
     run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]
-) -> tuple[list[MessageWithParts], bool]:
-    """The history without output that is not worth its room, and whether that moves the prefix."""
+) -> tuple[list[MessageWithParts], Epoch]:
+    """The history without output that is not worth its room, and the epoch, which knows if that moves it."""
     config = chosen.around.loaded.config.compaction
     wanted = None if config is None else config.prune
     if wanted is False or flags.enabled(flags.DISABLE_PRUNE):
-        return history, False
+        return history, epoch
     old = candidates(history) if _may_hold(history) else []
     if not old:
-        return history, False
-    is_new = not moving.before(history, epoch.id).blocks
-    if not (wanted or is_new or pays(history, old, chosen.model.prices)):
-        return history, False
-    now_ms = run.engine.clock.now_ms()
-    gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms, chosen.user.time.created) for part in old}
-    await run.recorder.commit(*map(part_put, gone.values()))
-    return _replaced(history, gone), not is_new
+        return history, epoch
+    sent = moving.requests(history).count(epoch.id)
+    if not (wanted or not sent or pays(history, old, chosen.model.prices)):
+        return history, epoch
+    now_ms, before = run.engine.clock.now_ms(), PrunedFor(epoch.id, sent + 1)
+    gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms, before) for part in old}
+    puts = map(part_put, gone.values())
+    if sent:
+        epoch = await epochs.keep_reason(run, epoch, moving.PRUNING, *puts)
+    else:
+        await run.recorder.commit(*puts)
+    return _replaced(history, gone), epoch
 
 
 def _may_hold(history: Sequence[MessageWithParts]) -> bool:
@@ -129,21 +140,32 @@ def _size(part: object) -> int:
             return estimate(getattr(part, "text", "") or "")
 
 
-def _cleared(part: ToolPart, now_ms: int, prompt: int) -> ToolPart:
+def _cleared(part: ToolPart, now_ms: int, before: PrunedFor) -> ToolPart:
     assert isinstance(part.state, ToolCompleted)
     time = replace(part.state.time, compacted=now_ms)
-    return replace(
-        part, state=replace(part.state, time=time, metadata={**part.state.metadata, PRUNED_FOR: prompt})
-    )
+    metadata = {**part.state.metadata, PRUNED_FOR: msgspec.to_builtins(before)}
+    return replace(part, state=replace(part.state, time=time, metadata=metadata))
 
 
-def unpruned(part: ToolPart, prompts: Collection[int]) -> ToolPart:
-    """The part as a history has it that ends before the prompt for which it was pruned. Pure."""
-    if not isinstance(part.state, ToolCompleted) or part.state.metadata.get(PRUNED_FOR) in {None, *prompts}:
+def unpruned(part: ToolPart, requests: Sequence[str]) -> ToolPart:
+    """The part as a history has it that tells of these requests (`moving.requests`) alone. Pure."""
+    if not isinstance(part.state, ToolCompleted) or PRUNED_FOR not in part.state.metadata:
+        return part
+    if _is_sent(part.state.metadata[PRUNED_FOR], requests):
         return part
     metadata = {key: value for key, value in part.state.metadata.items() if key != PRUNED_FOR}
     time = replace(part.state.time, compacted=None)
     return replace(part, state=replace(part.state, time=time, metadata=metadata))
+
+
+def _is_sent(data: object, requests: Sequence[str]) -> bool:
+    """Whether the request for which something was pruned, or a later one, is among these."""
+    try:
+        pruned = msgspec.convert(data, PrunedFor)
+    except msgspec.ValidationError:
+        return True  # Of another version: it stays as it is.
+    count = requests.count(pruned.epoch)
+    return count >= pruned.request or (count > 0 and requests[-1] != pruned.epoch)
 
 
 def _replaced(history: list[MessageWithParts], parts: Mapping[str, ToolPart]) -> list[MessageWithParts]:

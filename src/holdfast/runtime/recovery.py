@@ -12,6 +12,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError
+from holdfast.provider import size
 from holdfast.runtime import (
     accounting,
     announcing,
@@ -29,7 +30,7 @@ from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
-from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
+from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
@@ -40,6 +41,7 @@ from holdfast.store.batch import Put
 from holdfast.tools import executing, structured
 from holdfast.tools.registry import Registration, Registry
 
+ABORTED: Final = "The work was interrupted."
 UNFINISHED: Final = "The compaction was cut off; the conversation stands as it was."
 
 
@@ -53,18 +55,35 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     if last.info.time.completed is not None and not calls:
         return False
     await groups.end_left(calls, run.engine.host)
-    await budget.forget(run.engine, await run.session(), last.info.id)
+    said = size.estimate("".join(plan.words(last)))
+    await budget.broken_off(run.engine, await run.session(), last.info.id, 0, sent=True, said=said)
     again = await _repeatable(run, last, calls)
     info = await _close(run, last, [part for part in calls if part not in again])
     return await _run_again(run, history, info, again) if again else False
 
 
-async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
-    """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
+async def put_down(run: Run, history: list[MessageWithParts]) -> None:
+    """End what a dead runner left, for somebody who does not want it gone on with.
+
+    Calls that wait for a person are left to whoever interrupts: nothing of them has happened.
+    """
+    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    if last is None:
+        return
+    calls = plan.unsettled(last)
+    assert isinstance(last.info, AssistantMessage)
+    await groups.end_left(calls, run.engine.host)
+    waited = await _waited(run, last)
+    fault = AbortedFault(data=MessageData(message=ABORTED))
+    await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)
+
+
+async def _waited(run: Run, last: MessageWithParts) -> set[str]:
+    """The calls of an answer that asked a person and have not heard yet."""
     requests = [
         record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
     ]
-    waited = {
+    return {
         request.tool.call_id
         for request in requests
         if isinstance(request, PermissionRequest | QuestionRequest)
@@ -72,6 +91,11 @@ async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -
         and request.tool is not None
         and request.tool.message_id == last.info.id
     }
+
+
+async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
+    """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
+    waited = await _waited(run, last)
     registry = run.tools(await run.session())
     found = []
     for part in calls:
@@ -86,7 +110,9 @@ def _registered(registry: Registry, part: ToolPart) -> Registration | None:
     return registry.current(part.tool) or registry.current(part.tool.lower())
 
 
-async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> AssistantMessage:
+async def _close(
+    run: Run, last: MessageWithParts, over: list[ToolPart], *, error: Fault | None = None
+) -> AssistantMessage:
     """Settle what cannot be run again, close open texts and the message itself, in one commit."""
     now_ms = run.engine.clock.now_ms()
     puts: list[Put] = [part_put(part) for part in closed_texts(last, now_ms)]
@@ -104,7 +130,8 @@ async def _close(run: Run, last: MessageWithParts, over: list[ToolPart]) -> Assi
     if broke_off:
         finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
         # Half a summary is none: the old boundary counts.
-        error = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
+        cut = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
+        error = error or cut
         time = replace(info.time, completed=now_ms)
         info = replace(info, finish=finish, error=error, time=time, structured=shaping.taken_in(last))
         puts.append(message_put(info))

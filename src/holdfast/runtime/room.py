@@ -12,6 +12,7 @@ from holdfast.feed.tail import Feed
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
 from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.trees import Trees
 from holdfast.schema.ids import Mint
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
@@ -68,6 +69,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     presence: Presence = Nobody()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
+    trees: Trees = msgspec.field(default_factory=Trees)
     plugins: Callable[[Surroundings], Dispatcher]
     contexts: Callable[[Session], Sequence[SystemContextRegistry]]
     """What others contribute to the System Context of a session's place."""

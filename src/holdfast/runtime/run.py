@@ -13,6 +13,7 @@ from holdfast.runtime.recorder import Recorder
 from holdfast.runtime.room import Engine
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.session import Session
+from holdfast.tool.context import Admit
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
@@ -34,6 +35,7 @@ class Run:
         keep: Keep,
         history: History,
         guard: Guard,
+        admit: Admit,
     ) -> None:
         self.engine = engine
         self.recorder = recorder
@@ -42,8 +44,11 @@ class Run:
         self.keep = keep
         self.history = history
         self.guard = guard
+        self.admit = admit
         self.scope = anyio.CancelScope()
         self.interrupted = False
+        self.begun = False
+        """Whether it has taken up the session; one that is interrupted before that ends what another left."""
         self.abandoned = False
         self.epoch: Epoch | None = None
         """The epoch in force, once it is known: nobody else changes it while this run has the session."""

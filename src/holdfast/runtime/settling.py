@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
@@ -28,10 +29,13 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.host import Host
+from holdfast.tool.cancelling import is_cancelled
+from holdfast.tool.context import Admit
 from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools import executing, structured
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep, Settlement
+from holdfast.tools.plain import described
 from holdfast.tools.registry import Toolset
 
 PATIENCE_S = 0.15
@@ -71,6 +75,7 @@ class Settling:
         feed: Feed,
         guard: Guard,
         host: Host,
+        admit: Admit,
         closed: Callable[[str], bool] = lambda _: False,
     ) -> None:
         self._recorder = recorder
@@ -84,6 +89,7 @@ class Settling:
         self._feed = feed
         self._guard = guard
         self._host = host
+        self._admit = admit
         self._closed = closed
         self._group: TaskGroup | None = None
         self.count = 0
@@ -130,12 +136,15 @@ class Settling:
             feed=self._feed,
             guard=self._guard,
             host=self._host,
+            admit=self._admit,
         )
         try:
-            settlement = await self._looping(call, repeated) or await _bounded(self._execute(call, called))
-        except ToolParked:
-            self.parked = True  # Not settled: the call waits for its answer, as its record says.
-            return
+            settlement = await _bounded(call, self._carried_out(call, called, repeated))
+        except ToolParked as parked:
+            if self._asking.waits(call.call_id):
+                self.parked = True  # Not settled: the call waits for its answer, as its record says.
+                return
+            settlement = executing.broken(called.part.tool, described(parked))
         except anyio.get_cancelled_exc_class():
             call.cancelled = call.over = True
             with anyio.CancelScope(shield=True):
@@ -148,6 +157,14 @@ class Settling:
             self.taken = called.part.state.input
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
+
+    async def _carried_out(self, call: Call, called: Called, repeated: int) -> Settlement:
+        refused = await self._looping(call, repeated)
+        if refused is not None:
+            return refused
+        # It may have been interrupted while somebody was asked.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return await self._execute(call, called)
 
     async def _looping(self, call: Call, repeated: int) -> Settlement | None:
         """Why a call that repeats itself is not run again; None when it may be."""
@@ -171,7 +188,9 @@ class Settling:
             return executing.denied(text, stops=stops)
         except (ToolParked, LeaseLost, StoreError):
             raise
-        except Exception as error:  # noqa: BLE001 - a program that answers questions may raise anything
+        except BaseException as error:  # A program that answers questions may raise anything.
+            if is_cancelled(error):
+                raise
             return executing.failed(
                 f"{part.tool} was not run: asking about it broke ({type(error).__name__})."
             )
@@ -196,8 +215,8 @@ class Settling:
         await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
 
 
-async def _bounded(work: Coroutine[Any, Any, Settlement]) -> Settlement:
-    """Do the work of a tool in a task of its own: one that does not end when it is told to is left behind.
+async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement]) -> Settlement:
+    """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
 
     What it has done by then counts; what it does later is recorded nowhere.
     """
@@ -208,18 +227,25 @@ async def _bounded(work: Coroutine[Any, Any, Settlement]) -> Settlement:
             return await work
         return None
 
-    task = asyncio.ensure_future(inside())
+    task = asyncio.create_task(inside())
     try:
-        settlement = await asyncio.shield(task)
+        await asyncio.wait({task})
     except asyncio.CancelledError:
+        call.cancelled = True  # Before it is told, so that it can see why.
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
         if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
-            settlement = task.result()  # It had succeeded.
-        else:
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-            raise
+            return _given(task)  # It had succeeded.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        raise
+    if task.cancelled():  # By itself: nobody here has told it to end.
+        return executing.broken(call.part.tool, "CancelledError")
+    return _given(task)
+
+
+def _given(task: asyncio.Task[Settlement | None]) -> Settlement:
+    settlement = task.result()
     assert settlement is not None, "nobody else cancels the scope"
     return settlement
 

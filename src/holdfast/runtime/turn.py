@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import anyio
 from msgspec.structs import replace
 
 from holdfast import flags
@@ -54,7 +55,10 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     run.history.sent = (message.id, named.names)
     if (why := await budget.reserve(run.engine, ready.session, request, message.id)) is not None:
         return await closing.refuse(run, message, why)
-    heard = await answering.answer(run, ready, request, message)
+    with anyio.move_on_after(await budget.time_left_s(run.engine, ready.session)) as bound:
+        heard = await answering.answer(run, ready, request, message)
+    if bound.cancelled_caught:
+        raise budget.OutOfTime("the budget of time was used up in the middle of the turn")
     ended = await closing.close(run, ready, message, heard)
     if ended.overflowed:
         return await compact.automatic(run, ready, overflow=True)
@@ -97,7 +101,8 @@ def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
     last = moving.before(ready.history, ready.epoch.id, sent=run.history.sent)
     causes = moving.causes(last, ready.history, ready.user, also=ready.moved)
-    kept = moving.step(ready.epoch.id, last, named.names, causes, chars=named.characters)
+    head = len(ready.tools) + len(ready.system)
+    kept = moving.step(ready.epoch.id, last, named.names, causes, chars=named.characters, head=head)
     if kept.moved == moving.FAULT:
         run.engine.warn(
             f"session {ready.session.id}: block {kept.block} of the request is not what it was, for no known "
@@ -109,7 +114,13 @@ def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
 def _choice(ready: Ready) -> ToolChoice:
     if isinstance(ready.user.format, JsonSchemaFormat):
         return "required"
-    return "none" if ready.last_step else "auto"
+    if not ready.last_step:
+        return "auto"
+    # Such a provider caches messages under the choice of tools: to forbid them would make it read the whole
+    # conversation anew, now and in the next turn. The model is told in words, and only one that calls all the
+    # same is asked once more, and forbidden to.
+    told = plan.steps_since_prompt(ready.history) < (ready.agent.steps or 0)
+    return "auto" if told and caching.takes_marks(ready.model) else "none"
 
 
 async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessage:
@@ -137,12 +148,10 @@ async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessag
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )
         made.append(message)
-        return [message_put(message), part_put(step), *map(epochs.epoch_put, whole)]
+        return [message_put(message), part_put(step), *([] if told is None else [epochs.epoch_put(told)])]
 
-    # What a person edited has moved the prefix now, for once.
-    epoch = ready.epoch.value
-    whole = [replace(epoch, edited=None)] if epoch.edited else []
+    told = epochs.sent(ready.epoch.value)  # What moved the prefix has moved it now, for once.
     await run.recorder.write(compose)
-    if whole:
-        run.epoch = replace(ready.epoch, value=whole[0])
+    if told is not None:
+        run.epoch = replace(ready.epoch, value=told)
     return made[-1]

@@ -6,7 +6,10 @@ from holdfast.schema.wire import Count, Num, Wire
 
 
 class Budget(Wire, frozen=True, kw_only=True):
-    """Limits over a whole tree: US dollars, tokens, milliseconds of turns. None is no limit."""
+    """Limits over a whole tree: US dollars, tokens, milliseconds of work. None is no limit.
+
+    Time is counted while any turn of the tree is under way: of turns side by side, once.
+    """
 
     cost: Num | None = None
     tokens: Count | None = None
@@ -20,6 +23,13 @@ class Reserved(Wire, frozen=True, kw_only=True):
 
     cost: Num
     tokens: Count
+    sent_cost: Num | None = None
+    sent: Count | None = None
+    """What the request alone takes: that is gone when the answer never comes."""
+    session: str | None = None
+    """Whose turn it is: once nobody runs that session any more, there is none."""
+    since: Count | None = None
+    """When the turn began."""
     until: Count | None = None
     """For what no recovery looks after: the time from which it no longer counts."""
 

@@ -29,6 +29,11 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     pins: JsonMap
     nested: list[str]
     directory: str
-    edited: bool | None = None
-    """A person changed or removed something that the model was shown: the next request begins differently."""
+    reasons: tuple[str, ...] = ()
+    """Why the next request may begin differently, as far as it is known by now. What is sent settles it."""
+    edited_at: Count | None = None
+    """Which request of the epoch, counted from 1, was the first after a person last changed or removed
+    something that the model had been shown: a fork from before it begins differently."""
+    left: bool | None = None
+    """The session has moved away: the epoch is over, even where the session came back."""
     time: EpochTime

@@ -118,6 +118,14 @@ def encode(value: Any) -> bytes:
     return data
 
 
+def checked(value: T, what: str) -> T:
+    """The value, as it will be read back: what a caller made with the wrong types is refused by name."""
+    try:
+        return decode(type(value), encode(value))
+    except InvalidInput as error:
+        raise InvalidInput(f"{what} is not valid: {error}") from error
+
+
 def _decode_foreign(type_: Any, data: bytes | str, error: msgspec.ValidationError) -> Any:
     """Decode what the strict decoder refused, in case its only fault is that it says more than we know."""
     try:

@@ -6,13 +6,14 @@ import msgspec
 
 from holdfast import flags
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.provider import lowering, size
-from holdfast.provider.request import Request
-from holdfast.runtime import inbox, plan, projecting
+from holdfast.provider import assemble, lowering, prefix
+from holdfast.runtime import inbox, pins, plan, projecting
 from holdfast.runtime.compacting import measuring
 from holdfast.runtime.history import History
 from holdfast.runtime.inbox import Prompt
+from holdfast.runtime.pins import Pin
 from holdfast.runtime.room import Engine
+from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.prompt import CompactionPartInput
@@ -47,15 +48,32 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
 async def _is_needed(
     engine: Engine, session: Session, user: UserMessage, history: list[MessageWithParts]
 ) -> bool:
+    """Whether the request that would come next is over a threshold, measured as before a turn."""
     around = await engine.around(session)
+    agent = around.agents.get(user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     room = measuring.room(model, around.loaded.config.compaction, output_tokens_max=output)
-    shown = Request(model=model, messages=lowering.lower(projecting.project(history), model))
     epochs = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
-    told = sum(
-        len(each.baseline) + len(msgspec.json.encode(each.pins)) for each in (e.value() for e in epochs)
+    epoch = epochs[-1].value() if epochs else None
+    pin = _pin(epoch, pins.key_of(agent, model))
+    request = assemble.assemble(
+        model,
+        system=(*pin.system, epoch.baseline) if epoch is not None else pin.system,
+        messages=lowering.lower(projecting.project(history), model),
+        tools=pin.tools,
+        agent=agent,
     )
-    ratio = measuring.ratio(history, model)
-    estimated = round((size.characters(shown) + told) / ratio)
-    return measuring.trigger(room, history, estimated=estimated, same_model=True) is not None
+    characters = prefix.named(request).characters
+    return measuring.needed(room, history, model, characters=characters) is not None
+
+
+def _pin(epoch: ContextEpoch | None, key: str) -> Pin:
+    """What the agent is told; one that was not asked yet will be told about as much as another."""
+    kept = {} if epoch is None else epoch.pins
+    for data in (kept.get(key), *kept.values()):
+        try:
+            return msgspec.convert(data, Pin)
+        except msgspec.ValidationError:
+            continue
+    return Pin(system=(), tools=())

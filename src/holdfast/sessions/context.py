@@ -1,10 +1,10 @@
 """Shows what the model is sent: every block in send order, its source, its size, and how the cache fares.
 
-It is put together from the records alone, as the next request would be; nothing is asked of anybody.
+It is put together as the next request would be, of what the epoch was told; no source is asked, and nothing
+is kept.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -20,17 +20,20 @@ from holdfast.provider.request import (
     ToolDefinition,
     User,
 )
-from holdfast.runtime import moving, pins, plan, projecting
+from holdfast.runtime import authority, moving, observing, pins, plan, projecting
+from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.compacting import measuring
 from holdfast.runtime.history import History
+from holdfast.runtime.moving import Before
 from holdfast.runtime.pins import Pin
 from holdfast.runtime.room import Engine
 from holdfast.schema.epoch import ContextEpoch
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import StepFinishPart, StepStartPart
+from holdfast.schema.message import UserMessage
+from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
-from holdfast.schema.usage import Tokens
+from holdfast.sessions import cache
+from holdfast.sessions.cache import Move
+from holdfast.tools.registry import Registry
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,14 +44,6 @@ class Block(msgspec.Struct, frozen=True, kw_only=True):
     cached: bool
     name: str
     text: str
-
-
-class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """A request whose prefix was not that of the one before: why, and from which block on."""
-
-    message: str
-    reason: str
-    block: int
 
 
 class ContextView(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,8 +63,10 @@ class ContextView(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[Move]
 
 
-async def context(engine: Engine, id: str) -> ContextView:
-    """The view of a session."""
+async def context(
+    engine: Engine, id: str, *, tools: Callable[[Session], Registry] | None = None
+) -> ContextView:
+    """The view of a session. `tools` are those of its place; without them it shows those that were told."""
     record = await engine.store.session(id)
     if record is None:
         raise NotFound(f"session {id[:60]} does not exist")
@@ -88,14 +85,19 @@ async def context(engine: Engine, id: str) -> ContextView:
     epoch = found[-1].value() if found else None
     former = history.told_before(found[-1].position) if found else frozenset()
     said = [each for each in everything if each.info.id not in former]
-    pin = _pin(epoch, pins.key_of(agent, model))
+    policy = await authority.policy_of(engine, session, around, agent)
+    chosen = Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
+    pin = _pin(epoch, chosen, None if tools is None else tools(session))
+    tools_sent = (*pin.tools, *pins.formed(user.format))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
     messages = lowering.lower(projecting.project(said), model)
-    request = assemble.assemble(model, system=system, messages=messages, tools=pin.tools, agent=agent)
+    request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
     ratio = measuring.ratio(everything, model)
-    sources = [*_sources(pin, agent.name, system), *map(_speaker, request.messages)]
-    blocks = list(_blocks(sources, request, ratio, _read(said, epoch)))
-    hit, ideal = _shares(said)
+    sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]
+    last = moving.Before() if epoch is None else moving.before(said, epoch.id)
+    blocks = list(_blocks(sources, request, ratio, last))
+    steps = await cache.walked(engine.store, id)
+    hit, ideal = cache.shares(steps)
     return ContextView(
         model=f"{model.provider_id}/{model.id}",
         agent=agent.name,
@@ -106,24 +108,27 @@ async def context(engine: Engine, id: str) -> ContextView:
         usable=measuring.room(model, around.loaded.config.compaction).usable,
         hit=hit,
         ideal=ideal,
-        moves=list(_moves(said)),
+        moves=list(cache.moves(steps)),
     )
 
 
-def _pin(epoch: ContextEpoch | None, key: str) -> Pin:
-    kept: Any = None if epoch is None else epoch.pins.get(key)
-    try:
-        return msgspec.convert(kept, Pin)
-    except msgspec.ValidationError:
-        return Pin(system=(), tools=())
+def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry | None) -> Pin:
+    """What the next request begins with; for an agent that was not asked yet, what it would be told."""
+    kept = {} if epoch is None else epoch.pins
+    if registry is not None:
+        shown = registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
+        told = [pins.definition(tool) for tool in shown.tools]
+    else:
+        told = [] if pins.key_of(chosen.agent, chosen.model) in kept else pins.told(kept)
+    return pins.pinned(kept, chosen.agent, chosen.model, told).pin
 
 
-def _sources(pin: Pin, agent: str, system: Sequence[str]) -> Iterator[str]:
+def _sources(request: Request, pin: Pin, agent: str) -> Iterator[str]:
     """Names for what comes before the messages."""
-    yield from (f"tool {tool.name}" for tool in sorted(pin.tools, key=lambda tool: tool.name))
+    yield from (f"tool {tool.name}" for tool in request.tools)
     for number, _ in enumerate(pin.system):
         yield "instructions" if number == 0 else f"agent {agent}"
-    if len(system) > len(pin.system):
+    if len(request.system) > len(pin.system):
         yield "baseline"
 
 
@@ -139,8 +144,11 @@ def _speaker(message: ProviderMessage) -> str:
             return "system update"
 
 
-def _blocks(sources: Sequence[str], request: Request, ratio: float, cached: int) -> Iterator[Block]:
-    """The blocks with their sizes; the first `cached` tokens of them came from the cache."""
+def _blocks(sources: Sequence[str], request: Request, ratio: float, last: Before) -> Iterator[Block]:
+    """The blocks with their sizes. Those that the last request had too, up to as many tokens as the provider
+    read for its answer, came from the cache.
+    """
+    cached = 0 if last.answer is None else int(last.answer.tokens.cache.read)
     total = 0
     named = prefix.named(request)
     values: Iterable[ToolDefinition | str | ProviderMessage] = (
@@ -148,10 +156,13 @@ def _blocks(sources: Sequence[str], request: Request, ratio: float, cached: int)
         *request.system,
         *request.messages,
     )
-    for source, name, value in zip(sources, named.names, values, strict=True):
+    is_same = True
+    for index, (source, name, value) in enumerate(zip(sources, named.names, values, strict=True)):
         tokens = round(_length(value, request.model) / ratio)
         total += tokens
-        yield Block(source=source, tokens=tokens, cached=total <= cached, name=name, text=_text(value))
+        is_same = is_same and last.blocks[index : index + 1] == [name]
+        is_read = is_same and total <= cached
+        yield Block(source=source, tokens=tokens, cached=is_read, name=name, text=_text(value))
 
 
 def _length(value: ToolDefinition | str | ProviderMessage, model: Model) -> int:
@@ -166,42 +177,3 @@ def _length(value: ToolDefinition | str | ProviderMessage, model: Model) -> int:
 
 def _text(value: ToolDefinition | str | ProviderMessage) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _read(history: Sequence[MessageWithParts], epoch: ContextEpoch | None) -> int:
-    """How many tokens the provider read from its cache for the last answer of this epoch."""
-    answer = None if epoch is None else moving.before(history, epoch.id).answer
-    return 0 if answer is None else int(answer.tokens.cache.read)
-
-
-def _shares(history: Sequence[MessageWithParts]) -> tuple[float | None, float | None]:
-    """The share of input that was read from the cache, and the share that could have been."""
-    read = could = total = before = 0
-    epoch: str | None = None
-    for start, tokens in _steps(history):
-        sent = int(tokens.input + tokens.cache.read + tokens.cache.write)
-        moved = start.prefix is None or start.prefix.epoch != epoch or start.prefix.moved is not None
-        read += int(tokens.cache.read)
-        could += 0 if moved else min(before, sent)
-        total += sent
-        before = sent
-        epoch = None if start.prefix is None else start.prefix.epoch
-    return (read / total, could / total) if total else (None, None)
-
-
-def _steps(history: Sequence[MessageWithParts]) -> Iterator[tuple[StepStartPart, Tokens]]:
-    for message in history:
-        start: StepStartPart | None = None
-        for part in message.parts:
-            if isinstance(part, StepStartPart):
-                start = part
-            elif isinstance(part, StepFinishPart) and start is not None:
-                yield start, part.tokens
-
-
-def _moves(history: Sequence[MessageWithParts]) -> Iterator[Move]:
-    for message in history:
-        for part in message.parts:
-            kept = part.prefix if isinstance(part, StepStartPart) else None
-            if kept is not None and kept.moved is not None and isinstance(message.info, AssistantMessage):
-                yield Move(message=message.info.id, reason=kept.moved, block=kept.block or 0)

@@ -4,17 +4,18 @@ The session's totals are the sum over its step-finish parts, so whatever adds, c
 them moves the totals in the same commit.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.runtime.moving import EDIT
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import Message
-from holdfast.schema.part import CompactionPart, Part, StepFinishPart, ToolPart
+from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStartPart, ToolPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.todo import Todo
 from holdfast.sessions.reading import stored_message
@@ -30,7 +31,9 @@ async def update_message(room: Room, message: Message) -> None:
     data = stored.strip("message", message)
     put = Put(message.session_id, "message", message.id, data, mark=stored.mark(message))
     await idle(room, message.session_id)
-    edited = await _edited(room, message.session_id)
+    before = await room.store.get(message.session_id, "message", message.id)
+    is_same = before is not None and before.value() == message
+    edited = [] if is_same else await _edited(room, message.session_id)
     await room.store.commit(Batch((put, *edited), (Unclaimed(message.session_id),)))
 
 
@@ -51,7 +54,8 @@ async def update_part(room: Room, part: Part) -> None:
         expect = Unchanged(part.session_id, "part", part.id, 0 if record is None else record.seq)
         added = [part] if isinstance(part, StepFinishPart) else []
         gone = [before] if isinstance(before, StepFinishPart) else []
-        await _commit(room, session, [put], [expect], added=added, gone=gone)
+        edited = [] if before == part else await _edited(room, session.id)
+        await _commit(room, session, [put, *edited], [expect], added=added, gone=gone)
 
     await again(once)
 
@@ -69,7 +73,8 @@ async def remove_message(room: Room, session: str, id: str) -> None:
         summaries, tails = await _compactions(room, session, id)
         gone += [step for summary in summaries for step in _steps(summary)]
         removals += [Remove(session, "message", summary.info.id) for summary in summaries]
-        await _commit(room, record, [*removals, *tails], expect, gone=gone)
+        edited = await _edited(room, session, [each.id for each in removals])
+        await _commit(room, record, [*removals, *tails, *edited], expect, gone=gone)
 
     await again(once)
 
@@ -112,7 +117,8 @@ async def remove_part(room: Room, session: str, id: str) -> None:
         value = part.value()
         gone = [value] if isinstance(value, StepFinishPart) else []
         expect = [Unchanged(session, "part", id, part.seq)]
-        await _commit(room, record, [Remove(session, "part", id)], expect, gone=gone)
+        edited = await _edited(room, session, [id])
+        await _commit(room, record, [Remove(session, "part", id), *edited], expect, gone=gone)
 
     await again(once)
 
@@ -126,7 +132,7 @@ async def _commit(
     added: Sequence[StepFinishPart] = (),
     gone: Sequence[StepFinishPart] = (),
 ) -> None:
-    every: list[Change] = [*changes, *await _edited(room, record.id)]
+    every: list[Change] = list(changes)
     expectations: list[Expectation] = [*expect, Unclaimed(record.id)]
     if added or gone:
         every.append(put_session(with_usage(record.value(), added=added, gone=gone)))
@@ -134,13 +140,35 @@ async def _commit(
     await room.store.commit(Batch(tuple(every), tuple(expectations)))
 
 
-async def _edited(room: Room, session: str) -> list[Put]:
-    """Note in the epoch that the model will be shown something else: its prefix moves for that reason."""
+async def _edited(room: Room, session: str, gone: Collection[str] = ()) -> list[Put]:
+    """Note in the epoch that the model will be shown something else: its prefix moves for that reason, and
+    that of a fork from before the next request too. `gone` are messages and parts that are removed.
+    """
     puts = []
     for record in await room.store.select("epoch", session=session, mark=Mark.OPEN):
-        epoch = replace(record.value(), edited=True)
+        value = record.value()
+        reasons = (*(each for each in value.reasons if each != EDIT), EDIT)
+        sent = (await _requests(room, session, gone)).count(value.id)
+        epoch = replace(value, reasons=reasons, edited_at=sent + 1)
         puts.append(Put(session, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch)))
     return puts
+
+
+async def _requests(room: Room, session: str, gone: Collection[str]) -> list[str]:
+    """The epoch of each request that is still told of."""
+    page = await room.store.messages(MessageQuery(session, since_compaction=True))
+    starts = [
+        part.value()
+        for message in page.messages
+        if message.info.id not in gone
+        for part in message.parts
+        if b'"step-start"' in part.data and part.id not in gone
+    ]
+    return [
+        start.prefix.epoch
+        for start in starts
+        if isinstance(start, StepStartPart) and start.prefix is not None
+    ]
 
 
 async def set_todos(room: Room, session: str, todos: Sequence[Todo]) -> None:

@@ -4,7 +4,8 @@ Stored JSON is copied byte for byte. Only two references inside it are named ane
 a compaction's kept tail; records that cannot hold one are not even looked into.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,7 +15,6 @@ from holdfast.provider import caching
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID
-from holdfast.schema.message import UserMessage
 from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import Session, SessionTime
 from holdfast.schema.slug import make as make_slug
@@ -22,7 +22,7 @@ from holdfast.schema.stored import Mark
 from holdfast.sessions.room import Room, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
-from holdfast.store.record import StoredMessage, StoredRecord
+from holdfast.store.record import StoredMessage
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _STEP_FINISH = b'"step-finish"'
 _PRUNED_FOR = b'"prunedFor"'
-
+_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -65,8 +65,10 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
         placement=source.placement,
     )
     forked = with_usage(forked, added=list(_steps(kept)))
-    epoch = restoring.restored(await room.store.select("epoch", session=session), kept, forked.id)
-    puts = copies(kept, forked.id, room.mint, epoch)
+    shown = _shown_again(kept)
+    epochs = await room.store.select("epoch", session=session)
+    epoch = restoring.restored(epochs, kept, forked.id, unpruned=bool(shown))
+    puts = copies(kept, forked.id, room.mint, epoch, shown)
     await room.store.commit(Batch((put_session(forked), *puts)))
     return forked
 
@@ -83,16 +85,19 @@ def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> 
 
 
 def copies(
-    messages: Iterable[StoredMessage], session: str, mint: Mint, epoch: "Restored | None" = None
+    messages: Iterable[StoredMessage],
+    session: str,
+    mint: Mint,
+    epoch: "Restored | None" = None,
+    shown: Mapping[str, bytes] = _NOTHING,
 ) -> Iterable[Put]:
     """The puts that write messages and parts into another session, under new ids that rise.
 
-    The epoch in force keeps its place among them: system messages before it belong to former ones.
+    The epoch in force keeps its place among them: system messages before it belong to former ones. `shown`
+    holds the parts that are written otherwise than they are stored.
     """
     names: dict[bytes, msgspec.Raw] = {}
     top = ""
-    messages = list(messages)
-    prompts = _prompts(messages)
     for message in messages:
         if epoch is not None and message.info.place > epoch.position:
             yield epoch.put
@@ -103,7 +108,7 @@ def copies(
         data = _renamed(message.info.data, "parentID", names)
         yield Put(session, "message", id, data, mark=message.info.mark)
         for part in message.parts:
-            data = _renamed(_as_it_was(part, prompts), "tail_start_id", names)
+            data = _renamed(shown.get(part.id, part.data), "tail_start_id", names)
             part_id = mint.above("prt", top)
             top = ids.body(part_id)
             yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
@@ -111,23 +116,18 @@ def copies(
         yield epoch.put
 
 
-def _prompts(messages: Sequence[StoredMessage]) -> frozenset[int]:
-    """When the prompts were made, where that is asked for."""
-    if not any(_PRUNED_FOR in part.data for message in messages for part in message.parts):
-        return frozenset()
-    values = (message.info.value() for message in messages)
-    return frozenset(value.time.created for value in values if isinstance(value, UserMessage))
+def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
+    """The parts whose output was pruned after the cut, as they were at it."""
+    parts = [part for message in kept for part in message.parts if _PRUNED_FOR in part.data]
+    if not parts:
+        return {}
+    from holdfast.runtime import moving, pruning
+    from holdfast.sessions import restoring
 
-
-def _as_it_was(part: StoredRecord, prompts: Collection[int]) -> bytes:
-    """The part as it was at the cut: output that was pruned later is shown again."""
-    if _PRUNED_FOR not in part.data:
-        return part.data
-    from holdfast.runtime.pruning import unpruned
-
-    value = part.value()
-    whole = unpruned(value, prompts) if isinstance(value, ToolPart) else value
-    return part.data if whole is value else stored.strip("part", whole)
+    requests = moving.requests(restoring.steps(kept))
+    values = [value for part in parts if isinstance(value := part.value(), ToolPart)]
+    whole = [(value, pruning.unpruned(value, requests)) for value in values]
+    return {value.id: stored.strip("part", now) for value, now in whole if now is not value}
 
 
 def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:

@@ -7,11 +7,10 @@ from typing import Any, cast
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.feed.frame import Frame
-from holdfast.runtime import asking, inbox
+from holdfast.runtime import asking, inbox, plan
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.inbox import Admitted, Prompt
 from holdfast.runtime.room import Engine
-from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
@@ -54,6 +53,8 @@ class Prompting:
         no_reply: bool = False,
     ) -> Admitted:
         """Admit a prompt durably, then wake the session unless `resume` is False."""
+        if not isinstance(parts, Sequence):
+            raise InvalidInput("a prompt is a text or a list of parts")
         given = Prompt(
             parts=[TextPartInput(text=parts)] if isinstance(parts, str) else list(parts),
             id=id,
@@ -139,25 +140,19 @@ class Prompting:
         return await state.read(self._room, self._engine, session, limit=limit)
 
     async def _answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
-        """The last answer to a prompt, or to the first one after it that has any: it was answered with it."""
-        answers: dict[str, MessageWithParts] = {}
-        after: list[str] = []
+        """The last answer to a prompt; the prompt itself when it wants none."""
+        since: list[MessageWithParts] = []
         cursor: str | None = None
         while True:
             query = MessageQuery(session, limit=20, system=False, before=cursor)
             page = await reading.messages(self._room, query)
             for message in reversed(page.messages):
-                if isinstance(message.info, AssistantMessage):
-                    answers.setdefault(message.info.parent_id, message)
-                else:
-                    after.append(message.info.id)
+                since.append(message)
                 if message.info.id == prompt.id:
-                    if prompt.no_reply:
-                        return message
-                    found = next((each for each in reversed(after) if each in answers), None)
+                    found = message if prompt.no_reply else plan.answer(since[::-1])
                     if found is None:
                         raise NotFound(f"prompt {prompt.id} of session {session} has no answer yet")
-                    return answers[found]
+                    return found
             if (cursor := page.older) is None:
                 raise NotFound(f"prompt {prompt.id} is no longer in session {session}")
 
@@ -175,10 +170,10 @@ class Prompting:
         """Return when nobody here looks for a title of the session any more."""
         await self._coordinator.titled(session)
 
-    async def interrupt(self, session: str) -> None:
-        """Stop what the session does; returns when everything is settled."""
+    async def interrupt(self, session: str) -> bool:
+        """Stop what the session does; returns when everything is settled, and whether there was anything."""
         await reading.get(self._room, session)
-        await self._coordinator.interrupt(session)
+        return await self._coordinator.interrupt(session)
 
     async def resume(self, session: str) -> None:
         """Go on with a session that was left unfinished, unknown outcomes included."""
@@ -194,7 +189,7 @@ class Prompting:
 
     async def context(self, session: str) -> ContextView:
         """What the model is sent, block by block."""
-        return await context.context(self._engine, session)
+        return await context.context(self._engine, session, tools=self._coordinator.tools)
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
         """What the session waits for from a person."""

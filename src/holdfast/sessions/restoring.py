@@ -12,10 +12,11 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.errors import ContextError
 from holdfast.runtime import moving, pins
+from holdfast.runtime.pins import Sent
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.ids import SessionID
-from holdfast.schema.message import SystemMessage
+from holdfast.schema.message import SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
@@ -32,8 +33,13 @@ class Restored(msgspec.Struct, frozen=True):
     position: int
 
 
-def restored(epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], session: str) -> Restored | None:
-    """The epoch for another session that has the messages `kept`; None where nothing was told yet."""
+def restored(
+    epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], session: str, *, unpruned: bool = False
+) -> Restored | None:
+    """The epoch for another session that has the messages `kept`; None where nothing was told yet.
+
+    `unpruned`: output is shown again that was pruned after the cut.
+    """
     last = max((message.info.place for message in kept), default=0)
     # An epoch begins right before the prompt that it is for: without one after it, nobody was told it.
     before = [record for record in epochs if record.position < last]
@@ -44,29 +50,47 @@ def restored(epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], sess
     assert isinstance(epoch, ContextEpoch)
     snapshot = _snapshot(epoch, kept, record.position)
     told = {str(path) for path in nested_instructions.told_in(_read(snapshot))}
-    sent = _last_request(kept, epoch.id)
+    asked = steps(kept)
+    was = pins.restored(epoch.pins, _sent(asked, kept, epoch))
+    # What differs from the last request that is kept, and why; the source may have told it since.
+    edited = epoch.edited_at is not None and moving.requests(asked).count(epoch.id) < epoch.edited_at
+    reasons = (was.moved, moving.EDIT if edited else None, moving.PRUNING if unpruned else None)
     restored = replace(
         epoch,
-        pins=pins.restored(epoch.pins, (epoch.baseline,) if epoch.baseline else (), sent),
+        pins=was.pins,
         session_id=SessionID(session),
         snapshot=snapshot,
         nested=[path for path in epoch.nested if path in told],
+        reasons=tuple(reason for reason in reasons if reason is not None),
+        left=epoch.left if record is max(epochs, key=lambda each: each.position) else None,
         time=replace(epoch.time, ended=None),
     )
     put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
     return Restored(put, record.position)
 
 
-def _last_request(kept: Sequence[StoredMessage], epoch: str) -> list[str]:
-    """The names of the blocks of the last request that the kept history tells of."""
-    steps = [
+def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:
+    """The answers that tell of requests, with the steps that do, in the model's order."""
+    return [
         MessageWithParts(
             message.info.value(), tuple(part.value() for part in message.parts if _PREFIX in part.data)
         )
         for message in sorted(kept, key=lambda each: each.info.place)
         if any(_PREFIX in part.data for part in message.parts)
     ]
-    return moving.before(steps, epoch).blocks
+
+
+def _sent(asked: Sequence[MessageWithParts], kept: Sequence[StoredMessage], epoch: ContextEpoch) -> Sent:
+    """The last request that the kept history tells of."""
+    last = moving.before(asked, epoch.id)
+    prompt = None if last.answer is None else last.answer.parent_id
+    values = (message.info.value() for message in kept if message.info.id == prompt)
+    form = next((value.format for value in values if isinstance(value, UserMessage)), None)
+    return Sent(
+        names=last.blocks,
+        tools=pins.formed(form),
+        system=(epoch.baseline,) if epoch.baseline else (),
+    )
 
 
 def _snapshot(epoch: ContextEpoch, kept: Sequence[StoredMessage], position: int) -> JsonMap:

@@ -12,6 +12,7 @@ from holdfast.errors import Conflict, InvariantBroken, NotFound, Refused
 from holdfast.schema import stored
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
+from holdfast.schema.wire import checked
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.host import Host
@@ -53,8 +54,8 @@ async def idle(room: Room, session: str) -> SessionRecord:
 
 
 def put_session(session: Session) -> Put:
-    """The change that writes a session."""
-    return Put(session.id, "session", session.id, stored.strip("session", session))
+    """The change that writes a session; one that could not be read back is refused."""
+    return Put(session.id, "session", session.id, stored.strip("session", checked(session, "the session")))
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:

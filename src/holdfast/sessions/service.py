@@ -202,9 +202,9 @@ class SessionService:
         """Return when nobody runs the session any more."""
         await self._prompting().wait(session)
 
-    async def interrupt(self, session: str) -> None:
-        """Stop what the session does; returns when everything is settled."""
-        await self._prompting().interrupt(session)
+    async def interrupt(self, session: str) -> bool:
+        """Stop what the session does; returns when everything is settled, and whether there was anything."""
+        return await self._prompting().interrupt(session)
 
     async def titled(self, session: str) -> None:
         """Return when the session has its title, or gets none from this process."""

@@ -1,10 +1,14 @@
 """A session as a client that joins wants it, in one answer."""
 
+from collections.abc import Iterator
+from typing import Final
+
 import msgspec
 
+from holdfast.permission.policy import Policy
 from holdfast.runtime import authority, plan
-from holdfast.runtime.history import History
 from holdfast.runtime.room import Engine
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepFinishPart, StepStartPart
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
@@ -14,11 +18,16 @@ from holdfast.sessions.reading import Messages
 from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery
 
+_LATEST: Final = 20
+
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """The session, its latest messages, its todos, its snapshots in order, and what its agent may do.
 
-    `recoverable`: a crash left a call whose outcome is unknown; the session waits for `resume` or a prompt.
+    `permission` are the rules of the session and its agent, the last match of which counts; of `ceilings`,
+    the rules of the sessions above and of files that may only tighten, each is judged by itself, and the
+    strictest verdict of all holds. `recoverable`: a crash left a call whose outcome is unknown; the session
+    waits for `resume` or a prompt.
     """
 
     info: Session
@@ -26,6 +35,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     todos: tuple[Todo, ...]
     snapshots: tuple[str, ...]
     permission: tuple[Rule, ...]
+    ceilings: tuple[tuple[Rule, ...], ...]
     busy: bool
     recoverable: bool
 
@@ -37,16 +47,28 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
     page = await reading.messages(room, MessageQuery(session, limit=limit, system=False))
     around = await engine.around(info)
     policy = await authority.policy_of(engine, info, around, authority.agent_of(info, around))
-    history = await History(engine.store, session).read()
+    latest = await engine.store.messages(MessageQuery(session, limit=_LATEST))
+    history = [
+        MessageWithParts(each.info.value(), tuple(part.value() for part in each.parts))
+        for each in sorted(latest.messages, key=lambda message: message.info.place)
+    ]
     return State(
         info=info,
         messages=page,
         todos=tuple(await reading.todos(room, session)),
         snapshots=tuple(_snapshots(page)),
         permission=policy.rules,
+        ceilings=tuple(_ceilings(policy)),
         busy=record.busy,
         recoverable=not record.busy and plan.is_recoverable(history),
     )
+
+
+def _ceilings(policy: Policy) -> Iterator[tuple[Rule, ...]]:
+    yield from map(tuple, policy.restrictions)
+    if policy.above is not None:
+        yield policy.above.rules
+        yield from _ceilings(policy.above)
 
 
 def _snapshots(page: Messages) -> list[str]:

@@ -5,12 +5,14 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
+from holdfast.schema import stored
 from holdfast.schema.budget import Budget
 from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
 from holdfast.sessions.creating import checked_title, known_project, locate_
 from holdfast.sessions.room import Room, again, found, idle, put_session
-from holdfast.store.batch import Batch, Unchanged, Unclaimed
+from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 
 Editor = Callable[[Session], Session]
 
@@ -28,8 +30,12 @@ async def update(room: Room, session: str, editor: Editor) -> Session:
         if (after.id, after.parent_id) != (before.id, before.parent_id):
             raise InvalidInput(f"session {session} cannot change its id or its parent")
         if after != before:
-            expect = Unchanged(session, "session", session, record.seq)
-            await room.store.commit(Batch((put_session(after),), (expect,)))
+            changes: list[Change] = [put_session(after)]
+            expect: list[Expectation] = [Unchanged(session, "session", session, record.seq)]
+            if after.directory != before.directory:
+                left, same = await _left(room, session)
+                changes, expect = [*changes, *left], [*expect, *same]
+            await room.store.commit(Batch(tuple(changes), tuple(expect)))
         return after
 
     return await again(once)
@@ -87,10 +93,22 @@ async def move(room: Room, session: str, directory: str) -> Session:
             time=replace(before.time, updated=room.clock.now_ms()),
         )
         changes, expect = await known_project(room, here)
+        left, same = await _left(room, session)
         unchanged = Unchanged(session, "session", session, record.seq)
         await room.store.commit(
-            Batch((*changes, put_session(after)), (*expect, unchanged, Unclaimed(session)))
+            Batch((*changes, put_session(after), *left), (*expect, *same, unchanged, Unclaimed(session)))
         )
         return after
 
     return await again(once)
+
+
+async def _left(room: Room, session: str) -> tuple[list[Put], list[Unchanged]]:
+    """Note in the epoch that the session has left its place: that ends it, wherever the session goes on."""
+    open_ = await room.store.select("epoch", session=session, mark=Mark.OPEN)
+    epochs = [replace(record.value(), left=True) for record in open_]
+    puts = [
+        Put(session, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch))
+        for epoch in epochs
+    ]
+    return puts, [Unchanged(session, "epoch", record.id, record.seq) for record in open_]

@@ -1,18 +1,31 @@
 """What a running call is given: where it is, and callables that the runtime binds.
 
-A tool reaches nothing else of ours: upward information travels through `progress` and its result. What the
-later parts add (`commit` under the runner's fence, `publish`, `admit`) joins here.
+A tool reaches nothing else of ours: upward information travels through these callables and its result.
 """
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.todo import Todo
 from holdfast.schema.wire import JsonMap
 
 if TYPE_CHECKING:
     from anyio.abc import Process
+
+
+OwnKind = Literal["todo", "diff"]
+"""What a tool may write of its session: the todo list, and the changes of files."""
+
+
+class Admit(Protocol):
+    """Admits a prompt durably into a child of the session `above`, wakes it, and answers the prompt's id."""
+
+    async def __call__(
+        self, above: str, session: str, text: str, *, id: str | None, agent: str | None
+    ) -> str: ...
 
 
 class ToolContext(Protocol):
@@ -52,6 +65,26 @@ class ToolContext(Protocol):
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Show how far the call has come: live at once, durable with the next checkpoint."""
+
+    async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
+        """Replace what the session keeps under `kind`, under the fence of whoever runs it.
+
+        It is on disk when this returns. `InvalidInput` for what is no such list, `LeaseLost` when somebody
+        else runs the session by now.
+        """
+
+    def publish(self, name: str, properties: JsonMap) -> None:
+        """Tell whoever listens to the session, now: it is stored nowhere, and nobody hears it later.
+
+        They hear it as `holdfast.tool.NAME`, with the ids of the call among its properties. `InvalidInput`
+        for a name that is none, and for more than 64 KiB.
+        """
+
+    async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
+        """Say something to a child of this session, as a person would: it is admitted durably, then woken.
+
+        The answer is the prompt's id. The same `id` admits once, however often the call is run again.
+        """
 
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None

@@ -16,9 +16,10 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a call: `text` is for the model, the rest for people and programs.
 
-    `structured` is the validated value that Session consumers get unchanged; without text, the model is shown
-    it as JSON. `paths` are Managed Tool Output Files that the tool itself wrote; `lossy` says that it has
-    already left something out and bounding must not claim otherwise.
+    `structured` is the validated value that Session consumers get unchanged, as `structured` in the metadata
+    of the completed call; without text, the model is shown it as JSON. `paths` are Managed Tool Output Files
+    that the tool itself wrote; `lossy` says that it has already left something out and bounding must not
+    claim otherwise.
     """
 
     text: str = ""

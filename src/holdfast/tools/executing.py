@@ -1,27 +1,35 @@
 """Carries out one call: finds its tool, runs it, and turns whatever happens into what is recorded.
 
-What must stay true: every call comes back as a `Settlement`, or waits for a person; what a model did wrong
-comes back in words that it can act on. Cancellation passes through: an interrupted call is settled by whoever
-interrupted it.
+What must stay true: every call comes back as a `Settlement` that can be recorded, or waits for a person; what
+a model did wrong comes back in words that it can act on; whatever a tool raises or answers, it fails its own
+call and nothing else. Cancellation passes through: an interrupted call is settled by whoever interrupted it.
 """
 
 from collections.abc import Awaitable, Callable
 from typing import Final, Literal
 
 import anyio
+import anyio.to_thread
 import msgspec
+from msgspec.structs import replace
 
+from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
+from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import Tool
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from holdfast.tools import bounding
 from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.plain import described, plain
 from holdfast.tools.registry import Toolset
 
 Outcome = Literal["failed", "denied", "interrupted", "unknown"]
 Keep = Callable[[str], Awaitable[str | None]]
 """Keeps a complete text in a Managed Tool Output File and answers its path; None when it could not."""
 
+STRUCTURED: Final = "structured"
+"""In the metadata of a completed call: the structured value that its tool answered, unchanged."""
 STOPPED: Final = "stopped"
 """In the metadata of a call: a person's no ended the work here, until somebody speaks again."""
 
@@ -52,7 +60,7 @@ async def execute(
     tool = toolset.find(name)
     if tool is None:
         known = ", ".join(each.name for each in toolset.tools) or "none"
-        return failed(f"There is no tool called {name[:80]}. The tools are: {known}.")
+        return failed(f"There is no tool called {_printable(name[:80])}. The tools are: {known}.")
     if toolset.is_stale(name):
         return failed(
             f"Stale tool call: {tool.name} was replaced meanwhile. Look at its definition, and call it again."
@@ -69,27 +77,86 @@ async def execute(
         answer: object = await tool.run(context, input)
     except ToolParked:
         raise
-    except ToolDenied as refusal:
-        return denied(str(refusal), stops=refusal.stops)
-    except ToolFailure as failure:
-        said = await bounding.bound(ToolOutput(text=str(failure)), limits, keep)
-        cut = said.metadata() if said.truncated else {}
-        return failed(said.text, metadata={**(failure.metadata or {}), **cut})
-    except Exception as error:  # noqa: BLE001 - a tool may raise anything, and the turn goes on
-        line = " ".join(f"{type(error).__name__}: {error}".split())
-        # A name of the filesystem that is not UTF-8 would be in it as what no record can hold.
-        return failed(f"The tool {tool.name} broke: {line[:500].encode(errors='replace').decode()}")
-    output = ToolOutput(text=answer) if isinstance(answer, str) else answer
-    if not isinstance(output, ToolOutput):
-        return failed(f"The tool {tool.name} broke: it answered {type(answer).__name__}, which is no text.")
+    except BaseException as error:
+        if is_cancelled(error):
+            raise
+        if not isinstance(error, ToolFailure):
+            return broken(tool.name, described(error))
+        happened = _given_up(tool, error, limits, keep)
+    else:
+        happened = _answered(tool, answer, limits, keep)
     with anyio.CancelScope(shield=True):  # It has happened: an interruption must not make it look undone.
-        bounded = await bounding.bound(output, limits, keep)
+        return await happened
+    raise AssertionError("nothing cancels a shield")
+
+
+def _printable(name: str) -> str:
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in name)
+
+
+async def _answered(tool: Tool, answer: object, limits: OutputLimits, keep: Keep) -> Settlement:
+    try:
+        return await _succeeded(tool, answer, limits, keep)
+    except InvalidInput as error:
+        why = f"what it answered cannot be recorded: {error}. What it did has happened."
+        return broken(tool.name, why)
+    except Exception as error:  # noqa: BLE001 - an object of the tool's may raise anything when it is used
+        return broken(tool.name, f"what it answered cannot be recorded ({described(error)}).")
+
+
+async def _succeeded(tool: Tool, answer: object, limits: OutputLimits, keep: Keep) -> Settlement:
+    given = ToolOutput(text=answer) if isinstance(answer, str) else answer
+    if not isinstance(given, ToolOutput):
+        return broken(tool.name, f"it answered {type(answer).__name__}, which is no text.")
+    if given.structured is None and not given.attachments:
+        output = _checked(given)
+    else:  # They may be large, and measuring them would be felt by everything else.
+        output = await anyio.to_thread.run_sync(_checked, given)
+    bounded = await bounding.bound(output, limits, keep)
+    kept = {} if output.structured is None else {STRUCTURED: output.structured}
     return Settlement(
         output=bounded.text,
         title=output.title or tool.name,
-        metadata={**output.metadata, **bounded.metadata()},
+        metadata={**output.metadata, **bounded.metadata(), **kept},
         attachments=output.attachments,
     )
+
+
+class _Structured(msgspec.Struct):
+    structured: JsonMap | None
+
+
+def _checked(given: ToolOutput) -> ToolOutput:
+    """The output as a record brings it back; its text is seen to when it is bounded."""
+    for name, text in (("text", given.text), ("title", given.title)):
+        if not isinstance(text, str):
+            raise InvalidInput(f"its {name} is {type(text).__name__}, not str")
+    kept = plain(_Structured, _Structured(given.structured), exact=True)
+    rest = plain(ToolOutput, replace(given, text="", structured=None))
+    return replace(rest, text=given.text, structured=kept.structured)
+
+
+async def _given_up(tool: Tool, failure: ToolFailure, limits: OutputLimits, keep: Keep) -> Settlement:
+    """What a tool said when it could not: its words count, whatever it noted beside them."""
+    try:
+        words = str(failure)
+    except Exception:  # noqa: BLE001 - it was given something that has no words
+        return broken(tool.name, type(failure).__name__)
+    said = await bounding.bound(ToolOutput(text=words), limits, keep)
+    cut = said.metadata() if said.truncated else {}
+    if isinstance(failure, ToolDenied):
+        refused = denied(said.text, stops=failure.stops is True)
+        return replace(refused, metadata={**refused.metadata, **cut})
+    try:
+        noted = plain(JsonMap, failure.metadata or {})
+    except InvalidInput:
+        noted = {}
+    return failed(said.text, metadata={**noted, **cut})
+
+
+def broken(name: str, why: str) -> Settlement:
+    """A call whose tool is at fault."""
+    return failed(f"The tool {name} broke: {why}")
 
 
 def denied(message: str, *, stops: bool = False) -> Settlement:

@@ -13,6 +13,7 @@ import stat
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 import anyio.to_thread
 
@@ -25,6 +26,7 @@ SWEEP_ENTRIES_MAX = 100_000
 
 _NAME = re.compile(r"tool_[0-9A-Za-z]{20,60}")
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_KEPT = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -63,6 +65,19 @@ class ManagedOutput:
         if "\0" in text or not _NAME.fullmatch(os.path.basename(text)):  # noqa: PTH119 - keeps a last slash
             return False
         return os.path.realpath(os.path.dirname(text)) == os.path.realpath(self.folder)  # noqa: PTH120
+
+    def open(self, path: str | os.PathLike[str]) -> BinaryIO | None:
+        """A kept text, to be read; None when it is not ours, or has expired."""
+        if not self.is_managed(path):
+            return None
+        try:
+            fd = os.open(self.folder / Path(path).name, _KEPT)
+        except OSError:
+            return None
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            os.close(fd)
+            return None
+        return os.fdopen(fd, "rb")
 
     def _keep(self, text: str) -> str:
         data = text.encode("utf-8", "replace")

@@ -68,6 +68,23 @@ async def test_a_slow_one_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(warnings) == 1
 
 
+@pytest.mark.parametrize("load", [saying(RuntimeError("no wind")), anyio.sleep_forever])
+async def test_what_it_has_said_holds_while_it_fails(
+    monkeypatch: pytest.MonkeyPatch, told: Told, load: Callable[[], Awaitable[Any]]
+) -> None:
+    """Nothing is announced as removed; when it can look again, what changed is told."""
+    monkeypatch.setattr(plugin, "WAIT_S", 0.01)
+    warnings: list[str] = []
+    await told.hear(guarded(source(saying("blue")), warn=pytest.fail))
+
+    assert await told.hear(guarded(source(load), told=True, warn=warnings.append)) is None
+    (warning,) = warnings
+    assert warning.startswith("the context of plugin source weather/sky stays as it was told: ")
+    assert await told.hear(guarded(source(saying("grey")), told=True, warn=pytest.fail)) == (
+        "The sky is now grey."
+    )
+
+
 def test_our_names_are_ours() -> None:
     """A plugin cannot speak in the place of a source of ours."""
     with pytest.raises(InvalidInput, match="belongs to Holdfast"):

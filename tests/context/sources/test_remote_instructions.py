@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import ABSENT, ContextSource, Missing
 from holdfast.context.sources import last_good, remote_instructions
 from holdfast.context.sources.instruction_text import Instructions, InstructionText
@@ -179,6 +180,47 @@ async def test_the_last_good_copy_holds(remote: Remote) -> None:
     remote.clock.advance(QUIET_MS)
     remote.host.play(good("two"))
     assert await remote.load("/a") == (remote.said("/a", "two"),)
+
+
+async def test_what_was_told_holds_when_the_copy_is_lost_too(remote: Remote, told: Told) -> None:
+    """Each address by itself, those that are shown alike in their order; then it is a copy again, which
+    counts for whoever asks while the host stays away.
+    """
+    urls = [f"{remote.host.url}{path}" for path in ("/a?x=1", "/a?x=2", "/b")]
+    remote.host.play(good("A1"), good("A2"), good("B"))
+    for url in urls:
+        await remote.load(url)
+    await told.hear(remote.source(*urls))
+    assert told.snapshot is not None
+    for path in remote.folder.iterdir():
+        path.unlink()
+    remote.host.play(Raw((), 500, {}), Raw((), 500, {}), good("B2"))
+    known = remote_instructions.told_in(told.snapshot, urls)
+    assert known == dict(zip(urls, ("A1", "A2", "B"), strict=True))
+
+    sources = [remote_instructions.remote_instructions([url], remote.fetching, told=known) for url in urls]
+    found = [await source.load() for source in sources]
+    assert found == [(remote.said(path, text),) for path, text in (("/a", "A1"), ("/a", "A2"), ("/b", "B2"))]
+    assert [line.rpartition("; ")[2] for line in remote.warnings] == ["the text holds as it last was"] * 2
+    assert await remote.load("/a?x=2") == (remote.said("/a", "A2"),)
+
+
+async def test_an_address_that_others_found_away_holds_as_it_was_told(remote: Remote) -> None:
+    """Nobody asks it for a while, and yet what the model was told of it counts."""
+    remote.host.play(Raw((), 500, {}))
+    assert await remote.load("/a") is ABSENT
+    url = f"{remote.host.url}/a"
+    source = remote_instructions.remote_instructions([url], remote.fetching, told={url: "one"})
+    assert await source.load() == (remote.said("/a", "one"),)
+    assert len(remote.asked) == 1
+
+
+@pytest.mark.parametrize("value", [3, [{"path": 1}], [{"path": "http://127.0.0.1/b", "text": "b"}]])
+def test_what_was_told_of_nobody_is_nothing(value: object) -> None:
+    """A value of another version, or of other addresses."""
+    snapshot = Snapshot({remote_instructions.KEY: SnapshotEntry(value)})
+    assert remote_instructions.told_in(snapshot, ["http://127.0.0.1/a"]) == {}
+    assert remote_instructions.told_in(Snapshot(), ["http://127.0.0.1/a"]) == {}
 
 
 async def test_an_empty_answer_is_one(remote: Remote) -> None:

@@ -7,8 +7,10 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.config.instructions import InstructionSource
-from holdfast.context.results import Initialized, Updated
+from holdfast.context.results import Initialized, Unchanged, Updated
+from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import Codec, ContextSource
+from holdfast.context.sources import remote_instructions
 from holdfast.context.sources.files import sampled_in
 from holdfast.context.sources.standard import Around, standard
 from holdfast.errors import Conflict
@@ -156,6 +158,31 @@ async def test_a_switch_of_agents_changes_what_may_be_loaded(world: SourceWorld,
     denied = await standard(replace(around, policy=Policy((ALLOW, deny)))).reconcile(begun.snapshot)
     assert isinstance(denied, Updated)
     assert denied.text == "The skills that you were told of are no longer available; do not try to load them."
+
+
+async def test_what_the_model_was_told_holds_where_it_cannot_be_had(
+    world: SourceWorld, around: Around
+) -> None:
+    """A plugin that fails, and an address that is away with its copy lost: nothing is taken back."""
+
+    async def load() -> str:
+        if world.trust:
+            raise OSError("away")
+        return "x"
+
+    plugins = (
+        ContextSource(key="a/b", codec=Codec(str), load=load, baseline=str, update=lambda _, now: now),
+    )
+    write(world.ours / "holdfast.json", {"instructions": ["http://127.0.0.1:1/a"]})
+    around = replace(around, loaded=world.loaded(), plugins=plugins)
+    begun = await standard(around).initialize()
+    assert isinstance(begun, Initialized)
+    assert begun.snapshot["a/b"].text == "x"
+    fetched = SnapshotEntry([{"path": "http://127.0.0.1:1/a", "text": "Remote rule."}], "gone")
+    told = Snapshot({**begun.snapshot, remote_instructions.KEY: fetched})
+    world.trust = True
+
+    assert await standard(replace(around, told=told)).reconcile(told) == Unchanged()
 
 
 async def test_a_plugin_cannot_come_twice(around: Around) -> None:

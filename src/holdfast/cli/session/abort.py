@@ -21,12 +21,7 @@ def abort(ctx: click.Context, *, name: str) -> None:
         session = named(store, name).id
 
     async def work(hf: "Holdfast") -> bool:
-        record = await hf.sessions.named(session)
-        # One that waits for an answer has work as well, though nobody runs it.
-        if not record.busy and not await hf.sessions.requests(session):
-            return False
-        await hf.sessions.interrupt(session)
-        return True
+        return await hf.sessions.interrupt(session)
 
     stopped = with_holdfast(ctx, work)
     note(f"{session} was interrupted." if stopped else f"{session} does nothing at the moment.")

@@ -1,7 +1,8 @@
 """Sources of plugins: held to their own namespace, and kept from stopping a session.
 
-What must stay true: a plugin that fails or is slow costs its own text and nothing else, so its fault makes
-the source absent, never unavailable; a plugin that is taken away does not end an epoch.
+What must stay true: a plugin that fails or is slow stops nothing. What it has said before holds meanwhile, so
+its fault makes the source unavailable; where it has said nothing yet, absent, so that no baseline waits for
+it. A plugin that is taken away does not end an epoch.
 """
 
 from typing import Any, Final
@@ -9,7 +10,7 @@ from typing import Any, Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.context.source import ABSENT, ContextSource, Missing
+from holdfast.context.source import ABSENT, UNAVAILABLE, ContextSource, Missing
 from holdfast.context.sources.looking import Warn
 from holdfast.errors import InvalidInput
 
@@ -21,8 +22,8 @@ RESERVED: Final = "core/"
 _SAID_MAX = 200
 
 
-def guarded(source: ContextSource[Any], *, warn: Warn) -> ContextSource[Any]:
-    """The source of a plugin as it is put among others."""
+def guarded(source: ContextSource[Any], *, told: bool = False, warn: Warn) -> ContextSource[Any]:
+    """The source of a plugin as it is put among others. `told`: the model was told what it said."""
     if source.key.startswith(RESERVED):
         raise InvalidInput(f"the key {source.key} belongs to Holdfast; a plugin uses a name of its own")
 
@@ -34,8 +35,9 @@ def guarded(source: ContextSource[Any], *, warn: Warn) -> ContextSource[Any]:
                 _check(source, value)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
             said = " ".join(f"{type(error).__name__}: {error}".split())[:_SAID_MAX]
-            warn(f"the context of plugin source {source.key} is left out: {said}")
-            return ABSENT
+            holds = "stays as it was told" if told else "is left out"
+            warn(f"the context of plugin source {source.key} {holds}: {said}")
+            return UNAVAILABLE if told else ABSENT
         return value
 
     def removal(value: Any) -> str:

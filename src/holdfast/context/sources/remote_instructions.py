@@ -1,13 +1,14 @@
 """`core/instructions/remote`: instructions that lie at addresses which the person's settings name.
 
 An address is asked again when its copy is older than `FRESH_MS`; while it does not answer the last good copy
-holds, and for `QUIET_MS` nobody waits for it. One that never answered is left out with a warning, so being
-offline blocks nothing. What must stay true: an address is fetched on the person's word alone (settings that
-nobody trusts cannot name one), encrypted or from this machine; redirects are not followed; whatever follows a
-`?` may be a secret and is told to nobody.
+holds, or where that is lost what the model was told, and for `QUIET_MS` nobody waits for it. One that never
+answered is left out with a warning, so being offline blocks nothing. What must stay true: an address is
+fetched on the person's word alone (settings that nobody trusts cannot name one), encrypted or from this
+machine; redirects are not followed; whatever follows a `?` may be a secret and is told to nobody.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
+from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.instruction_text import Instructions, InstructionText, blocks
 from holdfast.context.sources.last_good import Copy, LastGood
@@ -42,6 +44,8 @@ _CHANGED = (
     "fetched instruction that you were given before."
 )
 _GONE = "The fetched instructions that you were given before no longer apply."
+_CODEC: Codec[Instructions] = Codec(Instructions)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Fetching(msgspec.Struct, frozen=True):
@@ -53,8 +57,10 @@ class Fetching(msgspec.Struct, frozen=True):
     warn: Warn
 
 
-def remote_instructions(urls: Sequence[str], fetching: Fetching) -> ContextSource[Instructions]:
-    """The source: all addresses in order, as one whole."""
+def remote_instructions(
+    urls: Sequence[str], fetching: Fetching, *, told: Mapping[str, str] = _NOTHING
+) -> ContextSource[Instructions]:
+    """The source: all addresses in order, as one whole. `told` is what the model was told of each."""
 
     async def load() -> Instructions | Missing:
         asked = list(dict.fromkeys(urls))
@@ -63,22 +69,38 @@ def remote_instructions(urls: Sequence[str], fetching: Fetching) -> ContextSourc
         found: dict[str, str] = {}
 
         async def one(url: str) -> None:
-            found[url] = await _text(url, fetching)
+            found[url] = await _text(url, fetching, told.get(url))
 
         async with anyio.create_task_group() as group:
             for url in asked[:URLS_MAX]:
                 group.start_soon(one, url)
-        told = tuple(InstructionText(shown(url), found[url]) for url in asked[:URLS_MAX] if found[url])
-        return told or ABSENT
+        texts = tuple(InstructionText(shown(url), found[url]) for url in asked[:URLS_MAX] if found[url])
+        return texts or ABSENT
 
     return ContextSource(
         key=KEY,
-        codec=Codec(Instructions),
+        codec=_CODEC,
         load=load,
         baseline=lambda now: f"{_INTRODUCTION}\n\n{blocks(now)}",
         update=lambda _, now: f"{_CHANGED}\n\n{blocks(now)}",
         removal=lambda _: _GONE,
     )
+
+
+def told_in(snapshot: Snapshot, urls: Sequence[str]) -> dict[str, str]:
+    """What the model was told of each address; those that are shown alike stand in their order."""
+    try:
+        texts = _CODEC.decode(snapshot[KEY].value) if KEY in snapshot else ()
+    except ContextError:
+        return {}  # Of another version.
+    left = list(texts)
+    found: dict[str, str] = {}
+    for url in dict.fromkeys(urls):
+        told = next((each for each in left if each.path == shown(url)), None)
+        if told is not None:
+            left.remove(told)
+            found[url] = told.text
+    return found
 
 
 def shown(url: str) -> str:
@@ -99,9 +121,11 @@ def is_due(copy: Copy, now_ms: int) -> bool:
     return not is_fresh and not is_quiet
 
 
-async def _text(url: str, fetching: Fetching) -> str:
+async def _text(url: str, fetching: Fetching, told: str | None) -> str:
     """The instructions, now or as they last were; empty where there are none."""
     copy = await in_thread(lambda: fetching.kept.get(url))
+    if copy.text is None and told is not None:
+        copy = replace(copy, text=told)  # The copy was lost; it is made anew below.
     now_ms = fetching.clock.now_ms()
     if not is_due(copy, now_ms):
         return copy.text or ""

@@ -12,6 +12,7 @@ from holdfast.clock import Clock
 from holdfast.config.load import Trusted
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
+from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ContextSource
 from holdfast.context.sources import references as references_
 from holdfast.context.sources import skills as skills_
@@ -25,7 +26,7 @@ from holdfast.context.sources.model import model
 from holdfast.context.sources.nested_instructions import nested
 from holdfast.context.sources.plugin import guarded
 from holdfast.context.sources.references import references
-from holdfast.context.sources.remote_instructions import Fetching, remote_instructions
+from holdfast.context.sources.remote_instructions import Fetching, remote_instructions, told_in
 from holdfast.context.sources.skills import skills
 from holdfast.context.system_context import SystemContext
 from holdfast.net.stream import Http
@@ -56,13 +57,17 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     """Instruction files that were met beside files which were read, the first met first."""
     sampled: FileSample | None = None
     """The files that the epoch was told of."""
+    told: Snapshot = Snapshot()
+    """What the model was told in the epoch in force."""
     plugins: tuple[ContextSource[Any], ...] = ()
     warn: Warn
 
 
 def standard(around: Around) -> SystemContext:
     """The System Context of a turn."""
-    return SystemContext.combine(*(SystemContext.make(source) for source in sources(around)))
+    foreign = {source.key for source in around.plugins}
+    made = ((source.key, SystemContext.make(source)) for source in sources(around))
+    return SystemContext.combine(*(one.keeping_texts() if key in foreign else one for key, one in made))
 
 
 def sources(around: Around) -> list[ContextSource[Any]]:
@@ -77,7 +82,7 @@ def sources(around: Around) -> list[ContextSource[Any]]:
         instructions(where, around.loaded.instructions, trusted=around.trusted, warn=warn),
     ]
     if urls:
-        found.append(remote_instructions(urls, fetching))
+        found.append(remote_instructions(urls, fetching, told=told_in(around.told, urls)))
     if SKILL_TOOL in around.tools:
         find = skills_.finder(where, around.loaded, around.trusted)
         found.append(skills(find, allowed=lambda name: _is_permitted(name, around.policy), warn=warn))
@@ -86,7 +91,10 @@ def sources(around: Around) -> list[ContextSource[Any]]:
     if not around.model.tool_call:
         found.append(files(where.worktree, sampled=around.sampled, warn=warn))
     found += nested(around.nested, worktree=where.worktree, warn=warn)
-    found += [guarded(source, warn=warn) for source in sorted(around.plugins, key=lambda each: each.key)]
+    found += [
+        guarded(source, told=source.key in around.told, warn=warn)
+        for source in sorted(around.plugins, key=lambda each: each.key)
+    ]
     answers = around.model
     found.append(model(provider=answers.provider_id, id=answers.id, name=answers.name))
     found.append(date(around.clock, zone=around.zone, warn=warn))

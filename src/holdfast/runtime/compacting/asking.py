@@ -7,7 +7,7 @@ import anyio
 import msgspec
 
 from holdfast.errors import ProviderError
-from holdfast.provider.events import Failed, StepFinish, TextDelta
+from holdfast.provider.events import Failed, FinishReason, StepFinish, TextDelta
 from holdfast.provider.request import Request
 from holdfast.runtime import announcing, retrying
 from holdfast.runtime.run import Run
@@ -17,10 +17,11 @@ from holdfast.schema.usage import Tokens
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What the model said, and what it took."""
+    """What the model said, why it ended, and what it took."""
 
     text: str
     tokens: Tokens
+    reason: FinishReason
 
 
 async def ask(run: Run, around: Surroundings, request: Request) -> Said:
@@ -52,6 +53,7 @@ async def ask(run: Run, around: Surroundings, request: Request) -> Said:
 async def _once(run: Run, around: Surroundings, request: Request) -> Said | ProviderError:
     pieces: list[str] = []
     tokens = usage.ZERO
+    reason: FinishReason = "unknown"
     async with aclosing(run.provider(around).stream(request)) as events:
         async for event in events:
             match event:
@@ -59,8 +61,9 @@ async def _once(run: Run, around: Surroundings, request: Request) -> Said | Prov
                     pieces.append(text)
                 case StepFinish():
                     tokens = usage.add(tokens, event.tokens)
+                    reason = event.reason
                 case Failed(error=error):
                     return error
                 case _:
                     pass
-    return Said("".join(pieces).strip(), tokens)
+    return Said("".join(pieces).strip(), tokens, reason)

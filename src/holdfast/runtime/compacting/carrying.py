@@ -4,7 +4,7 @@ It stands in the compaction's own user message, as text for the model and as dat
 for the bounds of the work, which a compaction must not set back.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -13,7 +13,6 @@ from holdfast.runtime import projecting
 from holdfast.runtime.compacting import transcript
 from holdfast.runtime.compacting.ledger import Ledger, ledger
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message import SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.todo import Todo
@@ -30,6 +29,19 @@ PROBLEM_CHARS_MAX: Final = 300
 CALLS_KEPT: Final = 3
 
 
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The person's request of the moment, and the instructions that came with it."""
+
+    text: str = ""
+    system: str = ""
+    owed: bool = False
+    """Whether the work on it goes on."""
+    continued: bool = False
+    """Whether what the compaction before carried over is part of it."""
+    messages: Sequence[MessageWithParts] = ()
+    """The messages that say it, as far as they were not summarised before."""
+
+
 class Call(msgspec.Struct, frozen=True):
     """A call that the model made: what tells a loop."""
 
@@ -38,17 +50,20 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What is carried over. `steps` and `calls` are for us: how often the model has answered the prompt, and
-    what it called last.
+    """What is carried over. `steps`, `calls` and `ratios` are for us: how often the model has answered the
+    prompt, what it called last, and how many characters a token of each model has.
     """
 
     request: str = ""
     system: str = ""
+    owed: bool = False
+    """Whether the work on the request went on when it was carried over."""
     todos: tuple[str, ...] = ()
     ledger: Ledger = Ledger()
     problems: tuple[str, ...] = ()
     steps: int = 0
     calls: tuple[Call, ...] = ()
+    ratios: dict[str, float] = msgspec.field(default_factory=dict)
 
     def metadata(self) -> JsonMap:
         """As data, for the compaction after this one."""
@@ -75,36 +90,26 @@ def carried_before(history: Sequence[MessageWithParts]) -> Carried:
 
 def carry(
     before: Carried,
-    spoken: Sequence[MessageWithParts],
+    wanted: Wanted,
     head: Sequence[MessageWithParts],
     todos: Sequence[Todo],
     *,
     steps: int = 0,
     calls: Sequence[Call] = (),
+    ratios: Mapping[str, float] | None = None,
 ) -> Carried:
     """What has to be carried over when `head` is summarised."""
-    current = requests(spoken)
-    words = [each.info.system for each in current if isinstance(each.info, UserMessage)]
     return Carried(
-        request="\n\n".join(map(request, current)) if current else before.request,
-        system="\n\n".join(text for text in words if text) if current else before.system,
+        request=wanted.text,
+        system=wanted.system,
+        owed=wanted.owed,
         todos=tuple(f"[{todo.status}] {todo.content}" for todo in todos),
         ledger=ledger(before.ledger, head),
         problems=(*before.problems, *_problems(head))[-PROBLEMS_MAX:],
         steps=steps,
         calls=tuple(calls)[-CALLS_KEPT:],
+        ratios=dict(ratios or {}),
     )
-
-
-def requests(spoken: Sequence[MessageWithParts]) -> list[MessageWithParts]:
-    """The messages with what the person asked for last: one, or several that were promoted together."""
-    found: list[MessageWithParts] = []
-    for message in reversed(spoken):
-        if isinstance(message.info, UserMessage) and request(message):
-            found.append(message)
-        elif found and not isinstance(message.info, UserMessage | SystemMessage):
-            break
-    return found[::-1]
 
 
 def request(message: MessageWithParts) -> str:

@@ -1,8 +1,9 @@
 """Compacts a session: a summary takes the place of the beginning, in the model's view.
 
 What must stay true: everything that a compaction changes becomes true in one commit, so an attempt that fails
-or is cut off leaves the old boundary; it brings the request under its target, or ends with a name that says
-what cannot shrink; it is tried at most twice before an answer comes, whatever asked for it.
+or is cut off leaves the old boundary; it makes the request shorter and brings it under its target, or ends
+with a name that says what cannot shrink; it is tried at most twice before an answer comes, whatever asked
+for it.
 """
 
 from msgspec.structs import replace
@@ -11,10 +12,18 @@ from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
 from holdfast.runtime import accounting, announcing, plan, projecting
 from holdfast.runtime.boundary import Ready
-from holdfast.runtime.compacting import carrying, finishing, fitting, measuring, summarising
+from holdfast.runtime.compacting import (
+    carrying,
+    finishing,
+    fitting,
+    measuring,
+    requesting,
+    summarising,
+)
 from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting.dividing import Divided
 from holdfast.runtime.compacting.measuring import ATTEMPTS_MAX
-from holdfast.runtime.compacting.summarising import AGENT, Refusal
+from holdfast.runtime.compacting.summarising import AGENT, Refusal, Written
 from holdfast.runtime.plan import Ended
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
@@ -70,28 +79,20 @@ async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
 async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPart) -> Ended:
     """One attempt, to its end."""
     message = await _opened(run, ready, info)
-    spoken = projecting.spoken(ready.history)
     todos = await _todos(run)
+    # Work that a compaction by hand came into goes on as well.
+    owed = part.auto or ready.owed
+    spoken = projecting.spoken(ready.history)
     divided = fitting.divided(ready, spoken, todos, overflowed=bool(part.overflow))
-    carried = carrying.carry(
-        carrying.carried_before(ready.history),
-        spoken,
-        divided.head,
-        todos,
-        steps=plan.steps_since_prompt(ready.history),
-        calls=[carrying.Call(each.tool, each.input) for each in plan.calls_since_prompt(ready.history)],
-    )
-    written = await summarising.write(run, ready, message, divided, carried)
-    if not isinstance(written, Refusal):
-        fault = fitting.too_long(ready, divided, carried, written.text)
-        if fault is not None:
-            written = Refusal(fault=fault, tokens=written.tokens, model=written.model)
+    carried = _carried(ready, divided, todos)
+    if divided.tail and fitting.useless(ready, divided, carried, "", goes_on=owed) is not None:
+        divided = Divided(spoken, [])  # The tail gives way before the work does.
+        carried = _carried(ready, divided, todos)
+    written = await _written(run, ready, message, divided, carried, goes_on=owed)
     if isinstance(written, Refusal):
         ended = await finishing.fail(run, message, written)
         # What it came into goes on, as far as the room reaches.
         return ended if part.auto or not ready.owed else Ended(next="continue", compacted=True)
-    # Work that a compaction by hand came into goes on as well.
-    owed = part.auto or ready.owed
     goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
     result = finishing.Result(
         info=info, part=part, message=message, tail=divided.tail, carried=carried, written=written
@@ -101,6 +102,36 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     if not owed:
         return Ended(next="done", compacted=True)
     return Ended(next="continue" if goes_on else "stop", compacted=True)
+
+
+def _carried(ready: Ready, divided: Divided, todos: list[Todo]) -> Carried:
+    """What is carried over when this head is summarised."""
+    return carrying.carry(
+        carrying.carried_before(ready.history),
+        requesting.current(ready.history),
+        divided.head,
+        todos,
+        steps=plan.steps_since_prompt(ready.history),
+        calls=[carrying.Call(each.tool, each.input) for each in plan.calls_since_prompt(ready.history)],
+        ratios=measuring.ratios(ready.history),
+    )
+
+
+async def _written(
+    run: Run, ready: Ready, message: AssistantMessage, divided: Divided, carried: Carried, *, goes_on: bool
+) -> Written | Refusal:
+    """A summary that helps, or why there is none."""
+    if not divided.head:
+        what = fitting.items(ready, carried, divided.tail)
+        return Refusal(fault=fitting.overflow(f"there is nothing to summarise; {what}"))
+    fault = fitting.useless(ready, divided, carried, "", goes_on=goes_on)
+    if fault is not None:
+        return Refusal(fault=fault)  # No summary, however short, would help.
+    written = await summarising.write(run, ready, message, divided)
+    if isinstance(written, Refusal):
+        return written
+    fault = fitting.useless(ready, divided, carried, written.text, goes_on=goes_on)
+    return written if fault is None else Refusal(fault=fault, tokens=written.tokens, model=written.model)
 
 
 async def _todos(run: Run) -> list[Todo]:

@@ -7,14 +7,14 @@ import msgspec
 
 from holdfast import flags
 from holdfast.provider import lowering, size
-from holdfast.provider.request import Request
+from holdfast.provider.request import Assistant, ProviderMessage, Request, Text, User
+from holdfast.runtime import projecting
 from holdfast.runtime.boundary import Ready
-from holdfast.runtime.compacting import carrying, dividing, measuring
+from holdfast.runtime.compacting import carrying, dividing, measuring, requesting, wording
 from holdfast.runtime.compacting.carrying import Carried
 from holdfast.runtime.compacting.dividing import Divided
 from holdfast.runtime.compacting.measuring import Room, Trigger
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
-from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.todo import Todo
 
@@ -37,12 +37,15 @@ def needed(ready: Ready, characters: int) -> Trigger | None:
     """Why the request has to be compacted before it is sent; None when it can go."""
     if is_off(ready):
         return None
-    estimated = round(characters / measuring.ratio(ready.history, ready.model))
-    last = next(
-        (each.info for each in reversed(ready.history) if isinstance(each.info, AssistantMessage)), None
-    )
-    same = last is not None and (last.provider_id, last.model_id) == (ready.model.provider_id, ready.model.id)
-    return measuring.trigger(room_of(ready), ready.history, estimated=estimated, same_model=same)
+    room, history, model = room_of(ready), ready.history, ready.model
+    why = measuring.needed(room, history, model, characters=characters)
+    if why is None or measuring.needed(room, history, model, characters=characters, usage=False) is not None:
+        return why
+    # Only what was counted before speaks against a request that fits by its length. Where no compaction could
+    # make it shorter, the provider is to judge.
+    everything = Divided(projecting.spoken(history), [])
+    least = carrying.carry(carrying.carried_before(history), requesting.current(history), everything.head, ())
+    return None if useless(ready, everything, least, "", goes_on=True) is not None else why
 
 
 def divided(
@@ -66,7 +69,8 @@ def divided(
     if target is not None:
         fixed = round(_fixed(ready) / ratio)
         # The tail gives way to what is carried over: at most what a summary of everything would carry.
-        most = carrying.carry(carrying.carried_before(ready.history), spoken, spoken, todos)
+        before = carrying.carried_before(ready.history)
+        most = carrying.carry(before, requesting.current(ready.history), spoken, todos)
         carried = round(_wire(carrying.text(most)) / ratio)
         wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))
     found = dividing.divide(
@@ -104,7 +108,45 @@ def _fixed(ready: Ready) -> int:
     return size.characters(Request(model=ready.model, tools=ready.tools, system=ready.system, messages=()))
 
 
-def too_long(ready: Ready, divided: Divided, carried: Carried, summary: str) -> ContextOverflowFault | None:
+def useless(
+    ready: Ready, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+) -> ContextOverflowFault | None:
+    """Why a compaction with this summary would not help: the request would not fit, or be no shorter.
+
+    `goes_on`: our word to go on stands behind it.
+    """
+    return _too_long(ready, divided, carried, summary) or _no_shorter(
+        ready, divided, carried, summary, goes_on=goes_on
+    )
+
+
+def _no_shorter(
+    ready: Ready, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+) -> ContextOverflowFault | None:
+    """Why the request would be as long as it was. Where a person wants few messages, fewer are enough."""
+    if measuring.is_over(room_of(ready), len(ready.shown)):
+        return None
+    told = Text(text=lowering.COMPACTION), Text(text=carrying.text(carried))
+    view: list[ProviderMessage] = [
+        User(content=told),
+        Assistant(content=(Text(text=summary),)),
+        *lowering.lower(divided.tail, ready.model),
+    ]
+    if goes_on:
+        view.append(User(content=(Text(text=wording.CONTINUE),)))
+    before = _characters(ready, ready.shown)
+    after = size.characters(Request(model=ready.model, messages=tuple(view)))
+    if after < before:
+        return None
+    ratio = measuring.ratio(ready.history, ready.model)
+    return overflow(
+        "a compaction would not make the request shorter: the conversation has about "
+        f"{round(before / ratio)} tokens, and would have {round(after / ratio)}; "
+        f"{items(ready, carried, divided.tail, summary)}"
+    )
+
+
+def _too_long(ready: Ready, divided: Divided, carried: Carried, summary: str) -> ContextOverflowFault | None:
     """Why the request would still be too long, with this summary."""
     target = _target(room_of(ready))
     if target is None:

@@ -37,19 +37,31 @@ def ledger(before: Ledger, messages: Sequence[MessageWithParts]) -> Ledger:
         dict.fromkeys(before.deleted),
     )
     for message in messages:
-        for part in message.parts:
-            if isinstance(part, PatchPart):
-                for path in part.files:
-                    _touch(written, path)
-            if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
-                continue
-            for kind, path in _touched(part.tool.lower(), part.state.metadata):
-                _touch({"read": read, "written": written, "deleted": deleted}[kind], path)
-                if kind == "written":
-                    deleted.pop(path, None)
-                elif kind == "deleted":
-                    written.pop(path, None)
+        for kind, path in _told(message):
+            _touch({"read": read, "written": written, "deleted": deleted}[kind], path)
+            if kind == "written":
+                deleted.pop(path, None)
+            elif kind == "deleted":
+                written.pop(path, None)
     return Ledger(read=_latest(read), written=_latest(written), deleted=_latest(deleted))
+
+
+def _told(message: MessageWithParts) -> Iterable[tuple[str, str]]:
+    """What a message tells of files. The patch of a step names what its calls have deleted too, and does not
+    say so: the calls do.
+    """
+    gone: set[str] = set()
+    for part in message.parts:
+        if isinstance(part, PatchPart):
+            yield from (("written", path) for path in part.files if path not in gone)
+        if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
+            continue
+        for kind, path in _touched(part.tool.lower(), part.state.metadata):
+            if kind == "deleted":
+                gone.add(path)
+            elif kind == "written":
+                gone.discard(path)
+            yield kind, path
 
 
 def _touched(tool: str, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:

@@ -1,21 +1,25 @@
 """How much room a model has, how long a request is, and whether it has to be compacted. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final, Literal
 
 import msgspec
 
 from holdfast.provider import assemble, size
 from holdfast.provider.catalog.model import Model
-from holdfast.runtime import projecting
+from holdfast.runtime import plan, projecting
+from holdfast.runtime.compacting import carrying
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import StepStartPart
+from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
 from holdfast.schema.usage import Tokens
 
 RATIO_MIN: Final = 2.0
 RATIO_MAX: Final = 6.0
+RATIOS_MAX: Final = 16
+"""Models of which it is kept how long a token is, the latest."""
 RESERVED: Final = 20_000
 ATTEMPTS_MAX: Final = 2
 MESSAGES_MIN: Final = 4
@@ -47,34 +51,73 @@ def room(model: Model, config: CompactionConfig | None, *, output_tokens_max: in
 
 def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
     """Characters a token, as the model's own count of the last request told; four until it has told."""
+    wanted = f"{model.provider_id}/{model.id}"
+    return next((each for name, each in _told(history) if name == wanted), float(size.CHARACTERS_A_TOKEN))
+
+
+def ratios(history: Sequence[MessageWithParts]) -> dict[str, float]:
+    """Characters a token, of each model that has told: a compaction must not make us forget it."""
+    found: dict[str, float] = {}
+    for name, each in _told(history):
+        found.setdefault(name, each)
+    return dict(islice(found.items(), RATIOS_MAX))
+
+
+def _told(history: Sequence[MessageWithParts]) -> Iterator[tuple[str, float]]:
+    """What models have told, the latest first. What was known at a compaction stands in its request."""
     for message in reversed(history):
         info = message.info
+        if isinstance(info, UserMessage) and (carried := carrying.carried_in(message)) is not None:
+            yield from ((name, _within(each)) for name, each in carried.ratios.items())
         if not isinstance(info, AssistantMessage) or info.summary:
-            continue
-        if (info.provider_id, info.model_id) != (model.provider_id, model.id):
             continue
         sent = next((part.prefix for part in message.parts if isinstance(part, StepStartPart)), None)
         counted = info.tokens.input + info.tokens.cache.read + info.tokens.cache.write
         if sent is not None and sent.chars and counted:
-            return min(RATIO_MAX, max(RATIO_MIN, sent.chars / counted))
-    return float(size.CHARACTERS_A_TOKEN)
+            yield f"{info.provider_id}/{info.model_id}", _within(sent.chars / counted)
+
+
+def _within(ratio: float) -> float:
+    return min(RATIO_MAX, max(RATIO_MIN, ratio))
 
 
 def reported(history: Sequence[MessageWithParts]) -> int:
     """What the last answer and its request took, by the provider's own count; 0 when nobody told since the
     last compaction.
     """
+    last = _last_counted(history)
+    return 0 if last is None else _total(last.tokens)
+
+
+def _last_counted(history: Sequence[MessageWithParts]) -> AssistantMessage | None:
+    """The last answer that somebody counted, if it came after the last compaction; a summary is no answer."""
     for message in reversed(history):
         info = message.info
         if projecting.is_finished_summary(message):
-            return 0
-        if isinstance(info, AssistantMessage) and not info.summary and (total := _total(info.tokens)):
-            return total
-    return 0
+            return None
+        if isinstance(info, AssistantMessage) and not info.summary and _total(info.tokens):
+            return info
+    return None
 
 
 def _total(tokens: Tokens) -> int:
     return int(tokens.input + tokens.cache.read + tokens.cache.write + tokens.output)
+
+
+def needed(
+    room: Room, history: Sequence[MessageWithParts], model: Model, *, characters: int, usage: bool = True
+) -> Trigger | None:
+    """Why a request of so many characters needs a compaction before it; None when it does not.
+
+    Without `usage`: by its own length alone.
+    """
+    last = _last_counted(history) if usage else None
+    return trigger(
+        room,
+        history,
+        estimated=round(characters / ratio(history, model)),
+        same_model=last is not None and (last.provider_id, last.model_id) == (model.provider_id, model.id),
+    )
 
 
 def trigger(
@@ -91,11 +134,14 @@ def trigger(
         return "usage"
     if room.max_tokens is not None and max(used, estimated) > room.max_tokens:
         return "tokens"
-    if room.max_messages is None:
-        return None
-    if len(projecting.project(history)) > max(room.max_messages, MESSAGES_MIN):
+    if room.max_messages is not None and is_over(room, len(projecting.project(history))):
         return "messages"
     return None
+
+
+def is_over(room: Room, messages: int) -> bool:
+    """Whether there are more messages than the person wants."""
+    return room.max_messages is not None and messages > max(room.max_messages, MESSAGES_MIN)
 
 
 def attempts(history: Sequence[MessageWithParts]) -> int:
@@ -106,6 +152,16 @@ def attempts(history: Sequence[MessageWithParts]) -> int:
             return part.attempt or 0  # One by hand does not count.
         if isinstance(info, UserMessage) and not projecting.is_continuing(message):
             break  # The person has spoken since.
-        if isinstance(info, AssistantMessage) and not info.summary and info.error is None and info.finish:
+        if isinstance(info, AssistantMessage) and _answers(info, message):
             break
     return 0
+
+
+def _answers(info: AssistantMessage, message: MessageWithParts) -> bool:
+    """Whether the provider took the request. One that found it too long leaves a message with nothing in it,
+    which was broken off.
+    """
+    if info.summary or info.error is not None or not info.finish:
+        return False
+    said = any(isinstance(part, TextPart | ReasoningPart | ToolPart) for part in message.parts)
+    return said or info.finish != plan.BROKEN_OFF

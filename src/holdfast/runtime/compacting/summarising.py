@@ -11,18 +11,35 @@ from holdfast.plugins.hooks import SESSION_COMPACTING, Compacting, CompactionAsk
 from holdfast.provider import assemble, size
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
+from holdfast.provider.events import FinishReason
 from holdfast.provider.request import Request, Text, User
 from holdfast.runtime import budget, projecting
 from holdfast.runtime.boundary import Ready
-from holdfast.runtime.compacting import asking, carrying, fitting, measuring, transcript, wording
-from holdfast.runtime.compacting.carrying import Carried
+from holdfast.runtime.compacting import (
+    asking,
+    carrying,
+    fitting,
+    measuring,
+    requesting,
+    transcript,
+    wording,
+)
 from holdfast.runtime.compacting.dividing import Divided
 from holdfast.runtime.compacting.fitting import SUMMARY_TOKENS_MAX
 from holdfast.runtime.faults import fault_of
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
 from holdfast.schema.agent import Agent
-from holdfast.schema.fault import BudgetFault, Fault, MessageData
+from holdfast.schema.fault import (
+    BudgetFault,
+    ContentFilterFault,
+    Fault,
+    MessageData,
+    NoData,
+    OutputLengthFault,
+    UnknownData,
+    UnknownFault,
+)
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import TextPart
@@ -52,23 +69,15 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     model: Model
 
 
-async def write(
-    run: Run, ready: Ready, message: AssistantMessage, divided: Divided, carried: Carried
-) -> Written | Refusal:
+async def write(run: Run, ready: Ready, message: AssistantMessage, divided: Divided) -> Written | Refusal:
     """The summary of the head, merged with the one before; folded in chunks where the head is too long."""
-    if not divided.head:
-        what = fitting.items(ready, carried, divided.tail)
-        return Refusal(fault=fitting.overflow(f"there is nothing to summarise; {what}"))
-    early = fitting.too_long(ready, divided, carried, "")
-    if early is not None:
-        return Refusal(fault=early)  # No summary, however short, would help.
     plugins = run.engine.plugins(ready.around)
     more = CompactionAsked()
     if plugins.wants(SESSION_COMPACTING):
         more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
     folding = _Folding(run, ready, message, more)
     try:
-        summary = await folding.over(_pieces(ready, divided, carried), _summary_before(ready.history))
+        summary = await folding.over(_pieces(ready, divided), _summary_before(ready.history))
     finally:
         await folding.release()
     if not isinstance(summary, str):
@@ -77,14 +86,15 @@ async def write(
     return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model)
 
 
-def _pieces(ready: Ready, divided: Divided, carried: Carried) -> list[str]:
+def _pieces(ready: Ready, divided: Divided) -> list[str]:
     """What has to be summarised. The current request is carried over word for word, and need not be; the one
-    that was carried until now is no longer, and has to.
+    that was carried until now and is no longer has to.
     """
-    current = carrying.requests([*divided.head, *divided.tail])
-    own = transcript.pieces([each for each in divided.head if not any(each is one for one in current)])
+    current = requesting.current(ready.history)
+    carried = {id(each) for each in current.messages}
+    own = transcript.pieces([each for each in divided.head if id(each) not in carried])
     before = carrying.carried_before(ready.history)
-    if before.request and before.request != carried.request:
+    if before.request and not current.continued:
         own = [transcript.framed("person", before.request), *own]
     return own or [NOTHING_MORE]
 
@@ -121,7 +131,8 @@ class _Folding:
 
     async def _ask(self, chunk: str, summary: str) -> str | Fault | ProviderError:
         first = self.taken == usage.ZERO
-        words = self._more.prompt or wording.prompt(chunk, summary, self._more.context if first else ())
+        more = self._more.context if first else ()
+        words = wording.prompt(chunk, summary, more, ask=self._more.prompt)
         request = _request(self._agent, self.model, words, self._ready.session.id)
         key = f"{self._message.id}:{len(self._reserved)}"
         engine, session = self._run.engine, self._ready.session
@@ -134,12 +145,27 @@ class _Folding:
         except ProviderError as error:
             return error
         self.taken = usage.add(self.taken, said.tokens)
+        if (cut := _cut(said.reason)) is not None:
+            return cut
         return said.text or fitting.overflow("the model wrote no summary")
 
     async def release(self) -> None:
         """End the reservations; what was used is settled with the compaction itself."""
         for key in self._reserved:
             await budget.forget(self._run.engine, self._ready.session, key)
+
+
+def _cut(reason: FinishReason) -> Fault | None:
+    """Why a summary that ended so is none: what is missing of it would be missing for good."""
+    match reason:
+        case "content-filter":
+            return ContentFilterFault(data=MessageData(message="the provider's filter ended the summary"))
+        case "length":
+            return OutputLengthFault(data=NoData())
+        case "error":
+            return UnknownFault(data=UnknownData(message="the provider ended the summary with an error"))
+        case _:
+            return None
 
 
 def _bounded(chunks: list[str]) -> list[str]:

@@ -21,10 +21,14 @@ TOO_LARGE: Final = (
 )
 
 
-def prompt(conversation: str, previous: str, more: Sequence[str] = ()) -> str:
-    """The request to summarise a piece of the conversation, with the summary of what came before it."""
+def prompt(conversation: str, previous: str, more: Sequence[str] = (), *, ask: str | None = None) -> str:
+    """The request to summarise a piece of the conversation, with the summary of what came before it.
+
+    `ask` takes the place of our own words, never of what is to be summarised.
+    """
     blocks = [f"<conversation>\n{conversation}\n</conversation>"]
     if previous.strip():
         blocks.append(f"<earlier-summary>\n{previous}\n</earlier-summary>\n\n{MERGE}")
     blocks += [text for text in more if text.strip()]
-    return "\n\n".join([*blocks, ASK])
+    own = ask if ask is not None and ask.strip() else ASK
+    return "\n\n".join([*blocks, own])

@@ -1,13 +1,16 @@
 """The tool `recall`: finds again what was said in this session and is no longer in the model's view.
 
 Messages are found through the store's index. Output of tools is not in it, so as long as too little is found
-there, the stored output is looked through, a page at a time, within a bound.
+there, the stored output is looked through, a page at a time, within a bound; of output that was too long for
+the record, the file that holds all of it.
 """
 
+import codecs
 import re
-from collections.abc import AsyncIterator, Iterable
-from typing import Annotated, Final
+from collections.abc import AsyncIterator, Callable
+from typing import Annotated, Any, BinaryIO, Final
 
+import anyio.to_thread
 import msgspec
 
 from holdfast.schema.part import Part, TextPart, ToolPart
@@ -27,6 +30,12 @@ SNIPPET_CHARS: Final = 300
 PAGE: Final = 100
 SCANNED_MAX: Final = 5_000
 """Messages that are looked through for output, the latest first."""
+PIECE_BYTES: Final = 1 << 20
+KEPT_BYTES_MAX: Final = 256 << 20
+"""How much of all kept files one call looks through."""
+
+OpenKept = Callable[[str], BinaryIO | None]
+"""Opens a file with the whole of an output by the path that its record names; None when there is none."""
 
 DESCRIPTION: Final = """Search everything that was said and done in this session, also what was compacted \
 and is no longer in front of you: messages, the arguments of calls, and the output of tools.
@@ -43,8 +52,8 @@ class Snippet(msgspec.Struct, frozen=True):
     text: str
 
 
-def recall_tool(store: Store) -> Tool:
-    """The tool, over the records of a store."""
+def recall_tool(store: Store, open_kept: OpenKept = lambda _: None) -> Tool:
+    """The tool, over the records of a store and the files of output that was too long for them."""
 
     @tool(name=NAME, description=DESCRIPTION, repeatable=True)
     async def recall(
@@ -60,7 +69,7 @@ def recall_tool(store: Store) -> Tool:
         found = await _said(store, context.session_id, query, limit)
         if len(found) < limit:
             known = {(each.message, each.kind) for each in found}
-            more = [each async for each in _put_out(store, context.session_id, words, limit)]
+            more = [each async for each in _put_out(store, Kept(open_kept), context.session_id, words, limit)]
             found += [each for each in more if (each.message, each.kind) not in known][: limit - len(found)]
         shown = [f"{each.message} ({each.kind}): {each.text}" for each in found]
         text = (
@@ -86,7 +95,9 @@ async def _said(store: Store, session: str, query: str, limit: int) -> list[Snip
     return found[:limit]
 
 
-async def _put_out(store: Store, session: str, words: list[str], limit: int) -> AsyncIterator[Snippet]:
+async def _put_out(
+    store: Store, kept: "Kept", session: str, words: list[str], limit: int
+) -> AsyncIterator[Snippet]:
     """What the stored output of tools holds, the latest first."""
     before: str | None = None
     given = scanned = 0
@@ -94,8 +105,12 @@ async def _put_out(store: Store, session: str, words: list[str], limit: int) -> 
         page = await store.messages(MessageQuery(session, limit=PAGE, before=before, system=False))
         for message in reversed(page.messages):
             scanned += 1
-            for snippet in _in_parts((part.value() for part in reversed(message.parts)), words):
-                yield Snippet(message.info.id, *snippet)
+            for part in reversed(message.parts):
+                value = part.value()
+                found = _in_part(value, words) or await kept.holds(value, words)
+                if found is None:
+                    continue
+                yield Snippet(message.info.id, *found)
                 given += 1
                 if given == limit:
                     return
@@ -104,21 +119,71 @@ async def _put_out(store: Store, session: str, words: list[str], limit: int) -> 
         before = page.older
 
 
-def _in_parts(parts: Iterable[Part], words: list[str]) -> Iterable[tuple[str, str]]:
-    for part in parts:
-        match part:
-            case ToolPart(tool=name) if name == NAME:
-                continue
-            case ToolPart(tool=name, state=ToolCompleted(output=text)):
-                kind = f"output of {name}"
-            case ToolPart(tool=name, state=ToolError(error=text)):
-                kind = f"failure of {name}"
-            case TextPart(text=text):
-                kind = "message"  # The index comes after the commit, and may not have it yet.
-            case _:
-                continue
-        if (excerpt := around(text, words)) is not None:
-            yield kind, excerpt
+def _in_part(part: Part, words: list[str]) -> tuple[str, str] | None:
+    """What kind of record it is, and the excerpt, if it holds the words."""
+    match part:
+        case ToolPart(tool=name) if name == NAME:
+            return None
+        case ToolPart(tool=name, state=ToolCompleted(output=text)):
+            kind = f"output of {name}"
+        case ToolPart(tool=name, state=ToolError(error=text)):
+            kind = f"failure of {name}"
+        case TextPart(text=text):
+            kind = "message"  # The index comes after the commit, and may not have it yet.
+        case _:
+            return None
+    excerpt = around(text, words)
+    return None if excerpt is None else (kind, excerpt)
+
+
+class Kept:
+    """The files with output that was too long for its record, looked through within a bound."""
+
+    def __init__(self, open_kept: OpenKept) -> None:
+        self._open = open_kept
+        self._left = KEPT_BYTES_MAX
+
+    async def holds(self, part: Part, words: list[str]) -> tuple[str, str] | None:
+        """Where the whole of an output is, and the excerpt, if it holds the words."""
+        if not isinstance(part, ToolPart) or part.tool == NAME:
+            return None
+        state = part.state
+        if not isinstance(state, ToolCompleted | ToolError):
+            return None
+        for path in _paths(state.metadata or {}):
+            # Bounded work on a descriptor of its own: an interruption need not wait for it.
+            excerpt = await anyio.to_thread.run_sync(self._search, path, words, abandon_on_cancel=True)
+            if excerpt is not None:
+                return f"output of {part.tool}, kept in {path}", excerpt
+        return None
+
+    def _search(self, path: str, words: list[str]) -> str | None:
+        file = self._open(path)
+        if file is None:
+            return None
+        with file:
+            return self._in_file(file, words)
+
+    def _in_file(self, file: BinaryIO, words: list[str]) -> str | None:
+        """The text around the first of the words, if all of them occur in the file."""
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        missing = {word: re.compile(re.escape(word), re.IGNORECASE) for word in words}
+        overlap = max(SNIPPET_CHARS, *map(len, words))
+        excerpt, text = None, ""
+        while missing and self._left > 0 and (data := file.read(min(PIECE_BYTES, self._left))):
+            self._left -= len(data)
+            text = text[-overlap:] + decoder.decode(data)
+            found = [word for word, pattern in missing.items() if pattern.search(text)]
+            if found and excerpt is None:
+                excerpt = around(text, found)
+            for word in found:
+                del missing[word]
+        return None if missing else excerpt
+
+
+def _paths(metadata: dict[str, Any]) -> list[str]:
+    paths = metadata.get("outputPaths")
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
 
 
 def around(text: str, words: list[str]) -> str | None:

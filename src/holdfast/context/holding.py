@@ -1,0 +1,56 @@
+"""Renders a fresh baseline though admitted sources cannot be seen: they are told as before. Pure.
+
+What must stay true: nothing that was in force is forgotten, and nothing is announced as changed that nobody
+saw change. What was told is found, in this order, by rendering the admitted value, in the text that the
+snapshot keeps, in the admitted value itself. An entry that was not seen goes over into the new snapshot as it
+is, so that the next look compares with what the model was told.
+"""
+
+import msgspec
+
+from holdfast.context import system_context
+from holdfast.context.observation import Observation, Observed
+from holdfast.context.results import ReplacementReady
+from holdfast.context.snapshot import Snapshot, SnapshotEntry
+from holdfast.context.source import UNAVAILABLE
+
+
+def replace(observation: Observation, snapshot: Snapshot) -> ReplacementReady:
+    """A fresh baseline of what was seen, and of what was admitted and cannot be seen now.
+
+    A source stands where the context has it; what has no source now comes last, by key.
+    """
+    held = set(observation.unavailable_of(snapshot))
+    texts: list[str] = []
+    entries: dict[str, SnapshotEntry] = {}
+    for seen in observation.sources:
+        if seen.key in held:
+            known = _decoded(seen, snapshot[seen.key])
+            texts.append(_told(seen.key, snapshot[seen.key]) if known is None else known.baseline())
+            entries[seen.key] = snapshot[seen.key]
+        elif seen.has_value:
+            text = seen.baseline()
+            texts.append(text)
+            entries[seen.key] = seen.entry(text)
+    for key in sorted(held - entries.keys()):
+        texts.append(_told(key, snapshot[key]))
+        entries[key] = snapshot[key]
+    return ReplacementReady(system_context.joined(texts), Snapshot(entries))
+
+
+def _decoded(seen: Observed, entry: SnapshotEntry) -> Observed | None:
+    """The source with its admitted value; None where that is of another version."""
+    assert seen.value is UNAVAILABLE
+    codec = seen.source.codec
+    try:
+        value = codec.decode(entry.value)
+        return Observed(seen.source, value, codec.canonical(value))
+    except Exception:  # noqa: BLE001 - whatever a codec raises: it cannot read the value
+        return None
+
+
+def _told(key: str, entry: SnapshotEntry) -> str:
+    """What the model was told, without the code that told it."""
+    if entry.text is not None:
+        return entry.text
+    return f"What you were told under {key} still holds: {msgspec.json.encode(entry.value).decode()}"

@@ -1,0 +1,134 @@
+"""A budget holds whatever becomes of the turns: cut off, side by side, run by a process that died."""
+
+import anyio
+import pytest
+from msgspec.structs import replace
+
+from holdfast.app import Holdfast
+from holdfast.runtime import budget
+from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
+from holdfast.schema.fault import BudgetFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
+from tests.stories.crashing import Machine, life
+from tests.stories.tools import Deed
+from tests.stories.world import World
+
+pytestmark = pytest.mark.ci
+
+
+async def spent(hf: Holdfast, session: str) -> Spent:
+    """What the tree of a root has used."""
+    return (await hf.sessions.get(session)).spent or NOTHING
+
+
+async def test_a_turn_that_was_interrupted_is_not_free(world: World) -> None:
+    """What was sent counts by our estimate, and so does what came of the answer; nothing stays reserved."""
+    said = "word " * 400
+    async with world.open(Step(Say(said), Wait(anyio.Event()), Say("never"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(tokens=60_000))
+        await hf.sessions.prompt(session, "x" * 4_000)
+        async for frames in hf.feed.follow(session=session):
+            if any(frame.type == "message.part.delta" for frame in frames):
+                break
+        held = (await spent(hf, session)).reserved
+        await hf.sessions.interrupt(session)
+        used = await spent(hf, session)
+
+    (reserved,) = held.values()
+    assert reserved.sent is not None
+    assert used.reserved == {}
+    assert reserved.sent > 1_000
+    assert reserved.sent < used.tokens <= reserved.sent + len(said) / 4
+    assert used.cost == pytest.approx(reserved.sent_cost + (used.tokens - reserved.sent) * 2e-6)
+
+
+async def test_time_ends_a_turn_in_its_middle_by_name(world: World) -> None:
+    """What was said is kept, the calls are settled, the error is stored; the next turn is not begun."""
+    deed = Deed(ask=False)
+    deed.gate = anyio.Event()
+    async with world.open(Step(Say("so far"), Call("act", {"what": "x"}))) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(time_ms=300))
+        with anyio.fail_after(5):
+            answer = await hf.sessions.process(session, "go")
+            after = await hf.sessions.process(session, "more")
+        used = await spent(hf, session)
+
+    assert isinstance(answer.info, AssistantMessage)
+    assert isinstance(answer.info.error, BudgetFault)
+    assert "time" in answer.info.error.data.message
+    assert [part.__struct_config__.tag for part in answer.parts] == ["step-start", "text", "tool"]
+    assert answer.parts[-1].state.metadata["outcome"] == "interrupted"
+    assert isinstance(after.info, AssistantMessage)
+    assert isinstance(after.info.error, BudgetFault)
+    assert len(script.requests) == 1
+    assert (used.reserved, deed.done) == ({}, [])
+
+
+async def test_children_side_by_side_share_the_time_and_the_account(world: World) -> None:
+    """Forty of them are counted to the last token, and their common time once."""
+    count = 40
+    async with world.open(*(Step(Say("ok")) for _ in range(count))) as (hf, _):
+        root = await world.session(hf)
+        await hf.sessions.set_budget(root, Budget(tokens=10_000_000, time_ms=3_600_000))
+        children = [await world.session(hf, parent=root) for _ in range(count)]
+        begun = anyio.current_time()
+        answers = []
+
+        async def one(child: str) -> None:
+            answers.append(await hf.sessions.process(child, "go"))
+
+        async with anyio.create_task_group() as group:
+            for child in children:
+                group.start_soon(one, child)
+        took_ms = (anyio.current_time() - begun) * 1_000
+        used = await spent(hf, root)
+
+    assert [each.info.error for each in answers] == [None] * count
+    assert (used.tokens, used.reserved) == (15 * count, {})
+    assert used.time_ms <= took_ms + 50
+
+
+async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
+    """As soon as another turn of the tree asks; what it had sent stays spent."""
+    machine = Machine()
+    script = ScriptedProvider(Step(Wait(anyio.Event())))
+    async with life(world.store, machine, provider=script) as (hf, mortal):
+        root = await world.session(hf)
+        child = await world.session(hf, parent=root)
+        await hf.sessions.set_budget(root, Budget(tokens=14_000))
+        await hf.sessions.prompt(child, "go")
+        while not script.requests:
+            await anyio.sleep(0.01)
+        (held,) = (await spent(hf, root)).reserved.values()
+        mortal.kill()
+    async with life(world.store, machine, provider=ScriptedProvider(Step(Say("ok")))) as (hf, _):
+        answer = await hf.sessions.process(root, "and now")
+        used = await spent(hf, root)
+
+    assert answer.info.error is None
+    assert (used.tokens, used.reserved) == (held.sent + 15, {})
+
+
+def test_time_is_counted_once_while_turns_overlap() -> None:
+    """One from 0 to 10, one from 5 to 20, one from 30 to 35: 25 in all, whoever ends first."""
+
+    def begun(now: int, had: Spent, turn: str) -> Spent:
+        return replace(had, reserved={**had.reserved, turn: Reserved(cost=0, tokens=0, since=now)})
+
+    one = begun(0, NOTHING, "a")
+    two = begun(5, one, "b")
+    assert budget.worked_ms(two, 8) == 8
+    after_a = budget._without(two, "a", time_ms=10)
+    assert (after_a.time_ms, budget.worked_ms(after_a, 20)) == (5, 20)
+    after_b = budget._without(after_a, "b", time_ms=15)
+    assert after_b.time_ms == 20
+    three = budget._without(begun(30, after_b, "c"), "c", time_ms=5)
+    assert three.time_ms == 25
+    # The later one ends first: the earlier one counts everything.
+    inner = budget._without(two, "b", time_ms=2)
+    assert (inner.time_ms, budget._without(inner, "a", time_ms=10).time_ms) == (0, 10)

@@ -1,0 +1,132 @@
+"""What ends a Context Epoch, and what the model is told then: all that was in force, and why."""
+
+import pytest
+from msgspec.structs import replace
+
+from holdfast.app import Holdfast
+from holdfast.context.source import UNAVAILABLE, Codec
+from holdfast.context.system_context import SystemContext
+from holdfast.runtime.epochs import epoch_put
+from holdfast.store.batch import Batch
+from tests.stories.test_epochs import (
+    LONG,
+    Calendar,
+    Fact,
+    compacted,
+    epochs,
+    extends,
+    says,
+    steps,
+    told,
+    updates,
+)
+from tests.stories.world import World
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.mark.parametrize("how", ["its producer fails", "its value is of another version"])
+async def test_after_a_compaction_the_model_is_told_all_that_was_in_force(world: World, how: str) -> None:
+    """A source that cannot be seen then is told as it was told last, in a fresh baseline, like everything
+    else that updates had told; seen again it is no news.
+    """
+    world.settings(compaction={"tail_turns": 0})
+    clock, fact = Calendar(), Fact()
+    agents = world.project / "AGENTS.md"
+    async with world.open(*says(f"a {LONG}", "b", "## Goal\nAll."), clock=clock) as (hf, _):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value, clock.days = "two", 1
+        agents.write_text("New rule.")
+        await hf.sessions.process(session, "two")
+        (text,) = await told(hf, session)
+        await compacted(hf, session)
+    assert "The fact is now two." in text
+    async with world.open(*says("c", "d", "e"), clock=clock) as (hf, script):
+        other = replace(Fact(UNAVAILABLE).source(), codec=Codec(int))
+        broken = hf.context.register(
+            "story/fact", _failing if how == "its producer fails" else lambda: SystemContext.make(other)
+        )
+        await hf.sessions.process(session, "three")
+        await hf.sessions.process(session, "four")
+        broken.close()
+        fact.register(hf)
+        await hf.sessions.process(session, "five")
+        first, second = await epochs(hf, session)
+        assert await told(hf, session) == [text]
+        kept = await steps(hf, session)
+    third, fourth, fifth = script.requests
+    baseline = third.system[-1]
+    assert (first.cause, second.cause) == ("first", "compaction")
+    assert first.time.ended is not None
+    assert second.snapshot["story/fact"] == first.snapshot["story/fact"]
+    assert "New rule." in baseline
+    assert baseline.count("The fact is now two.") == 1
+    assert f"Today's date is {text.partition('The date is now ')[2][:10]}." in baseline
+    assert updates(third) == updates(fifth) == []
+    assert extends(third, fourth)
+    assert extends(fourth, fifth)
+    assert {each.moved for each in kept} == {None}
+
+
+def _failing() -> SystemContext:
+    raise OSError("down")
+
+
+async def test_a_snapshot_that_cannot_be_read_ends_its_epoch_as_incompatible(world: World) -> None:
+    """The reason is the true one: nothing was compacted."""
+    async with world.open(*says("a")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (epoch,) = await epochs(hf, session)
+        harmed = replace(epoch, snapshot={"core/date": 5})
+        await hf.store.commit(Batch((epoch_put(harmed),)))
+    async with world.open(*says("b")) as (hf, script):
+        await hf.sessions.process(session, "two")
+        assert [each.cause for each in await epochs(hf, session)] == ["first", "incompatible"]
+    assert "Today's date" in script.requests[0].system[-1]
+
+
+@pytest.mark.parametrize("how", ["move", "update"])
+async def test_a_session_that_moves_and_comes_back_begins_an_epoch(world: World, how: str) -> None:
+    """The move ends the epoch, not the place; so it does in a fork that is made before the next turn."""
+    elsewhere = world.project / "inner"
+    elsewhere.mkdir()
+
+    async def move(hf: Holdfast, directory: str) -> None:
+        if how == "move":
+            await hf.sessions.move(session, directory)
+        else:
+            await hf.sessions.update(session, lambda old: replace(old, directory=directory))
+
+    async with world.open(*says("a", "b", "c", "d")) as (hf, _):
+        session = await world.session(hf)
+        here = (await hf.sessions.get(session)).directory
+        await hf.sessions.process(session, "one")
+        await move(hf, str(elsewhere))
+        await move(hf, here)
+        forked = (await hf.sessions.fork(session)).id
+        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "three")
+        await hf.sessions.process(forked, "two")
+        found = [(epoch.cause, epoch.time.ended is not None) for epoch in await epochs(hf, session)]
+        there = [(epoch.cause, epoch.time.ended is not None) for epoch in await epochs(hf, forked)]
+    assert found == there == [("first", True), ("move", False)]
+
+
+async def test_a_fork_from_before_a_move_goes_on_with_the_epoch_of_then(world: World) -> None:
+    """The session came back and went on there; the fork from before the move extends what was sent before."""
+    elsewhere = world.project / "inner"
+    elsewhere.mkdir()
+    async with world.open(*says("a", "b", "c")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.move(session, str(elsewhere))
+        await hf.sessions.move(session, str(world.project))
+        await hf.sessions.process(session, "two")
+        cut = (await hf.sessions.messages(session)).messages[2].info.id
+        forked = (await hf.sessions.fork(session, cut)).id
+        await hf.sessions.process(forked, "two again")
+        assert [epoch.cause for epoch in await epochs(hf, forked)] == ["first"]
+    assert extends(script.requests[0], script.requests[2])
