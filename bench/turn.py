@@ -70,7 +70,8 @@ class Stage:
     async def turn(self, session: str, *steps: Step) -> None:
         """A prompt and all that follows."""
         self.script.add(*steps)
-        await self.hf.sessions.process(session, "Go on.")
+        answer = await self.hf.sessions.process(session, "Go on.")
+        assert answer.info.error is None, answer.info.error
 
 
 @asynccontextmanager

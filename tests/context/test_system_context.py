@@ -56,6 +56,7 @@ def test_a_context_source_is_a_key_a_codec_a_loader_and_renderers() -> None:
         "baseline": True,
         "update": True,
         "removal": False,
+        "waits": False,
     }
 
 

@@ -59,6 +59,8 @@ def _values(info: inspect.Type) -> st.SearchStrategy[Any]:
             return st.one_of([_values(member) for member in info.types])
         case inspect.ListType():
             return st.lists(_values(info.item_type), max_size=3)
+        case inspect.VarTupleType():
+            return st.lists(_values(info.item_type), max_size=3).map(tuple)
         case inspect.DictType():
             return st.dictionaries(st.text(max_size=6), _values(info.value_type), max_size=3)
         case inspect.LiteralType():

@@ -59,6 +59,8 @@ async def test_what_is_remembered_is_what_the_tables_say(tmp_path: Path, seed: i
         if not foreign:
             recent, whole = await told(store, dice.choice(cursors), dice.choice((None, S1, S2)))
             assert recent == whole
+            recent, whole = await told(store, whole.cursor)
+            assert recent == whole == Changes((), whole.cursor, complete=True)
         cursors.append(await store.head())
     await store.close()
     await other.close()

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import NotFound
 from holdfast.provider import prefix
-from holdfast.sessions import cache, context
+from holdfast.sessions import cache
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step
 from tests.stories.test_epochs import LONG, Fact, compacted
@@ -116,9 +116,7 @@ async def test_an_agent_that_was_not_asked_yet_is_shown_with_what_it_will_be_tol
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.prompt(session, "two", agent="plan", resume=False)
-        told = await hf.sessions.context(session)
-        engine = hf._prompting_now()._engine
-        view = await context.context(engine, session, tools=lambda _: hf.tools)
+        view = await hf.sessions.context(session)
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
     sent = prefix.named(script.requests[1]).names
@@ -134,5 +132,3 @@ async def test_an_agent_that_was_not_asked_yet_is_shown_with_what_it_will_be_tol
         "person",
     ]
     assert not any(block.cached for block in view.blocks), "the first block is another one"
-    assert [block.source for block in told.blocks[:3]] == ["tool act", "tool read", "tool recall"]
-    assert [block.cached for block in told.blocks[:5]] == [True, True, True, True, False]

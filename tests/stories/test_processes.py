@@ -105,7 +105,7 @@ async def test_whoever_only_looks_never_goes_on_with_a_session(
             ("session", "list"),
             ("session", "show", session),
             ("session", "search", "Half"),
-            ("session", "abort", session),
+            ("session", "context", session),
             ("doctor",),
         ):
             code, _, err = await place.command(*arguments)

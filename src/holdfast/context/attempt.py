@@ -6,7 +6,7 @@ cancellation from outside passes through.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import anyio
@@ -30,31 +30,41 @@ class Failed(msgspec.Struct, frozen=True):
 
 async def attempt(work: Callable[[], Awaitable[T]], *, limit_s: float) -> T | Failed:
     """What the work answers, or why it did not."""
-    # A task of its own, not a child of a task group: a group could not be left before its child ends.
-    task = asyncio.get_running_loop().create_task(_done(work))
-    ended = False
+    return (await attempts([work], limit_s=limit_s))[0]
+
+
+async def attempts(works: Sequence[Callable[[], Awaitable[T]]], *, limit_s: float) -> list[T | Failed]:
+    """What each of several works, begun at the same time, answers, or why it did not."""
+    # Tasks of their own, not children of a task group: a group could not be left before its children end.
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(done(work)) for work in works]
+    late: set[asyncio.Task[T | Failed]] = set(tasks)
     try:
-        await asyncio.wait({task}, timeout=limit_s)
-        ended = task.done()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=limit_s)
     finally:
-        if not ended:
-            await _let_go(task)
-    if not ended:
-        return Failed(f"it took longer than {limit_s:g} s")
+        if late:
+            await _let_go(late)
+    return [Failed(f"it took longer than {limit_s:g} s") if task in late else _told(task) for task in tasks]
+
+
+def _told(task: "asyncio.Task[T | Failed]") -> T | Failed:
     return Failed("it was cancelled from within") if task.cancelled() else task.result()
 
 
-async def _done(work: Callable[[], Awaitable[T]]) -> T | Failed:
+async def done(work: Callable[[], Awaitable[T]]) -> T | Failed:
+    """What the work answers, or why it failed; it is trusted not to wait."""
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - a source may raise anything; that is its being unavailable
         return Failed(_reason(error))
 
 
-async def _let_go(task: asyncio.Task[T | Failed]) -> None:
-    task.cancel()
+async def _let_go(tasks: "set[asyncio.Task[T | Failed]]") -> None:
+    for task in tasks:
+        task.cancel()
     with anyio.move_on_after(GRACE_S, shield=True):
-        await asyncio.wait({task})
+        await asyncio.wait(tasks)
 
 
 def _reason(error: Exception) -> str:

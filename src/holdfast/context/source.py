@@ -65,6 +65,8 @@ class ContextSource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """The newly effective state, given the value before and the value now."""
     removal: Callable[[T], str] | None = None
     """What the model is told when the source is gone; without it the baseline has to be rendered anew."""
+    waits: bool = True
+    """Whether `load` may wait for anything. One that only computes is not worth a task and a limit."""
 
     def __post_init__(self) -> None:
         keys.check(self.key)

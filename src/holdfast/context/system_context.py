@@ -14,14 +14,14 @@ What must stay true:
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
-import anyio
 import msgspec
 from msgspec import structs
 
 from holdfast.context import keys
-from holdfast.context.attempt import Failed, attempt
+from holdfast.context.attempt import Failed, attempts, done
 from holdfast.context.observation import Observation, Observed
 from holdfast.context.results import (
     Blocked,
@@ -133,26 +133,24 @@ async def observe(context: SystemContext, *, limit_s: float = LIMIT_S) -> Observ
     A source that raises, takes too long, or has a value that its codec does not bring back counts as
     unavailable, with a note. One that says so itself is no news, and has none.
     """
-    found: dict[str, Observed] = {}
     notes = context.unseen
 
-    async def one(source: ContextSource[Any]) -> None:
-        async def look() -> Observed:
-            seen = _observed(source, await source.load())
-            return structs.replace(seen, keeps_text=True) if context.keeps_text(source.key) else seen
+    async def look(source: ContextSource[Any]) -> Observed:
+        seen = _observed(source, await source.load())
+        return structs.replace(seen, keeps_text=True) if context.keeps_text(source.key) else seen
 
-        seen = await attempt(look, limit_s=limit_s)
+    sources = context.sources
+    works = {source.key: partial(look, source) for source in sources}
+    slow = [source.key for source in sources if source.waits]
+    tried = dict(zip(slow, await attempts([works[key] for key in slow], limit_s=limit_s), strict=True))
+    found: dict[str, Observed] = {}
+    for source in sources:
+        seen = tried[source.key] if source.waits else await done(works[source.key])
         if isinstance(seen, Failed):
             notes[source.key] = seen.reason
-            found[source.key] = Observed(source, UNAVAILABLE)
-        else:
-            found[source.key] = seen
-
-    async with anyio.create_task_group() as group:
-        for source in context.sources:
-            group.start_soon(one, source)
+        found[source.key] = Observed(source, UNAVAILABLE) if isinstance(seen, Failed) else seen
     return Observation(
-        tuple(found[source.key] for source in context.sources),
+        tuple(found[source.key] for source in sources),
         tuple(context.unseen),
         dict(sorted(notes.items())),
     )

@@ -53,10 +53,10 @@ class Pump:
                 self.open_parts.close(part)
             self._task = asyncio.create_task(self._run(), name="holdfast-feed")
 
-    async def advance(self) -> None:
-        """Deliver everything that was committed before this call."""
+    async def advance(self, *, recent: bool = False) -> None:
+        """Deliver everything that was committed before this call; with `recent`, by this process."""
         async with self._lock:
-            await self._round()
+            await self._round(recent=recent)
 
     async def stop(self, *, force: bool = False) -> None:
         """End the tail, unless somebody has begun to listen meanwhile."""

@@ -150,12 +150,12 @@ class Feed:
         return self._pump.frame(RESYNC, None, b'{"reason":%b}' % msgspec.json.encode(reason))
 
     async def caught_up(self) -> None:
-        """Return when listeners have been told everything that was committed before this call.
+        """Return when listeners have been told everything that this process committed before this call.
 
         What is live only overtakes what comes back from the store; whoever tells the end of something waits.
         """
         if len(self._broadcast):
-            await self._pump.advance()
+            await self._pump.advance(recent=True)
 
     def closed(self, session: str, part: str) -> None:
         """A part whose text came as deltas was committed in its final state."""

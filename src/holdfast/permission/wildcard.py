@@ -5,15 +5,27 @@ without arguments: `git status *` matches `git status`. What must stay true: mat
 and never exponential, since patterns come from files of strangers.
 """
 
+from functools import lru_cache
+
+_SHORT = 200
+
 
 def match(text: str, pattern: str) -> bool:
     """Whether the pattern matches the whole text. Backslashes count as slashes."""
+    # The same few rules are asked about the same few names at every turn; long texts are not kept.
+    return (_known if len(text) + len(pattern) < _SHORT else _match)(text, pattern)
+
+
+def _match(text: str, pattern: str) -> bool:
     text, pattern = text.replace("\\", "/"), pattern.replace("\\", "/")
     if pattern == "*":
         return True
     if pattern.endswith(" *") and _matches(text, pattern[:-2]):
         return True
     return _matches(text, pattern)
+
+
+_known = lru_cache(maxsize=4096)(_match)
 
 
 def _matches(text: str, pattern: str) -> bool:

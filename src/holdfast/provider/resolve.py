@@ -80,6 +80,8 @@ class Providers:
         self._disabled = frozenset(disabled)
         self._enabled = None if enabled is None else frozenset(enabled)
         self._known: dict[str, Provider] = {}
+        self._models: dict[tuple[str, str], Model] = {}
+        """Those that were asked for: a turn asks several times."""
         self._raw: dict[str, dict[str, tuple[Snapshot, msgspec.Raw]]] = {}
 
     def ids(self) -> list[str]:
@@ -111,12 +113,15 @@ class Providers:
 
     def model(self, provider_id: str, model_id: str) -> Model:
         """One model. It need not be usable, but it must exist and be allowed."""
+        if (made := self._models.get((provider_id, model_id))) is not None:
+            return made
         self.provider(provider_id)
         known = self._model_ids(provider_id)
         if model_id not in known:
             hint = suggestion(model_id, known) or f"; `holdfast models {provider_id} --all` lists them"
             raise NotFound(f"{provider_id} has no model {model_id!r}{hint}")
-        return self._compose(provider_id, model_id)
+        model = self._models[provider_id, model_id] = self._compose(provider_id, model_id)
+        return model
 
     def named(self, text: str) -> Model:
         """The model that `provider/model` names."""

@@ -63,10 +63,8 @@ class ContextView(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[Move]
 
 
-async def context(
-    engine: Engine, id: str, *, tools: Callable[[Session], Registry] | None = None
-) -> ContextView:
-    """The view of a session. `tools` are those of its place; without them it shows those that were told."""
+async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registry]) -> ContextView:
+    """The view of a session. `tools` are those of its place, for an agent that was not told any yet."""
     record = await engine.store.session(id)
     if record is None:
         raise NotFound(f"session {id[:60]} does not exist")
@@ -87,7 +85,7 @@ async def context(
     said = [each for each in everything if each.info.id not in former]
     policy = await authority.policy_of(engine, session, around, agent)
     chosen = Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
-    pin = _pin(epoch, chosen, None if tools is None else tools(session))
+    pin = _pin(epoch, chosen, tools(session))
     tools_sent = (*pin.tools, *pins.formed(user.format))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
     messages = lowering.lower(projecting.project(said), model)
@@ -112,14 +110,16 @@ async def context(
     )
 
 
-def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry | None) -> Pin:
-    """What the next request begins with; for an agent that was not asked yet, what it would be told."""
+def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry) -> Pin:
+    """What the next request begins with; for an agent that was not asked yet, what it would be told.
+
+    What is pinned is shown as it is: whoever looks may have other tools than the process that runs.
+    """
     kept = {} if epoch is None else epoch.pins
-    if registry is not None:
+    told: list[ToolDefinition] = []
+    if pins.key_of(chosen.agent, chosen.model) not in kept:
         shown = registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
         told = [pins.definition(tool) for tool in shown.tools]
-    else:
-        told = [] if pins.key_of(chosen.agent, chosen.model) in kept else pins.told(kept)
     return pins.pinned(kept, chosen.agent, chosen.model, told).pin
 
 

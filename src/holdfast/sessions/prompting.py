@@ -144,7 +144,8 @@ class Prompting:
         since: list[MessageWithParts] = []
         cursor: str | None = None
         while True:
-            query = MessageQuery(session, limit=20, system=False, before=cursor)
+            # Mostly it is among the last few.
+            query = MessageQuery(session, limit=20 if cursor else 4, system=False, before=cursor)
             page = await reading.messages(self._room, query)
             for message in reversed(page.messages):
                 since.append(message)

@@ -23,6 +23,7 @@ def date(clock: Clock, *, zone: str | None, warn: Warn) -> ContextSource[str]:
         key=KEY,
         codec=Codec(str),
         load=load,
+        waits=False,
         baseline=lambda now: f"Today's date is {now}.",
         update=lambda _, now: f"The date is now {now}.",
     )

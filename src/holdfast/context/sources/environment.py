@@ -29,6 +29,7 @@ def environment(*, directory: Path, worktree: Path, git: bool, platform: str) ->
         key=KEY,
         codec=Codec(Environment),
         load=load,
+        waits=False,
         baseline=lambda now: f"This is where you work:\n{_block(now)}",
         update=lambda _, now: f"Where you work has changed. It is now:\n{_block(now)}",
     )

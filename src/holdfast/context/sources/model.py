@@ -26,6 +26,7 @@ def model(*, provider: str, id: str, name: str) -> ContextSource[ModelSeen]:
         key=KEY,
         codec=Codec(ModelSeen),
         load=load,
+        waits=False,
         baseline=lambda now: f"The model that answers is {_told(now)}.",
         update=lambda _, now: f"From here on the model that answers is {_told(now)}.",
     )

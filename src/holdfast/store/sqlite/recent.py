@@ -67,8 +67,10 @@ class Recent:
         if start is None or start.until is not None:
             return None
         with self._lock:
-            if start.incarnation != self._incarnation:
+            if start.incarnation != self._incarnation or not self._spans:
                 return None
+            if self._spans[-1].end == start.after:
+                return Changes((), cursor or "", complete=True)
             spans = [span for span in self._spans if span.start >= start.after]
         if not spans or spans[0].start != start.after:
             return None

@@ -63,7 +63,8 @@ class Wakes:
             watch.event.set()
 
     def _look(self) -> None:
-        """Once in a while everybody looks: a wake may be lost."""
+        """Once in a while everybody looks, at the store itself: a wake may be lost."""
+        self._others()
         self.wake()
         self._poll = self._loop.call_later(self.poll_s, self._look)
 
