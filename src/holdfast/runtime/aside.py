@@ -4,16 +4,15 @@ What must stay true: it never blocks or fails a turn.
 """
 
 import re
-from contextlib import aclosing
 
 import anyio
 
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.events import Failed, StepFinish, TextDelta
 from holdfast.provider.request import Request
 from holdfast.runtime import budget
 from holdfast.runtime.room import Engine
+from holdfast.runtime.saying import Said, said
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
 from holdfast.schema.session import Session
@@ -44,21 +43,13 @@ async def ask(engine: Engine, around: Surroundings, session: Session, request: R
 
 
 async def _heard(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
-    pieces: list[str] = []
-    async with aclosing(engine.provider(around).stream(request)) as events:
-        async for event in events:
-            match event:
-                case TextDelta(text=text):
-                    pieces.append(text)
-                case StepFinish(tokens=tokens):
-                    spent = cost.cost(tokens, request.model.prices)
-                    used = budget.Used(turn=key, tokens=tokens, cost=spent, time_ms=0)
-                    await budget.settle(engine, session, used)
-                case Failed():
-                    return ""
-                case _:
-                    pass
-    return _THOUGHT.sub("", "".join(pieces)).strip()
+    heard = await said(engine.provider(around), request)
+    if not isinstance(heard, Said):
+        return ""
+    spent = cost.cost(heard.tokens, request.model.prices)
+    used = budget.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)
+    await budget.settle(engine, session, used)
+    return _THOUGHT.sub("", heard.text).strip()
 
 
 def first_line(text: str, chars_max: int) -> str:

@@ -8,7 +8,7 @@ from holdfast.errors import ProviderError
 from holdfast.provider import size
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
-from holdfast.runtime import accounting, announcing, budget, shaping
+from holdfast.runtime import accounting, announcing, answer, budget, shaping
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import fitting
@@ -136,7 +136,7 @@ async def _failed(
         # No error: the prompt is still owed its answer, whatever becomes of the compaction.
         await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
         return Ended(next="stop", overflowed=True)
-    await run.recorder.commit(message_put(replace(closed, error=fault, finish="error")))
+    await run.recorder.commit(message_put(answer.failed(message, fault, now_ms)))
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
 
@@ -149,8 +149,7 @@ def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessa
 async def refuse(run: Run, message: AssistantMessage, why: str) -> Ended:
     """End a turn that may not begin: the tree has spent what it may."""
     fault = BudgetFault(data=MessageData(message=why))
-    completed = replace(message.time, completed=run.engine.clock.now_ms())
-    await run.recorder.commit(message_put(replace(message, error=fault, finish="error", time=completed)))
+    await run.recorder.commit(message_put(answer.failed(message, fault, run.engine.clock.now_ms())))
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
 
@@ -160,7 +159,6 @@ async def give_up(run: Run, fault: Fault) -> None:
     history = await run.history.read()
     last = next((each.info for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     if last is not None:
-        completed = last.time.completed or run.engine.clock.now_ms()
-        failed = replace(last, error=fault, finish="error", time=replace(last.time, completed=completed))
-        await run.recorder.commit(message_put(failed))
+        ended_ms = last.time.completed or run.engine.clock.now_ms()
+        await run.recorder.commit(message_put(answer.failed(last, fault, ended_ms)))
     announcing.error(run.engine.feed, run.recorder.session, fault)

@@ -14,6 +14,7 @@ from holdfast.provider import size
 from holdfast.runtime import (
     accounting,
     announcing,
+    answer,
     asking,
     budget,
     closing,
@@ -28,7 +29,6 @@ from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.runtime.settling import INTERRUPTED, settled
 from holdfast.runtime.turn import turn
-from holdfast.schema import usage
 from holdfast.schema.fault import (
     AbortedFault,
     BudgetFault,
@@ -38,12 +38,8 @@ from holdfast.schema.fault import (
     UnknownData,
     UnknownFault,
 )
-from holdfast.schema.ids import MessageID
 from holdfast.schema.message import (
     AssistantMessage,
-    AssistantPath,
-    AssistantTime,
-    Message,
     UserMessage,
 )
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -195,28 +191,10 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
     owing = plan.newest_user(history)
     waits = owing is not None and owing.info.id in pending and isinstance(error, AbortedFault)
     if owing is not None and history[-1] is owing and not waits:
-        await run.recorder.add_message(lambda id: _unanswered(id, owing.info, error, now_ms))
+        user = owing.info
+        assert isinstance(user, UserMessage)
+        await run.recorder.add_message(lambda id: answer.unanswered(user, id, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
-
-
-def _unanswered(id: MessageID, user: Message, error: Fault, now_ms: int) -> AssistantMessage:
-    """An answer that never began, to hold the error: what went wrong is stored, not only told."""
-    assert isinstance(user, UserMessage)
-    return AssistantMessage(
-        id=id,
-        session_id=user.session_id,
-        time=AssistantTime(created=now_ms, completed=now_ms),
-        parent_id=user.id,
-        model_id=user.model.model_id,
-        provider_id=user.model.provider_id,
-        mode=user.agent,
-        agent=user.agent,
-        path=AssistantPath(cwd="", root=""),
-        cost=0,
-        tokens=usage.ZERO,
-        error=error,
-        finish="error",
-    )
 
 
 async def _released(run: Run, *, last: bool) -> bool:

@@ -9,15 +9,14 @@ from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
 from holdfast.provider import prefix as blocks
 from holdfast.provider.request import Request, ToolChoice
-from holdfast.runtime import answering, boundary, budget, closing, epochs, moving, plan
+from holdfast.runtime import answer, answering, boundary, budget, closing, epochs, moving, plan
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import compact, fitting
 from holdfast.runtime.plan import Ended
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
-from holdfast.schema import usage
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, SystemMessage
+from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import StepPrefix, StepStartPart
@@ -130,20 +129,7 @@ async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessag
     made: list[AssistantMessage] = []
 
     def compose(ids: Ids) -> list[Put]:
-        message = AssistantMessage(
-            id=ids.message(),
-            session_id=ready.session.id,
-            time=AssistantTime(created=run.engine.clock.now_ms()),
-            parent_id=ready.user.id,
-            model_id=ready.model.id,
-            provider_id=ready.model.provider_id,
-            mode=ready.agent.name,
-            agent=ready.agent.name,
-            path=AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree)),
-            cost=0,
-            tokens=usage.ZERO,
-            variant=ready.variant,
-        )
+        message = answer.begun(ready, ids.message(), run.engine.clock.now_ms())
         step = StepStartPart(
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )

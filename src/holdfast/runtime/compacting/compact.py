@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
-from holdfast.runtime import accounting, announcing, plan, projecting
+from holdfast.runtime import accounting, announcing, answer, plan, projecting
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import (
     carrying,
@@ -27,9 +27,7 @@ from holdfast.runtime.compacting.summarising import AGENT, Refusal, Written
 from holdfast.runtime.plan import Ended
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
-from holdfast.schema import usage
-from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
+from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart
 from holdfast.schema.times import Created
@@ -165,26 +163,10 @@ async def _opened(run: Run, ready: Ready, info: UserMessage) -> AssistantMessage
     if agent is not None and agent.model is not None:
         model = ready.around.providers.model(agent.model.provider_id, agent.model.model_id)
 
-    def make(id: MessageID) -> AssistantMessage:
-        return AssistantMessage(
-            id=id,
-            session_id=ready.session.id,
-            time=AssistantTime(created=now_ms),
-            parent_id=info.id,
-            model_id=model.id,
-            provider_id=model.provider_id,
-            mode=AGENT,
-            agent=AGENT,
-            path=AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree)),
-            cost=0,
-            tokens=usage.ZERO,
-            summary=True,
-        )
-
     made: list[AssistantMessage] = []
 
     def compose(ids: Ids) -> list[Put]:
-        made.append(make(ids.message()))
+        made.append(answer.summary(ready, info, ids.message(), now_ms, model=model, agent=AGENT))
         return [message_put(made[-1])]
 
     await accounting.change(

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.provider.catalog import cost
-from holdfast.runtime import accounting, announcing, budget
+from holdfast.runtime import accounting, announcing, answer, budget
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import carrying, wording
 from holdfast.runtime.compacting.carrying import Carried
@@ -17,8 +17,7 @@ from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
-from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
+from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, StepFinishPart, TextPart
 from holdfast.schema.session import Session
@@ -170,23 +169,6 @@ async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:
     """The turn cannot be taken: an answer that never began holds the reason."""
     now_ms = run.engine.clock.now_ms()
 
-    def make(id: MessageID) -> AssistantMessage:
-        return AssistantMessage(
-            id=id,
-            session_id=ready.session.id,
-            time=AssistantTime(created=now_ms, completed=now_ms),
-            parent_id=ready.user.id,
-            model_id=ready.model.id,
-            provider_id=ready.model.provider_id,
-            mode=ready.agent.name,
-            agent=ready.agent.name,
-            path=AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree)),
-            cost=0,
-            tokens=usage.ZERO,
-            error=fault,
-            finish="error",
-        )
-
-    await run.recorder.add_message(make)
+    await run.recorder.add_message(lambda id: answer.failed(answer.begun(ready, id, now_ms), fault, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")

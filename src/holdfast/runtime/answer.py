@@ -1,0 +1,60 @@
+"""Makes assistant messages: what an answer looks like when it begins, and when it never does. Pure."""
+
+from msgspec.structs import replace
+
+from holdfast.provider.catalog.model import Model
+from holdfast.runtime.boundary import Ready
+from holdfast.schema import usage
+from holdfast.schema.fault import Fault
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
+
+
+def begun(ready: Ready, id: MessageID, now_ms: int) -> AssistantMessage:
+    """The answer of a turn, before anything is sent."""
+    made = _made(id, ready.user, ready.agent.name, now_ms)
+    return replace(
+        made,
+        model_id=ready.model.id,
+        provider_id=ready.model.provider_id,
+        path=_path(ready),
+        variant=ready.variant,
+    )
+
+
+def summary(
+    ready: Ready, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
+) -> AssistantMessage:
+    """The summary that a compaction is going to write."""
+    made = _made(id, asked, agent, now_ms)
+    return replace(made, model_id=model.id, provider_id=model.provider_id, path=_path(ready), summary=True)
+
+
+def failed(message: AssistantMessage, error: Fault, now_ms: int) -> AssistantMessage:
+    """An answer that came to nothing: its error is stored, not only told."""
+    return replace(message, error=error, finish="error", time=replace(message.time, completed=now_ms))
+
+
+def unanswered(user: UserMessage, id: MessageID, error: Fault, now_ms: int) -> AssistantMessage:
+    """An answer that never began, to hold the error."""
+    return failed(_made(id, user, user.agent, now_ms), error, now_ms)
+
+
+def _made(id: MessageID, user: UserMessage, agent: str, now_ms: int) -> AssistantMessage:
+    return AssistantMessage(
+        id=id,
+        session_id=user.session_id,
+        time=AssistantTime(created=now_ms),
+        parent_id=user.id,
+        model_id=user.model.model_id,
+        provider_id=user.model.provider_id,
+        mode=agent,
+        agent=agent,
+        path=AssistantPath(cwd="", root=""),
+        cost=0,
+        tokens=usage.ZERO,
+    )
+
+
+def _path(ready: Ready) -> AssistantPath:
+    return AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree))
