@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.provider import prefix
 from holdfast.runtime import moving
+from tests import prefixes
 from tests.golden.stage import Seen, Stage
 from tests.golden.story import turns
 from tests.golden.text import texts
@@ -68,7 +69,7 @@ def test_every_block_is_written_or_said_to_be_that_of_an_earlier_request(told: S
         named = [re.match(r"\[(\d+)\](?: to \[(\d+)\])? ", line) for line in text.splitlines()]
         spans = [(int(found[1]), int(found[2] or found[1])) for found in named if found]
         assert [number for first, last in spans for number in range(first, last + 1)] == list(
-            range(1, len(prefix.blocks(each.request)) + 1)
+            range(1, len(prefixes.blocks(each.request)) + 1)
         ), each.number
 
 
@@ -90,7 +91,7 @@ def _found(told: Stage, seen: Seen) -> tuple[int, str]:
     if seen.before is None:
         return seen.number, "begins"
     before = told.seen[seen.before - 1]
-    differs = prefix.first_difference(prefix.blocks(before.request), prefix.blocks(seen.request))
+    differs = prefixes.first_difference(prefixes.blocks(before.request), prefixes.blocks(seen.request))
     if stored is not None and stored.moved is not None:
         return seen.number, stored.moved if differs == stored.block else f"{stored.moved}, at another block"
     if stored is not None and before.prefix is not None and stored.epoch != before.prefix.epoch:
@@ -108,7 +109,7 @@ def test_the_stored_names_are_those_of_the_blocks_that_were_sent(told: Stage) ->
     for each in told.seen:
         if each.prefix is not None:
             names = prefix.named(each.request).names
-            assert names[each.prefix.kept :] == each.prefix.blocks, each.number
+            assert names[each.prefix.kept :] == each.prefixes.blocks, each.number
 
 
 def test_the_story_tells_everything(told: Stage) -> None:

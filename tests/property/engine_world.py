@@ -11,7 +11,6 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import Conflict, ProviderError
-from holdfast.provider import prefix
 from holdfast.provider.events import ProviderEvent
 from holdfast.provider.request import Assistant, Request, Results, ToolCall
 from holdfast.schema.message import AssistantMessage, UserMessage
@@ -22,6 +21,7 @@ from holdfast.schema.stored import Mark
 from holdfast.store.query import MessageQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
+from tests import prefixes
 from tests.stories.crashing import Machine, Mortal, life
 from tests.stories.test_recovery import await_open
 from tests.stories.tools import Deed
@@ -229,8 +229,8 @@ class Scene:
     def check_requests(self) -> None:
         """Each request extends the one before it, and pairs every call with one result."""
         for before, after in pairwise(self.oracle.requests):
-            old, new = prefix.blocks(before), prefix.blocks(after)
-            moved = prefix.first_difference(old, new)
+            old, new = prefixes.blocks(before), prefixes.blocks(after)
+            moved = prefixes.first_difference(old, new)
             assert moved is None, f"the prefix moved: {old[moved]!r} became {new[moved : moved + 1]!r}"
         for request in self.oracle.requests:
             check_paired(request)

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from holdfast.provider import prefix
 from holdfast.provider.request import CacheMarks, Request, Text, ToolDefinition, User
+from tests import prefixes
 from tests.provider.history import GPT
 
 ASK = User(content=(Text(text="q"),))
@@ -15,7 +16,7 @@ def test_marks_and_settings_are_no_part_of_the_prefix() -> None:
     """They move with every turn."""
     other = replace(REQUEST, marks=CacheMarks(messages=(0,)), body={"x": 1}, session="s")
 
-    assert prefix.blocks(other) == prefix.blocks(REQUEST)
+    assert prefixes.blocks(other) == prefixes.blocks(REQUEST)
     assert prefix.named(other) == prefix.named(REQUEST)
 
 
@@ -28,11 +29,11 @@ def test_the_order_of_keys_does_not_move_it() -> None:
 
 def test_an_extension_differs_nowhere_and_a_change_is_found() -> None:
     """By the index of the first block that differs."""
-    before = prefix.blocks(REQUEST)
-    longer = prefix.blocks(replace(REQUEST, messages=(ASK, ASK)))
-    changed = prefix.blocks(replace(REQUEST, system=("t",), messages=(ASK, ASK)))
+    before = prefixes.blocks(REQUEST)
+    longer = prefixes.blocks(replace(REQUEST, messages=(ASK, ASK)))
+    changed = prefixes.blocks(replace(REQUEST, system=("t",), messages=(ASK, ASK)))
 
-    assert prefix.first_difference(before, longer) is None
-    assert prefix.first_difference(before, changed) == 1
-    assert prefix.first_difference(longer, before) == 3
+    assert prefixes.first_difference(before, longer) is None
+    assert prefixes.first_difference(before, changed) == 1
+    assert prefixes.first_difference(longer, before) == 3
     assert prefix.named(REQUEST) != prefix.named(replace(REQUEST, messages=(ASK, ASK)))

@@ -11,7 +11,6 @@ from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.context.source import UNAVAILABLE, Codec, ContextSource, Missing
 from holdfast.context.system_context import SystemContext
-from holdfast.provider import prefix
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import Request, SystemUpdate
 from holdfast.schema.epoch import ContextEpoch
@@ -20,6 +19,7 @@ from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
+from tests import prefixes
 from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import MODEL, World
@@ -87,7 +87,7 @@ def updates(request: Request) -> list[str]:
 
 
 def extends(before: Request, after: Request) -> bool:
-    return prefix.first_difference(prefix.blocks(before), prefix.blocks(after)) is None
+    return prefixes.first_difference(prefixes.blocks(before), prefixes.blocks(after)) is None
 
 
 def says(*texts: str) -> list[Step]:

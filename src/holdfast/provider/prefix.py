@@ -18,11 +18,6 @@ NAME_CHARS: Final = 16
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def blocks(request: Request) -> list[bytes]:
-    """Tools, system texts and messages, each by itself."""
-    return [_encode(block) for block in (*request.tools, *request.system, *request.messages)]
-
-
 class Named(msgspec.Struct, frozen=True):
     """A name for each block (two with the same bytes have the same), and how long all of them are."""
 
@@ -73,11 +68,3 @@ def names_of(blocks: Iterable[ToolDefinition | str]) -> list[str]:
 
 def _name(block: bytes) -> str:
     return hashlib.sha256(block).hexdigest()[:NAME_CHARS]
-
-
-def first_difference(before: list[bytes], after: list[bytes]) -> int | None:
-    """The index of the first block of `before` that `after` does not begin with; None when it extends it."""
-    for index, block in enumerate(before):
-        if index >= len(after) or after[index] != block:
-            return index
-    return None

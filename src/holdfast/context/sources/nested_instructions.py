@@ -5,10 +5,10 @@ snapshot tell it too. What must stay true: a file leads nowhere out of the workt
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import msgspec
 
@@ -40,11 +40,6 @@ def key_of(path: Path, worktree: Path) -> str:
     """The key of a file of the worktree."""
     relative = Path(os.path.relpath(path, worktree)).as_posix()
     return PREFIX + "".join(sign if sign.isprintable() and sign != "%" else quote(sign) for sign in relative)
-
-
-def nested_in(keys: Iterable[str], worktree: Path) -> list[Path]:
-    """The files that are told, by the keys of a snapshot: what an epoch keeps of the discovered set."""
-    return [worktree / unquote(key.removeprefix(PREFIX)) for key in keys if key.startswith(PREFIX)]
 
 
 def told_in(snapshot: Snapshot) -> list[Path]:

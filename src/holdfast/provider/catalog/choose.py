@@ -47,10 +47,6 @@ def _order(model: Model) -> tuple[object, ...]:
     )
 
 
-def _small_order(model: Model) -> tuple[object, ...]:
-    return (not SPECIAL.search(model.id), _family(model), _version(model), -_dollars(model), model.id)
-
-
 def _family(model: Model) -> int:
     name = model.id.rpartition("/")[2]
     return next((len(FAMILIES) - rank for rank, word in enumerate(FAMILIES) if name.startswith(word)), 0)
