@@ -109,7 +109,7 @@ def test_the_stored_names_are_those_of_the_blocks_that_were_sent(told: Stage) ->
     for each in told.seen:
         if each.prefix is not None:
             names = prefix.named(each.request).names
-            assert names[each.prefix.kept :] == each.prefixes.blocks, each.number
+            assert names[each.prefix.kept :] == each.prefix.blocks, each.number
 
 
 def test_the_story_tells_everything(told: Stage) -> None:

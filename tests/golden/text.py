@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.provider import prefix
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -24,6 +23,7 @@ from holdfast.provider.request import (
     ToolDefinition,
     User,
 )
+from tests import prefixes
 from tests.golden.stage import Seen
 
 _IDS = re.compile(r"\b(msg|prt|ses|evt)_[0-9a-f]{12}[0-9A-Za-z]{14}\b")
@@ -38,7 +38,7 @@ def texts(seen: Sequence[Seen], plain: Plain) -> dict[str, str]:
     known: list[list[bytes]] = []
     made = {}
     for each in seen:
-        blocks = prefix.blocks(each.request)
+        blocks = prefixes.blocks(each.request)
         lines = [*_head(each, epochs), "", *_body(each.request, blocks, known)]
         known.append(blocks)
         made[f"{each.number:02}.txt"] = _IDS.sub(r"\1_…", plain("\n".join(lines))) + "\n"
