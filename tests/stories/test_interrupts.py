@@ -16,13 +16,15 @@ from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolError
-from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from tests.stories.test_permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
+
+LONG = " ".join(["word"] * 400)
 
 
 async def test_what_was_said_is_kept(world: World) -> None:
@@ -259,3 +261,28 @@ async def test_a_real_ctrl_c_ends_the_program_though_a_tool_runs(world: World, w
         assert not (await later.store.session(id)).busy  # type: ignore[union-attr]
     ((state, _),) = outcomes(page.messages)
     assert state == "error"
+
+
+async def test_an_interrupt_in_a_compaction_ends_the_work_too(world: World) -> None:
+    """What was being worked on is not taken up again by the next wake, nor by the next prompt."""
+    world.settings(compaction={"tail_turns": 0}, permission={"*": "allow"})
+    deed = Deed(ask=False)
+    first = Step(Say("x " + LONG), Call("act", {"what": "1"}), usage=Usage(input=95_000, output=100))
+    async with world.open(first, Step(Wait(anyio.Event()))) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "Delete everything")
+        with anyio.fail_after(5):
+            while len(script.requests) < 2:
+                await anyio.sleep(0.01)
+        await hf.sessions.interrupt(session)
+        await hf._prompting_now()._coordinator.wake(session)
+        await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+
+    assert not script.requests[1].tools, "it was a compaction"
+    assert len(script.requests) == 2
+    last = page.messages[-1].info
+    assert isinstance(last, AssistantMessage)
+    assert not last.summary
+    assert isinstance(last.error, AbortedFault)

@@ -6,9 +6,10 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Step, Wait
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
@@ -82,3 +83,30 @@ async def test_a_prompt_is_answered_with_its_own_answer(world: World) -> None:
         assert await hf.sessions.process(session, "third", id=together) == last
         with pytest.raises(InvalidInput, match="use prompt instead"):
             await hf.sessions.process(session, "fifth", resume=False)
+
+
+async def test_a_note_is_no_word_about_an_unknown_outcome(world: World) -> None:
+    """The session waits for `resume` or a prompt, whatever is noted meanwhile."""
+    world.settings(permission={"*": "allow"})
+    machine, deed = Machine(), Deed()
+    deed.gate = anyio.Event()
+    script = ScriptedProvider(Step(Call("act", {"what": "x"})))
+    async with life(world.store, machine, provider=script) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await deed.begun.wait()
+        mortal.kill()
+    script = ScriptedProvider(Step(Say("I looked.")))
+    async with life(world.store, machine, provider=script) as (hf, _):
+        hf.tools.register(deed.tool)
+        wake = hf._prompting_now()._coordinator.wake
+        await wake(session)
+        await hf.sessions.wait(session)
+        await hf.sessions.prompt(session, "by the way", no_reply=True)
+        await wake(session)
+        await hf.sessions.wait(session)
+        state = await hf.sessions.state(session)
+        assert (state.recoverable, script.requests) == (True, [])
+        await hf.sessions.process(session, "go on")
+    script.check()

@@ -21,6 +21,7 @@ from holdfast.runtime import (
     inbox,
     interrupts,
     plan,
+    projecting,
     recovery,
 )
 from holdfast.runtime.compacting import finishing
@@ -38,10 +39,7 @@ from holdfast.schema.fault import (
     UnknownData,
     UnknownFault,
 )
-from holdfast.schema.message import (
-    AssistantMessage,
-    UserMessage,
-)
+from holdfast.schema.message import AssistantMessage, Message, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.tool.cancelling import ends_the_program, is_cancelled
 from holdfast.tools import executing
@@ -190,11 +188,20 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
     pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
     owing = plan.newest_user(history)
     waits = owing is not None and owing.info.id in pending and isinstance(error, AbortedFault)
-    if owing is not None and history[-1] is owing and not waits:
+    stops = owing is not None and history[-1] is owing and not waits
+    if not stops and last is not None and _is_compacting(last.info):
+        # Its error stands on a summary, which is no part of the work: the work itself must end too.
+        spoken = projecting.spoken([each for each in history if each.info.id not in pending])
+        owing, stops = plan.newest_user(spoken), plan.owes_answer(spoken)
+    if owing is not None and stops:
         user = owing.info
         assert isinstance(user, UserMessage)
         await run.recorder.add_message(lambda id: answer.unanswered(user, id, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
+
+
+def _is_compacting(info: Message) -> bool:
+    return isinstance(info, AssistantMessage) and bool(info.summary) and info.time.completed is None
 
 
 async def _released(run: Run, *, last: bool) -> bool:

@@ -95,12 +95,13 @@ def _is_done_summary(info: AssistantMessage) -> bool:
 
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
     """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
-    if not history or not isinstance(history[-1].info, AssistantMessage):
+    last = next((each for each in reversed(history) if not _is_aside(each.info)), None)
+    if last is None or not isinstance(last.info, AssistantMessage):
         return False
     return any(
         isinstance(part, ToolPart)
         and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
-        for part in history[-1].parts
+        for part in last.parts
     )
 
 
