@@ -64,6 +64,14 @@ def test_a_snapshot_is_not_changed_through_what_it_was_made_of() -> None:
     assert repr(snapshot) == "Snapshot({'core/a': SnapshotEntry(value=1, removal=None, text=None)})"
 
 
+@pytest.mark.parametrize("harmed", [5, None, [], {}, {"removal": "gone"}, {"value": 1, "removal": 2}])
+def test_one_harmed_entry_costs_no_other(harmed: Any) -> None:
+    """What can be read is; that something is missing is told by the number."""
+    data = {"core/a": {"value": 1, "text": "a is 1"}, "core/b": harmed}
+    assert Snapshot.readable(data) == Snapshot({"core/a": SnapshotEntry(1, text="a is 1")})
+    assert Snapshot.readable({}) == Snapshot()
+
+
 @pytest.mark.parametrize(
     "key",
     [

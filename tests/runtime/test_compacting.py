@@ -16,6 +16,7 @@ from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart
 from holdfast.schema.todo import Todo
+from holdfast.schema.usage import ZERO
 from tests.provider.history import (
     CLAUDE,
     GPT,
@@ -184,6 +185,7 @@ def compacted(carried: Carried, *tail: MessageWithParts) -> list[MessageWithPart
 
 OPEN, OVER = Carried(request="task", system="S", owed=True), Carried(request="task", system="S")
 TASK, STEER, OTHER = user("task", system="S"), user("steer", system="T"), user("other")
+NOTE = MessageWithParts(replace(OTHER.info, no_reply=True), OTHER.parts)
 CALLS, ANSWER = answered(done("c", "x"), finish="tool-calls"), answered("b")
 TOO_LONG = ContextOverflowFault(data=ContextOverflowData(message="too long"))
 
@@ -206,6 +208,14 @@ TOO_LONG = ContextOverflowFault(data=ContextOverflowData(message="too long"))
         ),
         ([TASK, FIRST, summary(FIRST, error=TOO_LONG, finish="error")], ("task", "S", True)),
         ([TASK, FIRST, summary(FIRST, error=TOO_LONG, finish="error"), OTHER], ("other", "", True)),
+        (
+            [TASK, FIRST, summary(FIRST, error=TOO_LONG, finish="unknown"), STEER],
+            ("task\n\nsteer", "S\n\nT", True),
+        ),
+        ([NOTE], ("", "", False)),
+        ([TASK, ANSWER, NOTE], ("task", "S", False)),
+        ([TASK, NOTE, CALLS, STEER], ("task\n\nsteer", "S\n\nT", True)),
+        ([*compacted(OVER), NOTE], ("task", "S", False)),
         (
             [TASK, CALLS, BY_HAND, summary(BY_HAND, error=TOO_LONG, finish="error"), STEER],
             ("task\n\nsteer", "S\n\nT", True),
@@ -248,6 +258,51 @@ def test_the_messages_of_the_current_request_are_known(
 ) -> None:
     """They are carried over word for word, and need not be summarised."""
     assert requesting.current(history).messages == messages
+
+
+def counted(tokens: int, *, model: str = "claude") -> MessageWithParts:
+    """An answer whose request and words the provider counted."""
+    made = answered("b")
+    return MessageWithParts(
+        replace(made.info, model_id=model, tokens=replace(ZERO, input=tokens)), made.parts
+    )
+
+
+REFUSED = summary(FIRST, error=TOO_LONG, finish="unknown")
+
+
+@pytest.mark.parametrize(
+    ("history", "grown"),
+    [
+        ([TASK, counted(101)], True),
+        ([FIRST, summary(FIRST), going_on(), counted(101)], False),
+        ([FIRST, summary(FIRST), going_on(), counted(101), counted(111)], False),
+        ([FIRST, summary(FIRST), going_on(), counted(101), counted(112)], True),
+        ([FIRST, summary(FIRST), going_on(), counted(100), counted(101)], True),
+        ([FIRST, summary(FIRST), going_on(), counted(500, model="other"), counted(101)], False),
+        ([FIRST, summary(FIRST), counted(500), SECOND, summary(SECOND), counted(90), counted(101)], True),
+        ([TASK, counted(101), FIRST, REFUSED], False),
+        ([TASK, counted(101), FIRST, REFUSED, counted(111)], False),
+        ([TASK, counted(101), FIRST, REFUSED, counted(112)], True),
+        ([TASK, counted(101), FIRST, summary(FIRST, error=BROKEN, finish="error")], True),
+    ],
+)
+def test_a_count_that_a_compaction_did_not_lower_has_to_grow(
+    history: list[MessageWithParts], grown: bool
+) -> None:
+    """By a tenth of the limit: since the first count after a compaction, or the last before one that could
+    not help. One that failed for another reason has shown nothing.
+    """
+    assert measuring.has_grown(history, CLAUDE, 100) is grown
+
+
+def test_what_came_with_the_words_of_a_request_is_told_apart_from_them() -> None:
+    """Texts of others, tasks and agents are not carried word for word; the words and attachments are."""
+    task = SubtaskPart(**head(), prompt="p", description="d", agent="x")
+    more = (text("the file", synthetic=True), task, AgentPart(**head(), name="x"))
+    message = user("read it", file("image/png", PNG, "a.png"), *more)
+    assert carrying.request(message) == "read it\n[attached: a.png]"
+    assert carrying.besides(message) == MessageWithParts(message.info, more)
 
 
 def test_a_file_that_a_call_deleted_is_not_written_by_the_patch_of_its_step() -> None:

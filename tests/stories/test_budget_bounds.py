@@ -115,6 +115,102 @@ async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
     assert (used.tokens, used.reserved) == (held.sent + 15, {})
 
 
+async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(world: World) -> None:
+    """After an abort of what was left, and in the next turn in any case; time does not run for the dead."""
+    for aborts in (True, False):
+        url, machine = f"{world.store}-{aborts}", Machine()
+        script = ScriptedProvider(Step(Wait(anyio.Event())))
+        async with life(url, machine, provider=script) as (hf, mortal):
+            session = await world.session(hf)
+            await hf.sessions.set_budget(session, Budget(tokens=14_000, time_ms=60_000))
+            await hf.sessions.prompt(session, "go")
+            while not script.requests:
+                await anyio.sleep(0.01)
+            (held,) = (await spent(hf, session)).reserved.values()
+            mortal.kill()
+        script = ScriptedProvider(Step(Say("ok")))
+        async with life(url, machine, provider=script) as (hf, _):
+            if aborts:
+                await hf.sessions.interrupt(session)
+            answer = await hf.sessions.process(session, "and now")
+            used = await spent(hf, session)
+
+        assert answer.info.error is None
+        assert (used.tokens, used.reserved) == (held.sent + 15, {})
+        assert used.time_ms < 5_000
+
+
+async def test_a_call_that_runs_holds_back_what_its_answer_took(world: World) -> None:
+    """A child can be asked while its parent waits for it, though two longest answers would not fit."""
+    gate = anyio.Event()
+    deed = Deed(ask=False)
+    deed.gate = gate
+    async with world.open() as (hf, script):
+        hf.tools.register(deed.tool)
+        root = await world.session(hf)
+        child = await world.session(hf, parent=root)
+        await hf.sessions.set_budget(root, Budget(tokens=19_000))
+        script.add(
+            Step(Call("act", {"what": "x"}), session=root),
+            Step(Say("parent"), session=root),
+            Step(Say("child"), session=child),
+        )
+        await hf.sessions.prompt(root, "go")
+        await deed.begun.wait()
+        answer = await hf.sessions.process(child, "help")
+        gate.set()
+        await hf.sessions.wait(root)
+        used = await spent(hf, root)
+
+    assert answer.info.error is None
+    assert (used.tokens, used.reserved) == (45, {})
+
+
+async def test_a_turn_that_was_cut_off_at_an_unknown_price_is_not_free(world: World) -> None:
+    """A limit in money stops after it, and says why."""
+    entry = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {
+            "m": {"limit": {"context": 100_000, "output": 8_000}, "cost": {"input": 1, "output": 2}},
+            "free": {"limit": {"context": 100_000, "output": 8_000}},
+        },
+    }
+    world.settings(provider={"scripted": entry})
+    async with world.open(Step(Say("x"), Wait(anyio.Event()))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(cost=10, unknown_price="allow"))
+        await hf.sessions.prompt(session, "go", model="scripted/free")
+        while not script.requests:
+            await anyio.sleep(0.01)
+        await hf.sessions.interrupt(session)
+        await hf.sessions.set_budget(session, Budget(cost=10))
+        refused = await hf.sessions.process(session, "more", model="scripted/m")
+
+    assert isinstance(refused.info, AssistantMessage)
+    assert isinstance(refused.info.error, BudgetFault)
+    assert "some of what was spent before had no known price" in refused.info.error.data.message
+
+
+async def test_a_compaction_has_no_more_time_than_a_turn(world: World) -> None:
+    """It is cut when the budget ends, by name, and holds nothing back."""
+    long = " ".join(["word"] * 400)
+    async with world.open(*(Step(Say(long)) for _ in range(3)), Step(Wait(anyio.Event()))) as (hf, script):
+        session = await world.session(hf)
+        for number in range(3):
+            await hf.sessions.process(session, f"{number} {long}")
+        await hf.sessions.set_budget(session, Budget(time_ms=(await spent(hf, session)).time_ms + 300))
+        with anyio.fail_after(5):
+            assert await hf.sessions.compact(session, force=True) == "admitted"
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+        used = await spent(hf, session)
+
+    assert len(script.requests) == 4
+    assert isinstance(page.messages[-1].info.error, BudgetFault)
+    assert used.reserved == {}
+
+
 def test_time_is_counted_once_while_turns_overlap() -> None:
     """One from 0 to 10, one from 5 to 20, one from 30 to 35: 25 in all, whoever ends first."""
 

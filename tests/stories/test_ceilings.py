@@ -75,3 +75,20 @@ async def test_an_agent_that_was_only_asked_for_lifts_nothing(world: World) -> N
         await hf.sessions.process(child, "go", agent="sub")
 
     assert deed.done == ["y"]
+
+
+async def test_no_number_of_notes_lifts_a_ceiling(world: World) -> None:
+    """The agent of the parent's latest turn counts, however much was noted for another since."""
+    allow, deny = {"permission": {"act": "allow"}}, {"permission": {"act": "deny"}}
+    world.settings(agent={"plan": deny, "build": allow, "sub": {"mode": "all", "prompt": "Work.", **allow}})
+    deed = Deed()
+    async with world.open(Step(Say("a plan")), Step(Call("act", {"what": "x"})), Step(Say("no"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        parent = await world.session(hf)
+        child = await world.session(hf, parent=parent)
+        await hf.sessions.process(parent, "plan it", agent="plan")
+        for number in range(25):
+            await hf.sessions.prompt(parent, f"note {number}", agent="build", no_reply=True)
+        await hf.sessions.process(child, "go", agent="sub")
+
+    assert deed.done == []

@@ -22,12 +22,15 @@ pytestmark = pytest.mark.ci
 
 
 @pytest.mark.parametrize(
-    ("reason", "fault"), [("content-filter", ContentFilterFault), ("length", OutputLengthFault)]
+    ("reason", "fault", "tries"),
+    [("content-filter", ContentFilterFault, 1), ("length", OutputLengthFault, 2)],
 )
-async def test_a_summary_that_was_cut_is_none(world: World, reason: FinishReason, fault: type) -> None:
-    """By a filter or by its length: it fails by name, is paid for, and the history is what it was."""
+async def test_a_summary_that_was_cut_is_none(
+    world: World, reason: FinishReason, fault: type, tries: int
+) -> None:
+    """By a filter or, twice, by its length: it fails by name, is paid for, and the history is what it was."""
     cut = Step(Say("I cannot help with th"), reason=reason, usage=Usage(input=300, output=20))
-    async with world.open(*says(f"a {LONG}"), cut, *says("b")) as (hf, script):
+    async with world.open(*says(f"a {LONG}"), *[cut] * tries, *says("b")) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await compacted(hf, session)
@@ -36,23 +39,23 @@ async def test_a_summary_that_was_cut_is_none(world: World, reason: FinishReason
         record = await hf.sessions.get(session)
     assert isinstance(failed.info.error, fault)
     assert (failed.info.summary, failed.info.finish) == (True, "error")
-    assert texts(script.requests[2]) == ["one", f"a {LONG}", "two"]
+    assert texts(script.requests[-1]) == ["one", f"a {LONG}", "two"]
     assert record.tokens is not None
-    assert (record.tokens.input, record.tokens.output) == (300 + 2 * 10, 20 + 2 * 5)
+    assert (record.tokens.input, record.tokens.output) == (300 * tries + 2 * 10, 20 * tries + 2 * 5)
 
 
 async def test_a_cut_summary_of_a_chunk_ends_the_folding(world: World) -> None:
-    """Half of the beginning is no summary of the whole: nothing more is asked for."""
+    """Half of the beginning is no summary of the whole: after a second try nothing more is asked for."""
     small(world)
     cut = Step(Say("half"), reason="length")
-    async with world.open(*says("a", "b"), cut) as (hf, script):
+    async with world.open(*says("a", "b"), cut, cut) as (hf, script):
         session = await world.session(hf)
         for sign in "xy":
             await hf.sessions.process(session, sign * 150_000, model="scripted/large")
         answer = await hf.sessions.process(session, "now on the small one", model="scripted/m")
     assert isinstance(answer.info, AssistantMessage)
     assert isinstance(answer.info.error, OutputLengthFault)
-    assert len(script.requests) == 3
+    assert len(script.requests) == 4
 
 
 async def test_a_compaction_that_would_lengthen_the_request_ends_by_name(world: World) -> None:
@@ -100,15 +103,15 @@ async def test_a_model_of_unknown_size_is_not_given_a_longer_request_either(worl
 
 
 async def test_an_automatic_compaction_that_would_not_shrink_stops_the_work_by_name(world: World) -> None:
-    """The request is not sent, and the person is told what takes the room."""
-    steps = [Step(Say(f"a {LONG}"), usage=BIG), Step(Say("s" * 12_000))]
+    """The provider refused the request: it is not sent again, and the person is told what takes the room."""
+    steps = [*says(f"a {LONG}"), Step(Fail(OVERFLOW)), *says("s" * 12_000)]
     async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, "two")
     assert isinstance(answer.info.error, ContextOverflowFault)  # type: ignore[union-attr]
     assert "instructions and context" in answer.info.error.data.message  # type: ignore[union-attr]
-    assert len(script.requests) == 2
+    assert len(script.requests) == 3
 
 
 async def test_a_limit_on_messages_is_served_by_fewer_messages(world: World) -> None:

@@ -25,7 +25,9 @@ from tests.stories.world import World
 pytestmark = pytest.mark.ci
 
 
-@pytest.mark.parametrize("how", ["its producer fails", "its value is of another version"])
+@pytest.mark.parametrize(
+    "how", ["its producer fails", "its value is of another version", "its text cannot be rendered"]
+)
 async def test_after_a_compaction_the_model_is_told_all_that_was_in_force(world: World, how: str) -> None:
     """A source that cannot be seen then is told as it was told last, in a fresh baseline, like everything
     else that updates had told; seen again it is no news.
@@ -44,9 +46,13 @@ async def test_after_a_compaction_the_model_is_told_all_that_was_in_force(world:
         await compacted(hf, session)
     assert "The fact is now two." in text
     async with world.open(*says("c", "d", "e"), clock=clock) as (hf, script):
-        other = replace(Fact(UNAVAILABLE).source(), codec=Codec(int))
+        hidden = Fact(UNAVAILABLE).source()
+        others = {
+            "its value is of another version": replace(hidden, codec=Codec(int)),
+            "its text cannot be rendered": replace(hidden, baseline=_unsaid),
+        }
         broken = hf.context.register(
-            "story/fact", _failing if how == "its producer fails" else lambda: SystemContext.make(other)
+            "story/fact", _failing if how == "its producer fails" else lambda: SystemContext.make(others[how])
         )
         await hf.sessions.process(session, "three")
         await hf.sessions.process(session, "four")
@@ -74,6 +80,10 @@ def _failing() -> SystemContext:
     raise OSError("down")
 
 
+def _unsaid(*_: object) -> str:
+    raise KeyError("unsaid")
+
+
 async def test_a_snapshot_that_cannot_be_read_ends_its_epoch_as_incompatible(world: World) -> None:
     """The reason is the true one: nothing was compacted."""
     async with world.open(*says("a")) as (hf, _):
@@ -86,6 +96,45 @@ async def test_a_snapshot_that_cannot_be_read_ends_its_epoch_as_incompatible(wor
         await hf.sessions.process(session, "two")
         assert [each.cause for each in await epochs(hf, session)] == ["first", "incompatible"]
     assert "Today's date" in script.requests[0].system[-1]
+
+
+async def test_what_can_be_read_of_a_harmed_snapshot_stays_in_force(world: World) -> None:
+    """A source that cannot be seen just then is told as before in the new baseline; seen again, it is no
+    news. So is one of a plugin, which would be left out had it never been told.
+    """
+    folder, away = world.home / ".config" / "holdfast" / "plugin", world.project / "away"
+    folder.mkdir(parents=True)
+    (folder / "facts.py").write_text(
+        f"""
+from pathlib import Path
+from holdfast.context.source import Codec, ContextSource
+async def load():
+    if Path({str(away)!r}).exists(): raise OSError("away")
+    return "main"
+sources = [ContextSource(key="mine/branch", codec=Codec(str), load=load,
+    baseline=lambda now: f"The branch is {{now}}.", update=lambda before, now: now)]
+"""
+    )
+    fact = Fact()
+    async with world.open(*says("a")) as (hf, _):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (epoch,) = await epochs(hf, session)
+        harmed = replace(epoch, snapshot={**epoch.snapshot, "core/date": 5})
+        await hf.store.commit(Batch((epoch_put(harmed),)))
+    async with world.open(*says("b", "c")) as (hf, script):
+        fact.register(hf)
+        fact.value = UNAVAILABLE
+        away.touch()
+        await hf.sessions.process(session, "two")
+        fact.value = "one"
+        away.unlink()
+        await hf.sessions.process(session, "three")
+        assert [each.cause for each in await epochs(hf, session)] == ["first", "incompatible"]
+        assert await told(hf, session) == []
+    assert script.requests[0].system[-1] == epoch.baseline
+    assert extends(*script.requests)
 
 
 @pytest.mark.parametrize("how", ["move", "update"])

@@ -192,6 +192,60 @@ async def test_what_is_unavailable_stays_as_it_was(world: World) -> None:
     assert extends(script.requests[0], script.requests[1])
 
 
+async def test_a_source_that_cannot_say_what_changed_stops_nothing(world: World) -> None:
+    """Its baseline text is told in the place of the update; where that fails too, what was told stays in
+    force. Both are warned about, and the work goes on.
+    """
+    unsaid: set[str] = set()
+
+    def text(name: str, now: str) -> str:
+        if name in unsaid:
+            raise KeyError(name)
+        return f"The {name} says {now}."
+
+    fact, warnings = Fact(), list[str]()
+    source = replace(
+        fact.source(),
+        baseline=lambda now: text("baseline", now),
+        update=lambda _, now: text("update", now),
+    )
+    async with world.open(*says(*"abcd")) as (hf, _):
+        force_setattr(hf._prompting_now()._engine, "warn", warnings.append)
+        hf.context.register("story/fact", lambda: SystemContext.make(source))
+        session = await world.session(hf)
+        for value, broken in (("one", set()), ("two", {"update"}), ("three", {"update", "baseline"})):
+            fact.value, unsaid = value, broken
+            await hf.sessions.process(session, value)
+        unsaid = set()
+        await hf.sessions.process(session, "four")
+        assert await told(hf, session) == ["The baseline says two.", "The update says three."]
+        assert [each.cause for each in await epochs(hf, session)] == ["first"]
+        assert {each.moved for each in await steps(hf, session)} == {None}
+    problem = "context source story/fact: its {} text cannot be rendered: KeyError"
+    assert warnings == [problem.format(name) for name in ("update", "baseline")]
+
+
+async def test_a_plugin_that_cannot_say_what_changed_stops_nothing(world: World) -> None:
+    """Nothing shows it before the change: its texts for what it says now can all be rendered."""
+    folder, branch = world.home / ".config" / "holdfast" / "plugin", world.project / "branch"
+    folder.mkdir(parents=True)
+    (folder / "facts.py").write_text(
+        f"""
+from pathlib import Path
+from holdfast.context.source import Codec, ContextSource
+async def load(): return Path({str(branch)!r}).read_text()
+sources = [ContextSource(key="mine/branch", codec=Codec(str), load=load,
+    baseline=lambda now: f"The branch is {{now}}.", update=lambda before, now: {{now: now}}[before])]
+"""
+    )
+    async with world.open(*says("a", "b")) as (hf, _):
+        session = await world.session(hf)
+        for name in ("main", "dev"):
+            branch.write_text(name)
+            await hf.sessions.process(session, name)
+        assert await told(hf, session) == ["The branch is dev."]
+
+
 async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -> None:
     """It waits visibly within a bound, then a named error says what is missing; once it can be read, the
     same prompt is answered.

@@ -286,3 +286,34 @@ async def test_an_interrupt_in_a_compaction_ends_the_work_too(world: World) -> N
     assert isinstance(last, AssistantMessage)
     assert not last.summary
     assert isinstance(last.error, AbortedFault)
+
+
+async def test_a_tool_that_swallows_its_cancellation_is_told_no_more(world: World) -> None:
+    """Once it is left behind, nobody spends time on telling it again."""
+    told, ends = [], anyio.Event()
+
+    @tool(name="deaf")
+    async def deaf(context: ToolContext) -> str:
+        """Never listen."""
+        while not ends.is_set():
+            try:
+                await anyio.sleep(0.05)
+            except anyio.get_cancelled_exc_class():
+                told.append(1)
+        return "over"
+
+    async with world.open(Step(Call("deaf", {}))) as (hf, script):
+        hf.tools.register(deaf)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            while not script.requests:
+                await anyio.sleep(0.01)
+        await anyio.sleep(0.05)
+        await hf.sessions.interrupt(session)
+        count = len(told)
+        await anyio.sleep(0.2)
+        ends.set()
+
+    assert count > 0
+    assert len(told) == count

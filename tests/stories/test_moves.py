@@ -9,6 +9,7 @@ from holdfast.errors import ProviderError
 from holdfast.provider.instructions import choose
 from holdfast.runtime import moving, pins
 from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
@@ -255,6 +256,56 @@ async def test_a_fork_from_before_the_prompt_that_followed_an_edit_tells_the_edi
         after = (await hf.sessions.fork(session)).id
         await hf.sessions.process(after, "four", model="scripted/gpt-4")
         assert (await steps(hf, after))[-1].moved is None
+
+
+@pytest.mark.parametrize("how", ["changed", "removed"])
+@pytest.mark.parametrize("when", ["before the next epoch", "in the next epoch", "in the one after it"])
+async def test_a_fork_from_an_epoch_before_the_edit_tells_the_edit(world: World, how: str, when: str) -> None:
+    """A compaction counts for nothing here: each epoch that was sent the message is told of its edit."""
+    world.settings(compaction={"tail_turns": 1})
+    later = {"in the next epoch": ["c"], "in the one after it": [f"c {LONG}", "sum", "d"]}.get(when, [])
+    async with world.open(*says(f"a {LONG}", "b", "sum", *later, "e")) as (hf, _):
+        session = await world.session(hf)
+        for text in (f"one {LONG}", "two"):
+            await hf.sessions.process(session, text)
+        await compacted(hf, session)
+        page = await hf.sessions.messages(session)
+        cut = page.messages[4].info.id
+        if when != "before the next epoch":
+            await hf.sessions.process(session, "three")
+        if when == "in the one after it":
+            await compacted(hf, session)
+            await hf.sessions.process(session, "four")
+        await _edit(hf, page.messages[0] if how == "changed" else page.messages[1])
+        forked = (await hf.sessions.fork(session, cut)).id
+        await hf.sessions.process(forked, "three")
+        assert [each.moved for each in await steps(hf, forked)][-1] == "edit"
+
+
+async def test_an_edit_of_what_an_epoch_was_never_sent_is_no_reason_there(world: World) -> None:
+    """A fork from that epoch extends what was sent, and a switch of models is told as what it is."""
+    world.settings(compaction={"tail_turns": 0}, provider={"scripted": TWO_MODELS})
+    async with world.open(*says(f"a {LONG}", "sum", "b", "c")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await compacted(hf, session)
+        await hf.sessions.process(session, "two")
+        page = await hf.sessions.messages(session)
+        await _edit(hf, page.messages[-2])
+        forked = (await hf.sessions.fork(session, page.messages[2].info.id)).id
+        await hf.sessions.process(forked, "again", model="scripted/gpt-4")
+        assert [each.moved for each in await steps(hf, forked)] == [None, "model"]
+        assert [each.edited_at for each in await epochs(hf, session)] == [None, 2]
+
+
+async def _edit(hf: Holdfast, message: MessageWithParts) -> None:
+    """Change what a person said; remove what the model answered."""
+    if isinstance(message.info, AssistantMessage):
+        await hf.sessions.remove_message(message.info.session_id, message.info.id)
+    else:
+        part = message.parts[0]
+        assert isinstance(part, TextPart)
+        await hf.sessions.update_part(replace(part, text=f"EDITED {LONG}"))
 
 
 async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world: World) -> None:

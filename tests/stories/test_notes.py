@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
@@ -110,3 +110,35 @@ async def test_a_note_is_no_word_about_an_unknown_outcome(world: World) -> None:
         assert (state.recoverable, script.requests) == (True, [])
         await hf.sessions.process(session, "go on")
     script.check()
+
+
+async def test_a_prompt_that_was_never_heard_has_no_answer(world: World) -> None:
+    """It queued behind work that was interrupted: the answer to that work is not its own."""
+    gate = anyio.Event()
+    deed = Deed(ask=False)
+    deed.gate = gate
+    steps = (Step(Call("act", {"what": "x"})), Step(Say("about the first"), Wait(anyio.Event())))
+    async with world.open(*steps) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        failed: list[Exception] = []
+
+        async def second() -> None:
+            try:
+                await hf.sessions.process(session, "second", delivery="queue")
+            except NotFound as error:
+                failed.append(error)
+
+        async with anyio.create_task_group() as group:
+            await hf.sessions.prompt(session, "first")
+            await deed.begun.wait()
+            group.start_soon(second)
+            with anyio.fail_after(5):
+                while len((await hf.sessions.messages(session)).messages) < 3:
+                    await anyio.sleep(0.01)
+                gate.set()
+                while len(script.requests) < 2:
+                    await anyio.sleep(0.01)
+            await hf.sessions.interrupt(session)
+
+    assert "has no answer yet" in str(failed[0])

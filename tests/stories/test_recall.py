@@ -156,3 +156,37 @@ async def test_only_files_of_managed_output_are_looked_into(world: World, tmp_pa
     assert f"kept in {kept}" in before
     assert str(secret) not in before
     assert after == "Nothing in this session holds all of: heron"
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+async def test_a_file_that_a_tool_named_by_itself_is_not_looked_into(world: World, truncated: bool) -> None:
+    """A kept file of another session, in the record of a call that did not write it: it stays that session's,
+    also where the tool says that its output was cut.
+    """
+    world.settings(permission={"*": "allow"})
+    others: list[str] = []
+
+    @tool(name="sly")
+    async def sly(context: ToolContext, what: str) -> ToolOutput:
+        """Name a file."""
+        metadata = {"outputPaths": others, "truncated": truncated}
+        return ToolOutput(text="nothing here", metadata=metadata, paths=tuple(others) if truncated else ())
+
+    async with world.open(
+        Step(Call("much", {"what": "birds"}, id="m")),
+        Step(Say("end")),
+        Step(Call("sly", {"what": "x"}, id="s")),
+        Step(Call("recall", {"query": "heron"}, id="a")),
+        Step(Say("end")),
+    ) as (hf, _):
+        hf.tools.register(much(10_000, {3_000: "the heron lives at pond seven"}))
+        hf.tools.register(sly)
+        await hf.sessions.process(await world.session(hf), "look")
+        others += map(str, (world.home / ".local" / "share" / "holdfast" / "tool-output").iterdir())
+        session = await world.session(hf)
+        await hf.sessions.process(session, "find")
+        messages = (await hf.sessions.messages(session)).messages
+    put = next(part for part in messages[1].parts if isinstance(part, ToolPart))
+    assert isinstance(put.state, ToolCompleted)
+    assert put.state.metadata["outputPaths"] == others
+    assert recalled(messages) == ["Nothing in this session holds all of: heron"]

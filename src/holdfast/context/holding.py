@@ -25,9 +25,9 @@ def replace(observation: Observation, snapshot: Snapshot) -> ReplacementReady:
     entries: dict[str, SnapshotEntry] = {}
     for seen in observation.sources:
         if seen.key in held:
-            known = _decoded(seen, snapshot[seen.key])
-            texts.append(_told(seen.key, snapshot[seen.key]) if known is None else known.baseline())
-            entries[seen.key] = snapshot[seen.key]
+            entry = entries[seen.key] = snapshot[seen.key]
+            known = _rendered(seen, entry)
+            texts.append(_told(seen.key, entry) if known is None else known)
         elif seen.has_value:
             text = seen.baseline()
             texts.append(text)
@@ -38,13 +38,11 @@ def replace(observation: Observation, snapshot: Snapshot) -> ReplacementReady:
     return ReplacementReady(system_context.joined(texts), Snapshot(entries))
 
 
-def _decoded(seen: Observed, entry: SnapshotEntry) -> Observed | None:
-    """The source with its admitted value; None where that is of another version."""
+def _rendered(seen: Observed, entry: SnapshotEntry) -> str | None:
+    """The text of the admitted value; None where that is of another version, or cannot be rendered now."""
     assert seen.value is UNAVAILABLE
-    codec = seen.source.codec
     try:
-        value = codec.decode(entry.value)
-        return Observed(seen.source, value, codec.canonical(value))
+        return Observed(seen.source, seen.source.codec.decode(entry.value)).baseline()
     except Exception:  # noqa: BLE001 - whatever a codec raises: it cannot read the value
         return None
 

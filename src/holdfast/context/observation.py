@@ -9,11 +9,21 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from msgspec import structs
 
 from holdfast.context import keys
 from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import ABSENT, UNAVAILABLE, ContextSource, Missing
 from holdfast.errors import ContextError
+
+
+class NotRendered(ContextError):
+    """A source cannot render a text. `name` is which one."""
+
+    def __init__(self, key: str, name: str, why: str) -> None:
+        super().__init__(f"context source {key}: its {name} text {why}")
+        self.key = key
+        self.name = name
 
 
 class Observed(msgspec.Struct, frozen=True):
@@ -25,6 +35,8 @@ class Observed(msgspec.Struct, frozen=True):
     value: Any
     canonical: bytes = b""
     keeps_text: bool = False
+    anew: bool = False
+    """Whether a change is told as if nothing had been told before."""
 
     @property
     def key(self) -> str:
@@ -42,6 +54,8 @@ class Observed(msgspec.Struct, frozen=True):
 
     def update(self, previous: Any) -> str:
         """The text for a model that was told the previous value."""
+        if self.anew:
+            return self.baseline()
         return self._rendered("update", partial(self.source.update, previous, self.value))
 
     def entry(self, text: str | None = None) -> SnapshotEntry:
@@ -57,12 +71,17 @@ class Observed(msgspec.Struct, frozen=True):
         try:
             text = render()
         except Exception as error:
-            raise ContextError(
-                f"context source {self.key}: its {name} text cannot be rendered: {type(error).__name__}"
-            ) from error
+            why = f"cannot be rendered: {type(error).__name__}"
+            raise NotRendered(self.key, name, why) from error
         if not isinstance(text, str):
-            raise ContextError(f"context source {self.key}: its {name} text is no text")
+            raise NotRendered(self.key, name, "is no text")
         return text
+
+    def without(self, name: str) -> "Observed":
+        """The same without a text: the baseline speaks for an update; without another there is no value."""
+        if name == "update":
+            return structs.replace(self, anew=True)
+        return Observed(self.source, UNAVAILABLE)
 
 
 class Observation(msgspec.Struct, frozen=True):
@@ -74,6 +93,12 @@ class Observation(msgspec.Struct, frozen=True):
     sources: tuple[Observed, ...]
     namespaces: tuple[str, ...] = ()
     notes: dict[str, str] = {}
+
+    def without(self, fault: NotRendered) -> "Observation":
+        """The same without a text that cannot be rendered, and a note of it."""
+        sources = (seen.without(fault.name) if seen.key == fault.key else seen for seen in self.sources)
+        notes = dict(sorted({**self.notes, fault.key: str(fault)}.items()))
+        return structs.replace(self, sources=tuple(sources), notes=notes)
 
     @property
     def present(self) -> tuple[Observed, ...]:

@@ -6,6 +6,7 @@ source is gone, and so was what it last said, where that is kept. An entry is ne
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -45,6 +46,15 @@ class Snapshot(Mapping[str, SnapshotEntry]):
             raise ContextError(
                 f"the stored context snapshot cannot be read, so a new baseline is needed: {error}"
             ) from error
+
+    @classmethod
+    def readable(cls, data: JsonMap) -> "Snapshot":
+        """The entries that can be read: fewer than there are where some are harmed, or of another version."""
+        entries = {}
+        for key, entry in data.items():
+            with suppress(msgspec.ValidationError, RecursionError):
+                entries[key] = msgspec.convert(entry, SnapshotEntry)
+        return cls(entries)
 
     def to_json(self) -> JsonMap:
         """As plain JSON data, to be stored."""

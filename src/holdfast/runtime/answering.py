@@ -13,7 +13,7 @@ import anyio
 
 from holdfast.errors import ProviderError
 from holdfast.provider.request import Request
-from holdfast.runtime import announcing, plan, retrying
+from holdfast.runtime import announcing, budget, plan, retrying
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
@@ -111,6 +111,9 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
                 async with aclosing(run.provider(ready.around).stream(request)) as events:
                     async for event in events:
                         await processor.hear(event)
+                if settling.count and processor.finish is not None:
+                    tokens = processor.finish.tokens
+                    await budget.heard(run.engine, ready.session, message.id, tokens, ready.model)
             finally:
                 with anyio.CancelScope(shield=True):
                     await processor.end()

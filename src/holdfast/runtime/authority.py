@@ -41,12 +41,16 @@ async def policy_of(
 
 async def _in_force(engine: Engine, session: Session) -> Session:
     """The session with the agent of its latest turn: one that was only asked for changes nothing yet."""
-    page = await engine.store.messages(MessageQuery(session.id, limit=_LATEST, system=False))
-    for message in reversed(page.messages):
-        info = message.info.value()
-        if isinstance(info, AssistantMessage) and not info.summary:
-            return replace(session, agent=info.agent)
-    return session
+    cursor: str | None = None
+    while True:
+        query = MessageQuery(session.id, limit=_LATEST, system=False, before=cursor)
+        page = await engine.store.messages(query)
+        for message in reversed(page.messages):
+            info = message.info.value()
+            if isinstance(info, AssistantMessage) and not info.summary:
+                return replace(session, agent=info.agent)
+        if (cursor := page.older) is None:
+            return session
 
 
 def agent_of(session: Session, around: Surroundings) -> Agent:

@@ -59,8 +59,26 @@ async def reserve(
             return None
         return replace(root, spent=replace(spent, reserved={**spent.reserved, turn: wanted}))
 
-    await _edit_root(engine, session, change)
+    await _edit_root(engine, session, change, is_turn=for_ms is None)
     return refusal
+
+
+async def heard(engine: Engine, session: Session, turn: str, tokens: Tokens, model: Model) -> None:
+    """Hold back no more than what the answer took, once it has come: its calls may run for long, and others
+    of the tree want to go on meanwhile.
+    """
+    took, total = cost.cost(tokens, model.prices), int(_total(tokens))
+
+    def change(root: Session, _: Collection[str]) -> Session | None:
+        held = None if root.spent is None else root.spent.reserved.get(turn)
+        if root.spent is None or held is None:
+            return None
+        amount = float(took.amount)
+        now = replace(held, cost=amount, tokens=total, sent=total, sent_cost=amount)
+        return replace(root, spent=replace(root.spent, reserved={**root.spent.reserved, turn: now}))
+
+    if session.parent_id is not None or session.budget is not None:
+        await _edit_root(engine, session, change)
 
 
 async def time_left_s(engine: Engine, session: Session) -> float | None:
@@ -101,8 +119,12 @@ def _lost(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
     share = min(1.0, said / answer) if answer > 0 else 0.0
     sent_cost = Decimal(str(held.sent_cost or 0))
     lost = sent_cost + (Decimal(str(held.cost)) - sent_cost) * Decimal(str(share))
-    total = float(Decimal(str(spent.cost)) + lost)
-    return replace(spent, tokens=spent.tokens + held.sent + min(said, answer), cost=total)
+    return replace(
+        spent,
+        tokens=spent.tokens + held.sent + min(said, answer),
+        cost=float(Decimal(str(spent.cost)) + lost),
+        unknown=spent.unknown or held.unknown,
+    )
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,21 +210,23 @@ def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now_ms
     """Why a turn may not begin, in words; None when it may. Pure."""
     if budget.time_ms is not None and (worked := worked_ms(spent, now_ms)) >= budget.time_ms:
         return f"the budget of {budget.time_ms / 1000:g} s of work is used up ({worked / 1000:g} s)"
-    tokens = spent.tokens + wanted.tokens + sum(each.tokens for each in spent.reserved.values())
-    if budget.tokens is not None and tokens > budget.tokens:
+    under_way = sum(each.tokens for each in spent.reserved.values())
+    if budget.tokens is not None and spent.tokens + under_way + wanted.tokens > budget.tokens:
         return (
             f"the budget of {budget.tokens} tokens does not reach for the next request: {spent.tokens} are "
-            f"used, and it may take {wanted.tokens}"
+            f"used, {under_way} held back for turns under way, and it may take {wanted.tokens}"
         )
     if budget.cost is None:
         return None
-    if (model.prices is None or spent.unknown) and budget.unknown_price != "allow":
+    if model.prices is None and budget.unknown_price != "allow":
         return f"there is a budget in money, and the price of {model.provider_id}/{model.id} is not known"
+    if spent.unknown and budget.unknown_price != "allow":
+        return "there is a budget in money, and some of what was spent before had no known price"
     held = sum((Decimal(str(each.cost)) for each in spent.reserved.values()), Decimal(0))
     if Decimal(str(spent.cost)) + held + Decimal(str(wanted.cost)) > Decimal(str(budget.cost)):
         return (
             f"the budget of ${budget.cost:g} does not reach for the next request: ${spent.cost:.4g} is used, "
-            f"and it may cost ${wanted.cost:.4g}"
+            f"${held:.4g} held back for turns under way, and it may cost ${wanted.cost:.4g}"
         )
     return None
 
@@ -216,6 +240,7 @@ def _most(request: Request) -> Reserved:
         tokens=said + answer,
         sent=said,
         sent_cost=_cost(request, said, 0),
+        unknown=True if request.model.prices is None else None,
     )
 
 
@@ -229,7 +254,11 @@ def _total(tokens: Tokens) -> float:
 
 
 async def _edit_root(
-    engine: Engine, session: Session, change: Callable[[Session, Collection[str]], Session | None]
+    engine: Engine,
+    session: Session,
+    change: Callable[[Session, Collection[str]], Session | None],
+    *,
+    is_turn: bool = False,
 ) -> None:
     """Read, change and write the root of the tree as one step. It may be another process's session.
 
@@ -242,7 +271,8 @@ async def _edit_root(
             if record is None:
                 return
             value = record.value()
-            changed = change(value, await _over(engine, value.spent or NOTHING))
+            asking = session.id if is_turn else None
+            changed = change(value, await _over(engine, value.spent or NOTHING, asking))
             if changed is None:
                 return
             try:
@@ -262,11 +292,17 @@ async def pause(attempt: int) -> None:
     await anyio.sleep(random.random() * _PAUSE_S * min(attempt, 10))  # noqa: S311 - a pause, not a secret
 
 
-async def _over(engine: Engine, spent: Spent) -> list[str]:
-    """Turns that hold something back though nobody runs their sessions any more."""
+async def _over(engine: Engine, spent: Spent, asking: str | None) -> list[str]:
+    """Turns that hold something back though nobody runs their sessions any more. A session has one turn at a
+    time: what that of a new one still holds is of a runner before him.
+    """
     over = []
     for turn, each in spent.reserved.items():
-        if each.session is not None:
+        if each.session is None:
+            continue
+        if each.session == asking:
+            over.append(turn)
+        else:
             record = await engine.store.session(each.session)
             if record is None or not record.busy:
                 over.append(turn)

@@ -5,6 +5,8 @@ and used word for word while the epoch lasts; a change is one system message, st
 snapshot that it produced. What the world is like is asked for at a boundary, and only there.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import assert_never
 
 import anyio
@@ -13,8 +15,10 @@ from msgspec.structs import replace
 
 from holdfast.context import holding, system_context
 from holdfast.context.observation import Observation
+from holdfast.context.rendering import rendered
 from holdfast.context.results import (
     Initialized,
+    Reconciliation,
     ReplacementBlocked,
     ReplacementReady,
     Unchanged,
@@ -96,7 +100,7 @@ async def _first(run: Run, chosen: Chosen) -> Initialized:
         # The last look ends with the wait, however long its sources might still take.
         with anyio.CancelScope(deadline=deadline) as looking:
             observed = await observing.observe(run, chosen, None, problems=problems)
-            made = system_context.initialize(observed)
+            made, observed = rendered(observed, system_context.initialize)
             if isinstance(made, Initialized):
                 return made
             why = _why(made.keys, observed, problems)
@@ -158,18 +162,7 @@ async def reconciled(
     if nested != value.nested:
         value = replace(value, nested=nested)
     observed = await observing.observe(run, chosen, value)
-    action: Unchanged | Updated | ReplacementReady | ReplacementBlocked
-    try:
-        snapshot = Snapshot.from_json(value.snapshot)
-    except ContextError:
-        snapshot = Snapshot()
-        action = system_context.replace(observed, snapshot)
-    else:
-        decide = system_context.replace if compacted else system_context.reconcile
-        action = decide(observed, snapshot)
-    if isinstance(action, ReplacementBlocked):
-        action = holding.replace(observed, snapshot)
-    match action:
+    match _decided(run, observed, value, compacted=compacted):
         case Unchanged():
             return await _keep(run, value, epoch.position, stored=value is epoch.value), None
         case ReplacementReady(baseline=baseline, snapshot=fresh):
@@ -181,8 +174,28 @@ async def reconciled(
             updated = replace(value, snapshot=admitted.to_json())
             told = await _tell(run, updated, text)
             return await _keep(run, updated, epoch.position, stored=True), told
-        case _:
-            assert_never(action)
+        case never:
+            assert_never(never)
+
+
+def _decided(
+    run: Run, observed: Observation, epoch: ContextEpoch, *, compacted: bool
+) -> Unchanged | Updated | ReplacementReady:
+    """What to do about what was observed. A source that has no text for it is warned about."""
+    told = Snapshot.readable(epoch.snapshot)
+    # What cannot be read cannot be compared, so everything is said anew.
+    decide: Callable[..., Reconciliation]
+    decide = (
+        system_context.replace if compacted or len(told) < len(epoch.snapshot) else system_context.reconcile
+    )
+    action, seen = rendered(observed, partial(decide, snapshot=told))
+    if isinstance(action, ReplacementBlocked):
+        held, seen = rendered(seen, partial(holding.replace, snapshot=told))
+        action = held
+    for key, note in seen.notes.items():
+        if observed.notes.get(key) != note:
+            run.engine.warn(note)
+    return action
 
 
 async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:

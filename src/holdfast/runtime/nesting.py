@@ -11,7 +11,6 @@ import anyio.to_thread
 
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
-from holdfast.errors import ContextError
 from holdfast.location import instruction_files
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import Epoch
@@ -65,7 +64,4 @@ def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
 
 
 def _told(epoch: Epoch) -> list[Path]:
-    try:
-        return nested_instructions.told_in(Snapshot.from_json(epoch.value.snapshot))
-    except ContextError:
-        return []
+    return nested_instructions.told_in(Snapshot.readable(epoch.value.snapshot))

@@ -8,7 +8,6 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import files
 from holdfast.context.sources.standard import Around, standard
 from holdfast.context.system_context import SystemContext
-from holdfast.errors import ContextError
 from holdfast.permission import visibility
 from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
 from holdfast.provider.instructions import choose
@@ -26,7 +25,7 @@ async def observe(
     `problems` is filled with what sources had to say about why they could not look.
     """
     engine, around = run.engine, chosen.around
-    told = _told(epoch)
+    told = Snapshot() if epoch is None else Snapshot.readable(epoch.snapshot)
 
     def warn(line: str) -> None:
         engine.warn(line)
@@ -53,13 +52,6 @@ async def observe(
     )
     registered = [(await each.load()).keeping_texts() for each in engine.contexts(chosen.session)]
     return await system_context.observe(SystemContext.combine(standard(world), *registered))
-
-
-def _told(epoch: ContextEpoch | None) -> Snapshot:
-    try:
-        return Snapshot() if epoch is None else Snapshot.from_json(epoch.snapshot)
-    except ContextError:
-        return Snapshot()
 
 
 def shown_tools(registry: Registry, chosen: Chosen) -> set[str]:

@@ -78,19 +78,33 @@ def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
     """The last answer to the prompt that `since` begins with. Where several prompts were answered together,
     the answer stands under the last of them; what came after a compaction of ours still belongs to the work.
     """
+    first = since[0].info.id
+    if projecting.compaction_of(since[0]) is not None:
+        return next((each for each in reversed(since) if _parent(each) == first), None)
     begun: list[str] = []
+    works: dict[str, str] = {}
     last: dict[str, MessageWithParts] = {}
     for message in since:
+        id = message.info.id
         if _begins(message):
-            begun.append(message.info.id)
-        elif isinstance(message.info, AssistantMessage) and begun and not _is_done_summary(message.info):
-            parent = message.info.parent_id
-            last[parent if parent in begun else begun[-1]] = message
+            begun.append(id)
+        if isinstance(message.info, UserMessage) and begun:
+            works[id] = id if _begins(message) else begun[-1]
+        # An answer to what stands before all this is none of ours, and a summary ends no work; one that
+        # could not be written does, unless the work went on without it.
+        elif (work := works.get(_parent(message) or "")) is not None and not _goes_on(message):
+            last[work] = message
     return next((last[id] for id in begun if id in last), None)
 
 
-def _is_done_summary(info: AssistantMessage) -> bool:
-    return bool(info.summary) and info.error is None
+def _goes_on(message: MessageWithParts) -> bool:
+    info = message.info
+    refused = isinstance(info, AssistantMessage) and info.error is not None and info.finish != BROKEN_OFF
+    return projecting.is_summary(message) and not refused
+
+
+def _parent(message: MessageWithParts) -> str | None:
+    return message.info.parent_id if isinstance(message.info, AssistantMessage) else None
 
 
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:

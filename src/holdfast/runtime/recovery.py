@@ -55,11 +55,16 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     if last.info.time.completed is not None and not calls:
         return False
     await groups.end_left(calls, run.engine.host)
-    said = size.estimate("".join(plan.words(last)))
-    await budget.broken_off(run.engine, await run.session(), last.info.id, 0, sent=True, said=said)
+    await _charge(run, last)
     again = await _repeatable(run, last, calls)
     info = await _close(run, last, [part for part in calls if part not in again])
     return await _run_again(run, history, info, again) if again else False
+
+
+async def _charge(run: Run, last: MessageWithParts) -> None:
+    """Count what a turn took that a dead runner never settled."""
+    said = size.estimate("".join(plan.words(last)))
+    await budget.broken_off(run.engine, await run.session(), last.info.id, 0, sent=True, said=said)
 
 
 async def put_down(run: Run, history: list[MessageWithParts]) -> None:
@@ -73,6 +78,7 @@ async def put_down(run: Run, history: list[MessageWithParts]) -> None:
     calls = plan.unsettled(last)
     assert isinstance(last.info, AssistantMessage)
     await groups.end_left(calls, run.engine.host)
+    await _charge(run, last)
     waited = await _waited(run, last)
     fault = AbortedFault(data=MessageData(message=ABORTED))
     await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)

@@ -235,6 +235,7 @@ async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement]) -> Settlem
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
+        _leave(scope)
         if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
             return _given(task)  # It had succeeded.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
@@ -242,6 +243,15 @@ async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement]) -> Settlem
     if task.cancelled():  # By itself: nobody here has told it to end.
         return executing.broken(call.part.tool, "CancelledError")
     return _given(task)
+
+
+def _leave(scope: anyio.CancelScope) -> None:
+    """Tell it no more: a scope tells a task that swallows its cancellation again in every round of the loop,
+    for as long as the task lasts, and there is no public way to end that.
+    """
+    handle = getattr(scope, "_cancel_handle", None)
+    if handle is not None:
+        handle.cancel()
 
 
 def _given(task: asyncio.Task[Settlement | None]) -> Settlement:

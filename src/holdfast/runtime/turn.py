@@ -1,6 +1,7 @@
 """One provider turn: cross the boundary, ask, hear, settle, close. It reads from top to bottom."""
 
-from typing import Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 import anyio
 from msgspec.structs import replace
@@ -24,6 +25,8 @@ from holdfast.schema.times import Created
 from holdfast.store.batch import Put
 from holdfast.tools import structured
 
+T = TypeVar("T")
+
 LAST_STEP: Final = (
     "You have used all the steps that this task may take, so no tool can be called any more. Answer in text "
     "now: say what was done, what is left, and what you would do next."
@@ -42,26 +45,31 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     if ready is None:
         return Ended(next="done")
     if ready.asked is not None:
-        return await compact.by_hand(run, ready, ready.asked)
+        return await _in_time(run, ready, compact.by_hand(run, ready, ready.asked))
     if ready.last_step and not plan.was_told(ready.history, _last_word(ready)):
         ready = await _told_last_step(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.history.names)
     if fitting.needed(ready, named.characters) is not None:
-        return await compact.automatic(run, ready)
+        return await _in_time(run, ready, compact.automatic(run, ready))
     prefix = _prefix(run, ready, named)
     message = await _opened(run, ready, prefix)
     run.history.sent = (message.id, named.names)
     if (why := await budget.reserve(run.engine, ready.session, request, message.id)) is not None:
         return await closing.refuse(run, message, why)
-    with anyio.move_on_after(await budget.time_left_s(run.engine, ready.session)) as bound:
-        heard = await answering.answer(run, ready, request, message)
-    if bound.cancelled_caught:
-        raise budget.OutOfTime("the budget of time was used up in the middle of the turn")
+    heard = await _in_time(run, ready, answering.answer(run, ready, request, message))
     ended = await closing.close(run, ready, message, heard)
     if ended.overflowed:
-        return await compact.automatic(run, ready, overflow=True)
+        return await _in_time(run, ready, compact.automatic(run, ready, overflow=True))
     return ended
+
+
+async def _in_time(run: Run, ready: Ready, work: Coroutine[Any, Any, T]) -> T:
+    """Do something for as long as the tree may still work."""
+    left_s = await budget.time_left_s(run.engine, ready.session)
+    with anyio.move_on_after(left_s):
+        return await work
+    raise budget.OutOfTime("the budget of time was used up in the middle of the turn")
 
 
 async def _told_last_step(run: Run, ready: Ready) -> Ready:

@@ -26,6 +26,8 @@ class Reserved(Wire, frozen=True, kw_only=True):
     sent_cost: Num | None = None
     sent: Count | None = None
     """What the request alone takes: that is gone when the answer never comes."""
+    unknown: bool | None = None
+    """Its model has no known price."""
     session: str | None = None
     """Whose turn it is: once nobody runs that session any more, there is none."""
     since: Count | None = None

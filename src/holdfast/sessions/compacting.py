@@ -4,15 +4,17 @@ from typing import Literal
 
 import msgspec
 
-from holdfast import flags
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.provider import assemble, lowering, prefix
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import ToolDefinition
 from holdfast.runtime import inbox, pins, plan, projecting
-from holdfast.runtime.compacting import measuring
+from holdfast.runtime.compacting import fitting
 from holdfast.runtime.history import History
 from holdfast.runtime.inbox import Prompt
 from holdfast.runtime.pins import Pin
 from holdfast.runtime.room import Engine
+from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -45,6 +47,17 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
     return "admitted"
 
 
+class _Next(msgspec.Struct, frozen=True, kw_only=True):
+    """The request that would come next, for `fitting`."""
+
+    around: Surroundings
+    model: Model
+    system: tuple[str, ...]
+    tools: tuple[ToolDefinition, ...]
+    history: list[MessageWithParts]
+    shown: list[MessageWithParts]
+
+
 async def _is_needed(
     engine: Engine, session: Session, user: UserMessage, history: list[MessageWithParts]
 ) -> bool:
@@ -52,20 +65,25 @@ async def _is_needed(
     around = await engine.around(session)
     agent = around.agents.get(user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
-    output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
-    room = measuring.room(model, around.loaded.config.compaction, output_tokens_max=output)
     epochs = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = epochs[-1].value() if epochs else None
     pin = _pin(epoch, pins.key_of(agent, model))
+    next_ = _Next(
+        around=around,
+        model=model,
+        system=(*pin.system, epoch.baseline) if epoch is not None else pin.system,
+        tools=pin.tools,
+        history=history,
+        shown=projecting.project(history),
+    )
     request = assemble.assemble(
         model,
-        system=(*pin.system, epoch.baseline) if epoch is not None else pin.system,
-        messages=lowering.lower(projecting.project(history), model),
-        tools=pin.tools,
+        system=next_.system,
+        messages=lowering.lower(next_.shown, model),
+        tools=next_.tools,
         agent=agent,
     )
-    characters = prefix.named(request).characters
-    return measuring.needed(room, history, model, characters=characters) is not None
+    return fitting.called_for(next_, prefix.named(request).characters) is not None
 
 
 def _pin(epoch: ContextEpoch | None, key: str) -> Pin:

@@ -33,7 +33,7 @@ async def update_message(room: Room, message: Message) -> None:
     await idle(room, message.session_id)
     before = await room.store.get(message.session_id, "message", message.id)
     is_same = before is not None and before.value() == message
-    edited = [] if is_same else await _edited(room, message.session_id)
+    edited = [] if is_same else await _edited(room, message.session_id, message.id)
     await room.store.commit(Batch((put, *edited), (Unclaimed(message.session_id),)))
 
 
@@ -54,7 +54,7 @@ async def update_part(room: Room, part: Part) -> None:
         expect = Unchanged(part.session_id, "part", part.id, 0 if record is None else record.seq)
         added = [part] if isinstance(part, StepFinishPart) else []
         gone = [before] if isinstance(before, StepFinishPart) else []
-        edited = [] if before == part else await _edited(room, session.id)
+        edited = [] if before == part else await _edited(room, session.id, part.message_id)
         await _commit(room, session, [put, *edited], [expect], added=added, gone=gone)
 
     await again(once)
@@ -73,7 +73,7 @@ async def remove_message(room: Room, session: str, id: str) -> None:
         summaries, tails = await _compactions(room, session, id)
         gone += [step for summary in summaries for step in _steps(summary)]
         removals += [Remove(session, "message", summary.info.id) for summary in summaries]
-        edited = await _edited(room, session, [each.id for each in removals])
+        edited = await _edited(room, session, id, [each.id for each in removals])
         await _commit(room, record, [*removals, *tails, *edited], expect, gone=gone)
 
     await again(once)
@@ -117,7 +117,7 @@ async def remove_part(room: Room, session: str, id: str) -> None:
         value = part.value()
         gone = [value] if isinstance(value, StepFinishPart) else []
         expect = [Unchanged(session, "part", id, part.seq)]
-        edited = await _edited(room, session, [id])
+        edited = await _edited(room, session, value.message_id, [id])
         await _commit(room, record, [Remove(session, "part", id), *edited], expect, gone=gone)
 
     await again(once)
@@ -140,33 +140,44 @@ async def _commit(
     await room.store.commit(Batch(tuple(every), tuple(expectations)))
 
 
-async def _edited(room: Room, session: str, gone: Collection[str] = ()) -> list[Put]:
-    """Note in the epoch that the model will be shown something else: its prefix moves for that reason, and
-    that of a fork from before the next request too. `gone` are messages and parts that are removed.
+async def _edited(room: Room, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
+    """Note in the epochs that the model will be shown something else than this message: the prefix moves for
+    that reason, and that of a fork from before the next request too. `gone` are messages and parts that are
+    removed.
     """
+    epochs = await room.store.select("epoch", session=session)
+    if not epochs:
+        return []
+    # The whole history: an epoch may have sent what a compaction has taken from the model's view since.
+    history = (await room.store.messages(MessageQuery(session))).messages
+    # One that is new was sent nowhere.
+    place = next((each.info.place for each in history if each.info.id == message), None)
+    requests = _requests(history, gone)
     puts = []
-    for record in await room.store.select("epoch", session=session, mark=Mark.OPEN):
+    for record in epochs:
         value = record.value()
-        reasons = (*(each for each in value.reasons if each != EDIT), EDIT)
-        sent = (await _requests(room, session, gone)).count(value.id)
-        epoch = replace(value, reasons=reasons, edited_at=sent + 1)
-        puts.append(Put(session, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch)))
+        sent = [at for epoch, at in requests if epoch == value.id]
+        if record.mark is Mark.OPEN:
+            value = replace(value, reasons=(*(each for each in value.reasons if each != EDIT), EDIT))
+        elif place is None or all(at <= place for at in sent):
+            continue
+        value = replace(value, edited_at=len(sent) + 1)
+        puts.append(Put(session, "epoch", value.id, stored.strip("epoch", value), mark=stored.mark(value)))
     return puts
 
 
-async def _requests(room: Room, session: str, gone: Collection[str]) -> list[str]:
-    """The epoch of each request that is still told of."""
-    page = await room.store.messages(MessageQuery(session, since_compaction=True))
+def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[tuple[str, int]]:
+    """The epoch of each request that is still told of, and the place of its answer."""
     starts = [
-        part.value()
-        for message in page.messages
+        (message.info.place, part.value())
+        for message in history
         if message.info.id not in gone
         for part in message.parts
         if b'"step-start"' in part.data and part.id not in gone
     ]
     return [
-        start.prefix.epoch
-        for start in starts
+        (start.prefix.epoch, place)
+        for place, start in starts
         if isinstance(start, StepStartPart) and start.prefix is not None
     ]
 

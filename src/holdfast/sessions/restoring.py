@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
-from holdfast.errors import ContextError
 from holdfast.runtime import moving, pins
 from holdfast.runtime.pins import Sent
 from holdfast.schema import stored
@@ -49,7 +48,7 @@ def restored(
     epoch = record.value()
     assert isinstance(epoch, ContextEpoch)
     snapshot = _snapshot(epoch, kept, record.position)
-    told = {str(path) for path in nested_instructions.told_in(_read(snapshot))}
+    told = {str(path) for path in nested_instructions.told_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
     was = pins.restored(epoch.pins, _sent(asked, kept, epoch))
     # What differs from the last request that is kept, and why; the source may have told it since.
@@ -103,10 +102,3 @@ def _snapshot(epoch: ContextEpoch, kept: Sequence[StoredMessage], position: int)
             if isinstance(value, SystemMessage) and value.snapshot is not None:
                 return value.snapshot
     return epoch.begun
-
-
-def _read(snapshot: JsonMap) -> Snapshot:
-    try:
-        return Snapshot.from_json(snapshot)
-    except ContextError:
-        return Snapshot()

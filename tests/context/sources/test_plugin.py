@@ -85,6 +85,14 @@ async def test_what_it_has_said_holds_while_it_fails(
     )
 
 
+@pytest.mark.parametrize("text", ["x" * 65_537, 3])
+def test_an_update_is_bounded_whatever_it_was_before(text: Any) -> None:
+    """What one value cannot show is found when the change is told."""
+    odd = source(saying("blue"), update=lambda before, now: now if before == now else text)
+    with pytest.raises(InvalidInput, match=r"more than 65,536|no text"):
+        guarded(odd, warn=pytest.fail).update("blue", "grey")
+
+
 def test_our_names_are_ours() -> None:
     """A plugin cannot speak in the place of a source of ours."""
     with pytest.raises(InvalidInput, match="belongs to Holdfast"):

@@ -40,20 +40,28 @@ def guarded(source: ContextSource[Any], *, told: bool = False, warn: Warn) -> Co
             return UNAVAILABLE if told else ABSENT
         return value
 
+    def update(before: Any, now: Any) -> str:
+        return _bounded(source.update(before, now))
+
     def removal(value: Any) -> str:
         said = source.removal(value) if source.removal is not None else ""
         return said or f"What you were told under {source.key} no longer applies."
 
-    return replace(source, load=load, removal=removal)
+    return replace(source, load=load, update=update, removal=removal)
 
 
 def _check(source: ContextSource[Any], value: Any) -> None:
-    """Every text of it can be rendered, and is bounded: a later failure would stop the turn."""
+    """Every text of it can be rendered, and is bounded, as far as one value can show it."""
     read = source.codec.decode(source.codec.encode(value))
     texts = [source.baseline(read), source.update(read, read)]
     texts += [] if source.removal is None else [source.removal(read)]
     for text in texts:
-        if not isinstance(text, str):
-            raise InvalidInput("its text is no text")
-        if len(text) > TEXT_CHARS_MAX:
-            raise InvalidInput(f"its text has more than {TEXT_CHARS_MAX:,} characters")
+        _bounded(text)
+
+
+def _bounded(text: object) -> str:
+    if not isinstance(text, str):
+        raise InvalidInput("its text is no text")
+    if len(text) > TEXT_CHARS_MAX:
+        raise InvalidInput(f"its text has more than {TEXT_CHARS_MAX:,} characters")
+    return text

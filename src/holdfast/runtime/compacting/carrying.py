@@ -14,7 +14,7 @@ from holdfast.runtime.compacting import transcript
 from holdfast.runtime.compacting.ledger import Ledger, ledger
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.part import TextPart, ToolPart
+from holdfast.schema.part import Part, TextPart, ToolPart
 from holdfast.schema.todo import Todo
 from holdfast.schema.tool_state import ToolError
 from holdfast.schema.wire import JsonMap
@@ -24,6 +24,8 @@ INTRODUCTION: Final = (
     "What follows was kept when this conversation was compacted. The summary comes after it, then the latest "
     "messages, word for word."
 )
+CURRENT: Final = "The person's current request, word for word"
+OVER: Final = "The person's last request, answered or stopped, word for word"
 PROBLEMS_MAX: Final = 10
 PROBLEM_CHARS_MAX: Final = 300
 CALLS_KEPT: Final = 3
@@ -117,12 +119,19 @@ def request(message: MessageWithParts) -> str:
     return "\n".join(_words(message))
 
 
+def besides(message: MessageWithParts) -> MessageWithParts:
+    """A message without what `request` tells of it: texts that came with the person's words, and tasks."""
+    return MessageWithParts(message.info, tuple(part for part in message.parts if _word(part) is None))
+
+
 def _words(message: MessageWithParts) -> Iterable[str]:
-    for part in message.parts:
-        if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
-            yield part.text
-        elif isinstance(part, FilePart):
-            yield f"[attached: {part.filename or part.mime}]"
+    return (word for word in map(_word, message.parts) if word is not None)
+
+
+def _word(part: Part) -> str | None:
+    if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
+        return part.text
+    return f"[attached: {part.filename or part.mime}]" if isinstance(part, FilePart) else None
 
 
 def _problems(head: Sequence[MessageWithParts]) -> Iterable[str]:
@@ -143,9 +152,9 @@ def text(carried: Carried) -> str:
     """What the model is told of it."""
     blocks = [INTRODUCTION]
     if carried.request:
-        blocks.append(
-            f"The person's current request, word for word:\n<request>\n{carried.request}\n</request>"
-        )
+        # Not told apart, the model might begin again with what is done.
+        said = f"{CURRENT if carried.owed else OVER}:\n<request>\n{carried.request}\n</request>"
+        blocks.append(said)
     if carried.system:
         blocks.append(f"Instructions that came with it:\n{carried.system}")
     if carried.todos:

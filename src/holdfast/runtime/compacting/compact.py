@@ -6,6 +6,8 @@ with a name that says what cannot shrink; it is tried at most twice before an an
 for it.
 """
 
+from typing import NamedTuple
+
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound
@@ -27,6 +29,7 @@ from holdfast.runtime.compacting.summarising import AGENT, Refusal, Written
 from holdfast.runtime.plan import Ended
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
+from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart
@@ -81,19 +84,16 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     # Work that a compaction by hand came into goes on as well.
     owed = part.auto or ready.owed
     spoken = projecting.spoken(ready.history)
-    divided = fitting.divided(ready, spoken, todos, overflowed=bool(part.overflow))
-    carried = _carried(ready, divided, todos)
-    if divided.tail and fitting.useless(ready, divided, carried, "", goes_on=owed) is not None:
-        divided = Divided(spoken, [])  # The tail gives way before the work does.
-        carried = _carried(ready, divided, todos)
-    written = await _written(run, ready, message, divided, carried, goes_on=owed)
+    whole = _cut(ready, Divided(spoken, []), todos)
+    cut = _cut(ready, fitting.divided(ready, spoken, todos, overflowed=bool(part.overflow)), todos)
+    if part.attempt == ATTEMPTS_MAX or _useless(ready, cut, "", goes_on=owed) is not None:
+        cut = whole  # The tail gives way before the work does.
+    cut, written = await _written(run, ready, message, cut, whole, goes_on=owed)
     if isinstance(written, Refusal):
-        ended = await finishing.fail(run, message, written)
-        # What it came into goes on, as far as the room reaches.
-        return ended if part.auto or not ready.owed else Ended(next="continue", compacted=True)
+        return await _refused(run, ready, part, message, written)
     goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
     result = finishing.Result(
-        info=info, part=part, message=message, tail=divided.tail, carried=carried, written=written
+        info=info, part=part, message=message, tail=cut.divided.tail, carried=cut.carried, written=written
     )
     await finishing.finish(run, result, goes_on=ready.user if goes_on else None)
     announcing.compacted(run.engine.feed, run.recorder.session)
@@ -102,9 +102,15 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     return Ended(next="continue" if goes_on else "stop", compacted=True)
 
 
-def _carried(ready: Ready, divided: Divided, todos: list[Todo]) -> Carried:
-    """What is carried over when this head is summarised."""
-    return carrying.carry(
+class _Cut(NamedTuple):
+    """A history, divided, and what is carried over when this head is summarised."""
+
+    divided: Divided
+    carried: Carried
+
+
+def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
+    carried = carrying.carry(
         carrying.carried_before(ready.history),
         requesting.current(ready.history),
         divided.head,
@@ -113,23 +119,48 @@ def _carried(ready: Ready, divided: Divided, todos: list[Todo]) -> Carried:
         calls=[carrying.Call(each.tool, each.input) for each in plan.calls_since_prompt(ready.history)],
         ratios=measuring.ratios(ready.history),
     )
+    return _Cut(divided, carried)
+
+
+def _useless(ready: Ready, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
+    return fitting.useless(ready, cut.divided, cut.carried, summary, goes_on=goes_on)
 
 
 async def _written(
-    run: Run, ready: Ready, message: AssistantMessage, divided: Divided, carried: Carried, *, goes_on: bool
-) -> Written | Refusal:
-    """A summary that helps, or why there is none."""
-    if not divided.head:
-        what = fitting.items(ready, carried, divided.tail)
-        return Refusal(fault=fitting.overflow(f"there is nothing to summarise; {what}"))
-    fault = fitting.useless(ready, divided, carried, "", goes_on=goes_on)
+    run: Run, ready: Ready, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
+) -> tuple[_Cut, Written | Refusal]:
+    """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
+    if not cut.divided.head:
+        what = fitting.items(ready, cut.carried, cut.divided.tail)
+        return cut, Refusal(fault=fitting.overflow(f"there is nothing to summarise; {what}"))
+    fault = _useless(ready, cut, "", goes_on=goes_on)
     if fault is not None:
-        return Refusal(fault=fault)  # No summary, however short, would help.
-    written = await summarising.write(run, ready, message, divided)
+        return cut, Refusal(fault=fault)  # No summary, however short, would help.
+
+    def gives_way(summary: str) -> bool:
+        kept, gone = (_useless(ready, each, summary, goes_on=goes_on) for each in (cut, whole))
+        return kept is not None and gone is None
+
+    written = await summarising.write(run, ready, message, cut.divided, gives_way=gives_way)
     if isinstance(written, Refusal):
-        return written
-    fault = fitting.useless(ready, divided, carried, written.text, goes_on=goes_on)
-    return written if fault is None else Refusal(fault=fault, tokens=written.tokens, model=written.model)
+        return cut, written
+    made = whole if written.with_tail else cut
+    fault = _useless(ready, made, written.text, goes_on=goes_on)
+    if fault is not None:
+        return made, Refusal(fault=fault, tokens=written.tokens, model=written.model)
+    return made, written
+
+
+async def _refused(
+    run: Run, ready: Ready, part: CompactionPart, message: AssistantMessage, refusal: Refusal
+) -> Ended:
+    """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
+    does a request that fits by its length, where only a count spoke against it.
+    """
+    judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fitting.fits(ready)
+    goes_on = judged if part.auto else ready.owed
+    await finishing.fail(run, message, refusal, goes_on=goes_on, asked=not part.auto)
+    return Ended(next="continue" if goes_on else "stop", compacted=True)
 
 
 async def _todos(run: Run) -> list[Todo]:

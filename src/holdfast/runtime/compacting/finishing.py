@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.provider.catalog import cost
-from holdfast.runtime import accounting, announcing, answer, budget
+from holdfast.runtime import accounting, announcing, answer, budget, plan
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import carrying, wording
 from holdfast.runtime.compacting.carrying import Carried
@@ -127,14 +127,18 @@ def _continuing(
     return [message_put(info), part_put(text)]
 
 
-async def fail(run: Run, message: AssistantMessage, refusal: Refusal) -> Ended:
-    """The attempt came to nothing: its message holds the reason and what it took; the old boundary counts."""
+async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on: bool, asked: bool) -> None:
+    """The attempt came to nothing: its message holds the reason and what it took; the old boundary counts.
+
+    `goes_on`: the work does not end with it, and the records have to tell. Then it is an error only for
+    somebody who `asked` for it.
+    """
     now_ms = run.engine.clock.now_ms()
     spent = cost.cost(refusal.tokens, None if refusal.model is None else refusal.model.prices)
     over = replace(
         message,
         error=refusal.fault,
-        finish="error",
+        finish=plan.BROKEN_OFF if goes_on else "error",
         cost=float(spent.amount),
         tokens=refusal.tokens,
         time=replace(message.time, completed=now_ms),
@@ -161,8 +165,8 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal) -> Ended:
             turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=now_ms - message.time.created
         )
         await accounting.settle(run, used, now_ms, compose, change=not_compacting)
-    announcing.error(run.engine.feed, run.recorder.session, refusal.fault)
-    return Ended(next="stop", compacted=True)
+    if asked or not goes_on:
+        announcing.error(run.engine.feed, run.recorder.session, refusal.fault)
 
 
 async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:

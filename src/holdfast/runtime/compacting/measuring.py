@@ -11,6 +11,7 @@ from holdfast.provider.catalog.model import Model
 from holdfast.runtime import plan, projecting
 from holdfast.runtime.compacting import carrying
 from holdfast.schema.config import CompactionConfig
+from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
@@ -22,6 +23,8 @@ RATIOS_MAX: Final = 16
 """Models of which it is kept how long a token is, the latest."""
 RESERVED: Final = 20_000
 ATTEMPTS_MAX: Final = 2
+GROWN_SHARE: Final = 0.1
+"""By how much of the room a count has to grow after a compaction that did not lower it, to count again."""
 MESSAGES_MIN: Final = 4
 """What a compaction leaves in any case, with room for an answer: its request, the summary, our word."""
 
@@ -98,6 +101,32 @@ def _last_counted(history: Sequence[MessageWithParts]) -> AssistantMessage | Non
         if isinstance(info, AssistantMessage) and not info.summary and _total(info.tokens):
             return info
     return None
+
+
+def unlowered(history: Sequence[MessageWithParts], model: Model) -> int:
+    """What this model counted where a compaction had just been made, or could not help: no other one will
+    lower it either. 0 when it has counted nothing since.
+    """
+    found = last = 0
+    fresh = False
+    for message in history:
+        info = message.info
+        if not isinstance(info, AssistantMessage):
+            continue
+        if projecting.is_finished_summary(message):
+            found, last, fresh = 0, 0, True
+        elif info.summary:
+            found = last if isinstance(info.error, ContextOverflowFault) else found
+        elif (info.provider_id, info.model_id) == (model.provider_id, model.id) and _total(info.tokens):
+            last = _total(info.tokens)
+            found, fresh = (last if fresh else found), False
+    return found
+
+
+def has_grown(history: Sequence[MessageWithParts], model: Model, limit: int | None) -> bool:
+    """Whether what was last counted says more than what no compaction could lower to the limit."""
+    known = unlowered(history, model)
+    return limit is None or known <= limit or reported(history) > known + limit * GROWN_SHARE
 
 
 def _total(tokens: Tokens) -> int:

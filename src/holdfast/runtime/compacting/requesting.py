@@ -72,7 +72,9 @@ def _found(history: Sequence[MessageWithParts]) -> _Found:
 
 
 def _asks(message: MessageWithParts) -> bool:
-    return isinstance(message.info, UserMessage) and bool(carrying.request(message))
+    """Whether the person asks for something; a note does not."""
+    info = message.info
+    return isinstance(info, UserMessage) and not info.no_reply and bool(carrying.request(message))
 
 
 def _ends(message: MessageWithParts) -> bool:
@@ -87,11 +89,14 @@ def _is_automatic(message: MessageWithParts) -> bool:
 
 
 def _gave_up(message: MessageWithParts, automatic: set[str]) -> bool:
-    """Whether the work stopped because a compaction of its own could not bring the request into its room."""
+    """Whether the work stopped because a compaction of its own could not bring the request into its room. One
+    after which it went on, with the request as it was, has another finish.
+    """
     info = message.info
     return (
         isinstance(info, AssistantMessage)
         and bool(info.summary)
+        and info.finish != plan.BROKEN_OFF
         and isinstance(info.error, ContextOverflowFault)
         and info.parent_id in automatic
     )

@@ -1,8 +1,9 @@
 """Has the head of a conversation summarised: in one call, or in chunks where it is too long for one."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import anyio
 import msgspec
 
 from holdfast import flags
@@ -67,36 +68,55 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Tokens
     cost: cost.Cost
     model: Model
+    with_tail: bool = False
+    """Whether it tells of the tail too, which is then not kept."""
 
 
-async def write(run: Run, ready: Ready, message: AssistantMessage, divided: Divided) -> Written | Refusal:
-    """The summary of the head, merged with the one before; folded in chunks where the head is too long."""
+async def write(
+    run: Run,
+    ready: Ready,
+    message: AssistantMessage,
+    divided: Divided,
+    *,
+    gives_way: Callable[[str], bool],
+) -> Written | Refusal:
+    """The summary of the head, merged with the one before; folded in chunks where the head is too long.
+
+    Where the tail has to give way to it, it is folded in as well: how long a summary is, nobody knows before.
+    """
     plugins = run.engine.plugins(ready.around)
     more = CompactionAsked()
     if plugins.wants(SESSION_COMPACTING):
         more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
     folding = _Folding(run, ready, message, more)
     try:
-        summary = await folding.over(_pieces(ready, divided), _summary_before(ready.history))
+        summary = await folding.over(_pieces(ready, divided.head), _summary_before(ready.history))
+        with_tail = isinstance(summary, str) and bool(divided.tail) and gives_way(summary)
+        if isinstance(summary, str) and with_tail:
+            summary = await folding.over(_told(ready, divided.tail) or [NOTHING_MORE], summary)
     finally:
         await folding.release()
     if not isinstance(summary, str):
         return Refusal(fault=summary, tokens=folding.taken, model=folding.model)
     spent = cost.cost(folding.taken, folding.model.prices)
-    return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model)
+    return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model, with_tail=with_tail)
 
 
-def _pieces(ready: Ready, divided: Divided) -> list[str]:
-    """What has to be summarised. The current request is carried over word for word, and need not be; the one
-    that was carried until now and is no longer has to.
-    """
-    current = requesting.current(ready.history)
-    carried = {id(each) for each in current.messages}
-    own = transcript.pieces([each for each in divided.head if id(each) not in carried])
+def _pieces(ready: Ready, head: Sequence[MessageWithParts]) -> list[str]:
+    """What has to be summarised: also the request that was carried until now, and is no longer."""
+    own = _told(ready, head)
     before = carrying.carried_before(ready.history)
-    if before.request and not current.continued:
+    if before.request and not requesting.current(ready.history).continued:
         own = [transcript.framed("person", before.request), *own]
     return own or [NOTHING_MORE]
+
+
+def _told(ready: Ready, messages: Sequence[MessageWithParts]) -> list[str]:
+    """Messages as text. The words of the current request are carried over, and need not be summarised; what
+    came with them has to.
+    """
+    carried = {id(each) for each in requesting.current(ready.history).messages}
+    return transcript.pieces([carrying.besides(each) if id(each) in carried else each for each in messages])
 
 
 class _Folding:
@@ -109,6 +129,10 @@ class _Folding:
         self._more = more
         self._agent, self.model = _who(ready, message)
         self._reserved: list[str] = []
+        self._begun = False
+        """There is a summary of the first chunk."""
+        self._shorter = False
+        """A summary was cut by its length: from then on a shorter one is asked for."""
         self.taken = usage.ZERO
 
     async def over(self, pieces: Sequence[str], summary: str) -> str | Fault:
@@ -124,15 +148,17 @@ class _Folding:
                 halvings += 1
                 pending = transcript.chunks(pending, half)
                 continue
+            if isinstance(said, OutputLengthFault) and not self._shorter:
+                self._shorter = True
+                continue
             if not isinstance(said, str):
                 return said
-            summary, pending = said, pending[1:]
+            summary, pending, self._begun = said, pending[1:], True
         return summary
 
     async def _ask(self, chunk: str, summary: str) -> str | Fault | ProviderError:
-        first = self.taken == usage.ZERO
-        more = self._more.context if first else ()
-        words = wording.prompt(chunk, summary, more, ask=self._more.prompt)
+        more = () if self._begun else self._more.context
+        words = wording.prompt(chunk, summary, more, ask=self._more.prompt, shorter=self._shorter)
         request = _request(self._agent, self.model, words, self._ready.session.id)
         key = f"{self._message.id}:{len(self._reserved)}"
         engine, session = self._run.engine, self._ready.session
@@ -151,8 +177,9 @@ class _Folding:
 
     async def release(self) -> None:
         """End the reservations; what was used is settled with the compaction itself."""
-        for key in self._reserved:
-            await budget.forget(self._run.engine, self._ready.session, key)
+        with anyio.CancelScope(shield=True):
+            for key in self._reserved:
+                await budget.forget(self._run.engine, self._ready.session, key)
 
 
 def _cut(reason: FinishReason) -> Fault | None:

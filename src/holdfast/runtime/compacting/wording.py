@@ -11,6 +11,10 @@ MERGE: Final = (
     "The earlier summary tells what happened before. Write one summary of both: keep what still matters of "
     "it, correct what has changed, and leave out what is done with."
 )
+SHORTER: Final = (
+    "Your last try was cut off because it was too long, and is not used. Write at most half as much: 1,000 "
+    "words or fewer, and end properly."
+)
 CONTINUE: Final = (
     "The conversation was compacted. Go on with the work where it stood, if there are steps left; if there "
     "is a question that only the person can answer, ask it."
@@ -21,14 +25,21 @@ TOO_LARGE: Final = (
 )
 
 
-def prompt(conversation: str, previous: str, more: Sequence[str] = (), *, ask: str | None = None) -> str:
+def prompt(
+    conversation: str,
+    previous: str,
+    more: Sequence[str] = (),
+    *,
+    ask: str | None = None,
+    shorter: bool = False,
+) -> str:
     """The request to summarise a piece of the conversation, with the summary of what came before it.
 
-    `ask` takes the place of our own words, never of what is to be summarised.
+    `ask` takes the place of our own words, never of what is to be summarised. `shorter`: one was cut.
     """
     blocks = [f"<conversation>\n{conversation}\n</conversation>"]
     if previous.strip():
         blocks.append(f"<earlier-summary>\n{previous}\n</earlier-summary>\n\n{MERGE}")
     blocks += [text for text in more if text.strip()]
     own = ask if ask is not None and ask.strip() else ASK
-    return "\n\n".join([*blocks, own])
+    return "\n\n".join([*blocks, own, *([SHORTER] if shorter else [])])

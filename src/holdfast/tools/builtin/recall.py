@@ -8,7 +8,7 @@ the record, the file that holds all of it.
 import codecs
 import re
 from collections.abc import AsyncIterator, Callable
-from typing import Annotated, Any, BinaryIO, Final
+from typing import Annotated, BinaryIO, Final
 
 import anyio.to_thread
 import msgspec
@@ -150,12 +150,12 @@ class Kept:
         state = part.state
         if not isinstance(state, ToolCompleted | ToolError):
             return None
-        for path in _paths(state.metadata or {}):
-            # Bounded work on a descriptor of its own: an interruption need not wait for it.
-            excerpt = await anyio.to_thread.run_sync(self._search, path, words, abandon_on_cancel=True)
-            if excerpt is not None:
-                return f"output of {part.tool}, kept in {path}", excerpt
-        return None
+        path = _kept_path(state)
+        if path is None:
+            return None
+        # Bounded work on a descriptor of its own: an interruption need not wait for it.
+        excerpt = await anyio.to_thread.run_sync(self._search, path, words, abandon_on_cancel=True)
+        return None if excerpt is None else (f"output of {part.tool}, kept in {path}", excerpt)
 
     def _search(self, path: str, words: list[str]) -> str | None:
         file = self._open(path)
@@ -181,9 +181,16 @@ class Kept:
         return None if missing else excerpt
 
 
-def _paths(metadata: dict[str, Any]) -> list[str]:
+def _kept_path(state: ToolCompleted | ToolError) -> str | None:
+    """The file that holds all of an output that was cut. A tool may name files as well, and those are none of
+    ours to search: it is the last one, and the mark in the text names it.
+    """
+    metadata = state.metadata or {}
     paths = metadata.get("outputPaths")
-    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []
+    if metadata.get("truncated") is not True or not isinstance(paths, list) or not paths:
+        return None
+    text = state.output if isinstance(state, ToolCompleted) else state.error
+    return paths[-1] if isinstance(paths[-1], str) and paths[-1] in text else None
 
 
 def around(text: str, words: list[str]) -> str | None:
