@@ -15,7 +15,9 @@ def with_step(session: Session, cost: Num, tokens: Tokens) -> Session:
     """The session with one more step in its totals."""
     known = session.tokens or usage.ZERO
     return replace(
-        session, cost=(session.cost or 0) + cost, tokens=replace(usage.add(known, tokens), total=None)
+        session,
+        cost=usage.plus(session.cost or 0, cost),
+        tokens=replace(usage.add(known, tokens), total=None),
     )
 
 
@@ -25,7 +27,7 @@ def with_usage(
     """The session with its totals moved by what came and what went."""
     cost, tokens = session.cost or 0, session.tokens or usage.ZERO
     for part in added:
-        cost, tokens = cost + part.cost, usage.add(tokens, part.tokens)
+        cost, tokens = usage.plus(cost, part.cost), usage.add(tokens, part.tokens)
     for part in gone:
-        cost, tokens = cost - part.cost, usage.subtract(tokens, part.tokens)
+        cost, tokens = usage.plus(cost, -part.cost), usage.subtract(tokens, part.tokens)
     return replace(session, cost=cost, tokens=replace(tokens, total=None))

@@ -1,5 +1,8 @@
 """Token counts, and adding them up. Costs are elsewhere: they need prices."""
 
+from math import copysign, isfinite
+from sys import float_info
+
 from msgspec.structs import replace
 
 from holdfast.schema.wire import Num, Wire
@@ -25,15 +28,23 @@ class Tokens(Wire, frozen=True, kw_only=True):
 ZERO = Tokens(input=0, output=0, reasoning=0, cache=CacheTokens(read=0, write=0))
 
 
+def plus(one: Num, other: Num) -> Num:
+    """The sum, as far as a number can say it: what was imported may hold any number, and none is infinite."""
+    total = one + other
+    return total if isfinite(total) else copysign(float_info.max, total)
+
+
 def add(one: Tokens, other: Tokens) -> Tokens:
     """The sum. It has a total only if both have one: a total of a part would be read as that of the whole."""
     both = one.total is not None and other.total is not None
     return Tokens(
-        total=(one.total or 0) + (other.total or 0) if both else None,
-        input=one.input + other.input,
-        output=one.output + other.output,
-        reasoning=one.reasoning + other.reasoning,
-        cache=CacheTokens(read=one.cache.read + other.cache.read, write=one.cache.write + other.cache.write),
+        total=plus(one.total or 0, other.total or 0) if both else None,
+        input=plus(one.input, other.input),
+        output=plus(one.output, other.output),
+        reasoning=plus(one.reasoning, other.reasoning),
+        cache=CacheTokens(
+            read=plus(one.cache.read, other.cache.read), write=plus(one.cache.write, other.cache.write)
+        ),
     )
 
 
