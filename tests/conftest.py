@@ -9,6 +9,7 @@ quietly skips proves nothing.
 import os
 import re
 import shutil
+import signal
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable
@@ -26,6 +27,10 @@ MODEL = "model:"
 # Two busy cores make a deadline a coin toss; CI replays the same examples each time.
 hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=IN_CI)
 hypothesis.settings.load_profile("holdfast")
+
+# A run in the background may have been told to ignore Ctrl-C, and programs inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 mark_of: dict[str, str] = {}
 seconds: defaultdict[str, float] = defaultdict(float)
