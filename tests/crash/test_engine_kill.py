@@ -6,8 +6,6 @@ Each process goes on with what the killed one before it left, and is killed in i
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import anyio
 import pytest
@@ -27,19 +25,6 @@ KEPT_WITHIN_S = 1.0
 """What was heard longer ago than this is on disk."""
 SLACK_S = 0.35
 """And what two busy cores may add: the commit itself, the pipe, the reading here."""
-
-
-@pytest.fixture
-async def mock() -> AsyncIterator[MockProvider]:
-    """A provider on this machine."""
-    async with MockProvider() as provider:
-        yield provider
-
-
-@pytest.fixture
-def place(tmp_path: Path, mock: MockProvider) -> Place:
-    """A person, a project, a store."""
-    return Place(tmp_path, mock)
 
 
 def long_text(number: int) -> str:

@@ -7,6 +7,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from holdfast.app import Holdfast
 from holdfast.errors import StoreError
 from holdfast.runtime import coordinator
 from holdfast.runtime.turn import LAST_STEP
@@ -104,22 +105,29 @@ async def test_an_answer_that_comes_while_another_call_runs_is_acted_upon(world:
     assert (act.done, slow.done) == (["x"], ["y"])
 
 
-async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: World) -> None:
-    """A store that was away for a moment does not leave a session busy for ever."""
-    async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
-        session = await world.session(hf)
+class Away:
+    """A store that takes no claim back for as long as it is away."""
+
+    def __init__(self, hf: Holdfast) -> None:
         release = hf.store.release
-        away = True
+        self.is_away = True
 
         async def refused(*arguments: Any, **named: Any) -> Any:
-            if away:
+            if self.is_away:
                 raise StoreError("away")
             return await release(*arguments, **named)
 
         hf.store.release = refused  # type: ignore[method-assign]
+
+
+async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: World) -> None:
+    """A store that was away for a moment does not leave a session busy for ever."""
+    async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
+        session = await world.session(hf)
+        store = Away(hf)
         with pytest.raises(StoreError):
             await hf.sessions.process(session, "first")
-        away = False
+        store.is_away = False
         with anyio.fail_after(20):
             answer = await hf.sessions.process(session, "second")
         assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
@@ -323,19 +331,11 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
     monkeypatch.setattr(coordinator, "GIVE_BACK_S", 0.05)
     async with world.open(Step(Say("one"))) as (hf, _):
         session = await world.session(hf)
-        release = hf.store.release
-        away = True
-
-        async def refused(*arguments: Any, **named: Any) -> Any:
-            if away:
-                raise StoreError("away")
-            return await release(*arguments, **named)
-
-        hf.store.release = refused  # type: ignore[method-assign]
+        store = Away(hf)
         with pytest.raises(StoreError):
             await hf.sessions.process(session, "first")
         assert (await hf.store.session(session)).busy  # type: ignore[union-attr]
-        away = False
+        store.is_away = False
         with anyio.fail_after(10):
             await hf.sessions.wait(session)
 

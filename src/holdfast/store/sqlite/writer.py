@@ -30,6 +30,7 @@ from holdfast.store.columns import SCOPE_NUMBER, SessionColumns, columns_of
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.recent import Keyed
+from holdfast.store.sqlite.sweeping import sweep
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
 KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
@@ -342,22 +343,9 @@ class Writer:
         return numbers
 
     def sweep(self, before_ms: int) -> None:
-        """Forget tombstones of before a moment; cursors from before them end in a resync."""
+        """See `sweeping`."""
         self.removes = True
-        horizon = self._db.execute(
-            "SELECT max(seq) FROM (SELECT max(seq) AS seq FROM record WHERE data IS NULL AND at<?1 "
-            "UNION ALL SELECT max(seq) FROM session WHERE data IS NULL AND at<?1)",
-            (before_ms,),
-        ).get
-        self._db.execute("DELETE FROM owner WHERE dead=1 AND deadline_wall<?", (before_ms,))
-        if horizon is None:
-            return
-        self._db.execute("DELETE FROM record WHERE data IS NULL AND at<?", (before_ms,))
-        self._db.execute("DELETE FROM session WHERE data IS NULL AND at<?", (before_ms,))
-        # Never lower: after the clock was set back, what was removed last need not be what is swept last.
-        self._db.execute(
-            "UPDATE store SET value=?1 WHERE key='horizon' AND CAST(value AS INTEGER)<?1", (horizon,)
-        )
+        sweep(self._db, before_ms)
 
     def keyed(self) -> tuple[Keyed, ...]:
         """What was written, each under the key by which changes are told."""

@@ -17,7 +17,7 @@ from holdfast.testing.store_contract.build import (
     user,
 )
 from holdfast.testing.store_contract.paging import msgs, names, since, system
-from holdfast.testing.store_contract.world import Contract, World
+from holdfast.testing.store_contract.world import Contract, World, same_page
 
 
 async def talk(world: World, pattern: str) -> None:
@@ -33,17 +33,7 @@ async def talk(world: World, pattern: str) -> None:
 async def told(world: World, **more: object) -> MessagePage:
     """A page without system messages, as records and as JSON, which must agree in everything."""
     query = msgspec.structs.replace(MessageQuery(S1, system=False), **more)
-    page = await world.store.messages(query)
-    json = await world.store.messages_json(query)
-    assert msgspec.json.decode(json.body) == [
-        {
-            "info": msgspec.json.decode(each.info.json()),
-            "parts": [msgspec.json.decode(part.json()) for part in each.parts],
-        }
-        for each in page.messages
-    ]
-    assert (json.older, json.newer) == (page.older, page.newer)
-    return page
+    return await same_page(world.store, query)
 
 
 class Hiding(Contract):

@@ -24,7 +24,7 @@ from holdfast.testing.store_contract.build import (
     tool,
     user,
 )
-from holdfast.testing.store_contract.world import Contract, World
+from holdfast.testing.store_contract.world import Contract, World, same_page
 
 
 def names(page: MessagePage) -> list[str]:
@@ -194,17 +194,7 @@ class Paging(Contract):
             queries += [MessageQuery(S1, limit=limit, before=first.older)] if first.older else []
 
         for query in queries:
-            page = await world.store.messages(query)
-            json = await world.store.messages_json(query)
-
-            assert msgspec.json.decode(json.body) == [
-                {
-                    "info": msgspec.json.decode(each.info.json()),
-                    "parts": [msgspec.json.decode(part.json()) for part in each.parts],
-                }
-                for each in page.messages
-            ]
-            assert (json.older, json.newer) == (page.older, page.newer)
+            await same_page(world.store, query)
 
 
 async def since(world: World, **more: object) -> list[str]:

@@ -3,12 +3,14 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Change, Expectation, Fence, Held, Receipt
 from holdfast.store.owner import RENEW_MS, Owner
-from holdfast.store.record import Changed, Changes
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import Changed, Changes, MessagePage
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost
 
@@ -94,6 +96,21 @@ def granted(answer: Fence | Held) -> Fence:
     """The fence of a claim that was expected to succeed."""
     assert isinstance(answer, Fence), answer
     return answer
+
+
+async def same_page(store: Store, query: MessageQuery) -> MessagePage:
+    """A page of messages as records and as JSON, which must agree in everything."""
+    page = await store.messages(query)
+    json = await store.messages_json(query)
+    assert msgspec.json.decode(json.body) == [
+        {
+            "info": msgspec.json.decode(each.info.json()),
+            "parts": [msgspec.json.decode(part.json()) for part in each.parts],
+        }
+        for each in page.messages
+    ]
+    assert (json.older, json.newer) == (page.older, page.newer)
+    return page
 
 
 async def drain(
