@@ -4,6 +4,12 @@ A test may be skipped for one reason only: a program that it needs is absent, sa
 `@pytest.mark.needs("git")`, or a model that pip cannot fetch here, `@pytest.mark.needs("model:smollm2")`. Any
 other skip, or a skip for what is there, fails the run under `.ci/run` (HOLDFAST_CI=1), because a suite that
 quietly skips proves nothing.
+
+Tests are marked by what they cost, not by their file: the run ends with the quick tests that took more than
+`QUICK_CPU_S` of processor time and the `ci` ones that took less than `CI_CPU_S`.
+
+Property tests replay the same examples in every run but `scripts/test --long`, which names a seed
+(HOLDFAST_EXPLORE) and draws many more at random.
 """
 
 import os
@@ -12,28 +18,35 @@ import shutil
 import signal
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
+
+from tests.examples import EXPLORES, examples
 
 IN_CI = os.environ.get("HOLDFAST_CI") == "1"
 MARKS = ("long", "ci", "quick")  # the first that a test carries is the one that counts
 NEEDS = re.compile(r"(?:Skipped: )?needs (\S+), which (?:is not on PATH|cannot be fetched: .*)")
 MODEL = "model:"
+QUICK_CPU_S, CI_CPU_S = 2.0, 0.2
 
-# Two busy cores make a deadline a coin toss; CI replays the same examples each time.
-hypothesis.settings.register_profile("holdfast", deadline=None, derandomize=IN_CI)
+# Two busy cores make a deadline a coin toss.
+hypothesis.settings.register_profile(
+    "holdfast", deadline=None, derandomize=not EXPLORES, max_examples=examples(100)
+)
 hypothesis.settings.load_profile("holdfast")
 
 # A run in the background may have been told to ignore Ctrl-C, and programs inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-mark_of: dict[str, str] = {}
-seconds: defaultdict[str, float] = defaultdict(float)
+cpu_s: defaultdict[tuple[str, str], float] = defaultdict(float)
+"""Processor time of each test, programs that it started and waited for included, by mark and id."""
+counted = [sum(os.times()[:4])]
 bad_skips: list[str] = []
 # As the caller has it: pip's settings and a cache that outlives the run.
 environment = dict(os.environ)
@@ -42,6 +55,8 @@ wheels = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ho
 
 def pytest_configure(config: pytest.Config) -> None:
     """Keep tests, and the programs that they start, from the person's settings, data and git identity."""
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        return  # This process only hands out tests; its workers inherit the caller's variables.
     home = Path(tempfile.mkdtemp(prefix="holdfast-home-"))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     patch = pytest.MonkeyPatch()
@@ -65,12 +80,12 @@ def anyio_backend() -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every unmarked test quick, before `-m` selects."""
+    """Mark every unmarked test quick, and what draws examples a property, before `-m` selects."""
     for item in items:
-        mark = next((mark for mark in MARKS if item.get_closest_marker(mark)), None)
-        if mark is None:
+        if not any(item.get_closest_marker(mark) for mark in MARKS):
             item.add_marker("quick")
-        mark_of[item.nodeid] = mark or "quick"
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker("property")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -118,8 +133,20 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
     note_skip(report)
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    seconds[mark_of[report.nodeid]] += report.duration
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Note on each phase's report what the processor did since the one before, and how the test is marked."""
+    report = yield
+    now = sum(os.times()[:4])
+    # Plain values travel from a worker to the process that reports.
+    report.cpu_s, counted[0] = now - counted[0], now
+    report.cost_mark = next(mark for mark in MARKS if item.get_closest_marker(mark))
+    return report
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    if hasattr(report, "cost_mark"):  # A worker that died wrote no such report.
+        cpu_s[report.cost_mark, report.nodeid] += report.cpu_s
     note_skip(report)
 
 
@@ -139,9 +166,15 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    spent = ", ".join(f"{mark} {seconds[mark]:.1f} s" for mark in reversed(MARKS) if mark in seconds)
-    if spent:
-        terminalreporter.write_line(f"time in tests: {spent}")
+    for mark in reversed(MARKS):
+        costs = [cost for (marked, _), cost in cpu_s.items() if marked == mark]
+        if costs:
+            terminalreporter.write_line(f"{mark}: {len(costs)} tests, {sum(costs):.1f} s of processor time")
+    for (mark, test), cost in sorted(cpu_s.items(), key=lambda each: -each[1]):
+        if mark == "quick" and cost > QUICK_CPU_S:
+            terminalreporter.write_line(f"not quick, {cost:.1f} s: {test}", yellow=True)
+        if mark == "ci" and cost < CI_CPU_S:
+            terminalreporter.write_line(f"quick, yet marked ci, {cost:.2f} s: {test}", yellow=True)
     if not bad_skips:
         return
     verdict = "FAILED, skipped without an absent tool" if IN_CI else "skipped; .ci/run would fail"

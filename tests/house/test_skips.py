@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
-CONFIG = "[pytest]\nmarkers =\n    quick\n    ci\n    long\n    needs(*tools)\n"
+CONFIG = (
+    f"[pytest]\npythonpath = {CONFTEST.parents[1]}\n"
+    "markers =\n    quick\n    ci\n    long\n    property\n    needs(*tools)\n"
+)
 ABSENT = '@pytest.mark.needs("no-such-tool")\ndef test_absent(): raise AssertionError\n'
 
 

@@ -28,6 +28,7 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, ToolPart
 from holdfast.schema.prompt import FilePartInput, TextPartInput
 from holdfast.schema.todo import Todo
+from tests.examples import examples
 from tests.property.compaction_world import MARK, PNG, Strict, Writer, marks
 from tests.stories.world import World
 
@@ -258,7 +259,7 @@ def _content(message: Any) -> Sequence[Any]:
 
 
 @settings(
-    max_examples=200,
+    max_examples=examples(200),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -13,6 +13,7 @@ from holdfast.runtime.compacting import carrying, dividing, ledger, measuring, t
 from holdfast.runtime.compacting.carrying import Carried
 from holdfast.runtime.compacting.ledger import Ledger
 from holdfast.runtime.compacting.measuring import Room
+from holdfast.schema import usage
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -20,6 +21,7 @@ from holdfast.schema.part import CompactionPart, PatchPart, StepPrefix, StepStar
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.history import CLAUDE, assistant, done, head, step_end, system, text, user
 from tests.provider.test_lowering import BROKEN
+from tests.runtime.sample_epoch import EPOCH
 
 SPEAKERS: dict[str, Callable[[str], MessageWithParts]] = {
     "user": user,
@@ -153,6 +155,10 @@ answers: st.SearchStrategy[list[Answer]] = st.lists(
 )
 
 
+TWO: list[Answer] = [(1, usage.ZERO, ("anthropic", "claude"))] * 2
+"""As many messages as a limit of one would forbid, and too few to compact."""
+
+
 def history_of(made: list[Answer]) -> list[MessageWithParts]:
     """The answers as messages."""
     return [counted(*each) for each in made]
@@ -185,6 +191,7 @@ limits = st.none() | st.integers(1, 10**6)
 
 
 @given(st.none() | st.integers(0, 10**6), limits, limits, st.integers(0, 10**6), answers)
+@example(None, None, 1, 0, TWO)
 def test_a_request_is_compacted_when_and_only_when_it_is_over_a_limit(
     usable: int | None,
     max_tokens: int | None,
@@ -200,7 +207,8 @@ def test_a_request_is_compacted_when_and_only_when_it_is_over_a_limit(
         over = [
             usable is not None and most > usable,
             max_tokens is not None and most > max_tokens,
-            max_messages is not None and len(history) > max_messages,
+            # So many stay in any case: a compaction could not go below them.
+            max_messages is not None and len(history) > max(max_messages, measuring.MESSAGES_MIN),
         ]
         trigger = measuring.trigger(limits, history, estimated=estimated, same_model=same)
         assert (trigger is not None) == any(over)
@@ -277,13 +285,45 @@ def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[s
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.lists(names, max_size=6))
 def test_the_request_before_can_be_named_from_its_steps(requests: list[list[str]], new: list[str]) -> None:
     """Each step keeps what it added; the next is moved exactly where it does not extend the one before."""
-    history: list[MessageWithParts] = []
-    for blocks in requests:
-        prefix = moving.step("e", moving.before(history, "e"), blocks, ["model"], chars=1, head=HEAD)
-        history.append(assistant(StepStartPart(**head(), prefix=prefix), "a"))
-    assert moving.before(history, "e").blocks == requests[-1]
-    assert moving.before(history, "other").blocks == []
+    history = told_of(requests)
+    assert blocks_before(history) == requests[-1]
+    assert moving.before(history, replace(EPOCH, id="other")) is None
     extends = new[: len(requests[-1])] == requests[-1]
     for causes, reason in ((["tools"], "tools"), ([], moving.FAULT)):
-        after: Any = moving.step("e", moving.before(history, "e"), new, causes, chars=1, head=HEAD)
+        after: Any = moving.step(EPOCH, moving.before(history, EPOCH), new, causes, chars=1, head=HEAD)
         assert after.moved == (None if extends else reason)
+
+
+def told_of(requests: list[list[str]]) -> list[MessageWithParts]:
+    history: list[MessageWithParts] = []
+    for blocks in requests:
+        prefix = moving.step(EPOCH, moving.before(history, EPOCH), blocks, ["model"], chars=1, head=HEAD)
+        history.append(assistant(StepStartPart(**head(), prefix=prefix), "a"))
+    return history
+
+
+def blocks_before(history: list[MessageWithParts]) -> list[str]:
+    sent = moving.before(history, EPOCH)
+    return [] if sent is None else sent.blocks
+
+
+@given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.data())
+def test_removals_leave_every_request_that_is_still_told_of_named(
+    requests: list[list[str]], data: st.DataObject
+) -> None:
+    """Whichever answers go, in whichever order, each one that stays names all blocks of its request."""
+    history = told_of(requests)
+    left = list(zip(requests, history, strict=True))
+    for _ in range(data.draw(st.integers(1, 3))):
+        if not left:
+            break
+        chosen = {left.index(each) for each in data.draw(st.lists(st.sampled_from(left), max_size=3))}
+        gone = {left[index][1].info.id for index in chosen}
+        whole = {part.id: part for part in moving.named_whole([each for _, each in left], EPOCH.id, gone)}
+        left = [
+            (blocks, MessageWithParts(each.info, tuple(whole.get(part.id, part) for part in each.parts)))
+            for blocks, each in left
+            if each.info.id not in gone
+        ]
+        for index, (blocks, _) in enumerate(left):
+            assert blocks_before([each for _, each in left[: index + 1]]) == blocks

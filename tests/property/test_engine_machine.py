@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from tests.examples import examples
 from tests.property.engine_world import Scene
 from tests.stories.world import World
 
@@ -98,7 +99,7 @@ async def story(actions: list[Action], folder: Path) -> None:
         await scene.end()
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+@settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 @given(st.lists(action, min_size=1, max_size=14))
 def test_a_session_survives_any_order_of_events(actions: list[Action]) -> None:
     """Prompts, answers, failures, interrupts, crashes and resumes.

@@ -15,6 +15,7 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.store_contract.build import msg, prt, ses, session, text, user
 from holdfast.testing.store_contract.replica import Replica, contents
+from tests.examples import examples
 
 pytestmark = pytest.mark.ci
 
@@ -81,7 +82,7 @@ async def check(actions: list[tuple[str, int, int, int]]) -> None:
             await writer.close()
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(st.lists(action, max_size=60))
 def test_a_replica_from_any_cursor_equals_the_store(actions: list[tuple[str, int, int, int]]) -> None:
     """Creates, updates, removals and ids made anew by two writers, followed in pages of one to three."""

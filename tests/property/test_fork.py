@@ -16,6 +16,7 @@ from holdfast.schema.stored import mark, strip
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, session
+from tests.examples import examples
 from tests.schema.strategies import values
 
 pytestmark = pytest.mark.ci
@@ -55,7 +56,7 @@ def plain(message: Any, renamed: dict[str, str]) -> list[bytes]:
     return texts
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.lists(st.tuples(values(Message), st.lists(values(Part), max_size=3)), max_size=5),
     st.none() | st.integers(0, 5),

@@ -15,6 +15,7 @@ from holdfast.schema.event import Event
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState, advance
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import Record, decode, encode
+from tests.examples import examples
 from tests.schema.fake_clock import FakeClock
 from tests.schema.strategies import JSON, TYPES, values, with_unknown
 
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.ci
 
 each_type = pytest.mark.parametrize("type_", TYPES.values(), ids=TYPES.keys())
 each_kind = pytest.mark.parametrize("kind", stored.KINDS)
-some = settings(max_examples=40)  # for each type
+some = settings(max_examples=examples(40))  # for each type
 WRAP_MS = 1_786_706_395_136  # 2026-08-14T11:19:55.136Z
 
 

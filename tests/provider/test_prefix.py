@@ -34,6 +34,7 @@ from holdfast.provider.request import (
     User,
 )
 from holdfast.provider.wire import Endpoint
+from tests.examples import examples
 from tests.provider.talking import ADAPTERS, a_model
 
 HERE = Endpoint(base_url="https://api.example/v1")
@@ -143,7 +144,7 @@ def check_extends(model: Model, shorter: dict[str, Any], longer: dict[str, Any])
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(history=HISTORIES)
 def test_a_longer_history_extends_the_shorter_one(model: Model, history: list[ProviderMessage]) -> None:
     """Each request that could have been sent is the beginning of the one that is."""
@@ -160,7 +161,7 @@ def test_a_longer_history_extends_the_shorter_one(model: Model, history: list[Pr
 
 
 @pytest.mark.parametrize("name", ["anthropic", "chat, marks"])
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(history=HISTORIES)
 def test_marks_leave_nothing_behind(name: str, history: list[ProviderMessage]) -> None:
     """A mark that moves on leaves the block as it would have been without it."""
@@ -168,7 +169,7 @@ def test_marks_leave_nothing_behind(name: str, history: list[ProviderMessage]) -
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(history=HISTORIES)
 def test_every_message_is_one_that_a_wire_takes(model: Model, history: list[ProviderMessage]) -> None:
     """No message is empty, the person speaks first, and where roles must alternate they do."""

@@ -22,7 +22,7 @@ async def ask(hf: Holdfast, session: str, words: str) -> UserMessage:
         agent="build",
         model=ModelRef(provider_id="scripted", model_id="m"),
     )
-    await hf.sessions.update_message(message)
+    await hf.sessions.add_message(message)
     await say(hf, session, message.id, words)
     return message
 
@@ -45,7 +45,7 @@ async def answer(
         tokens=usage.ZERO,
         finish="stop",
     )
-    await hf.sessions.update_message(message)
+    await hf.sessions.add_message(message)
     await say(hf, session, message.id, words)
     await finish(hf, session, message.id, cost=cost)
     return message
@@ -59,7 +59,7 @@ async def say(hf: Holdfast, session: str, message: str, words: str) -> TextPart:
         message_id=MessageID(message),
         text=words,
     )
-    await hf.sessions.update_part(part)
+    await hf.sessions.add_part(part)
     return part
 
 
@@ -73,7 +73,7 @@ async def finish(hf: Holdfast, session: str, message: str, *, cost: float) -> St
         cost=cost,
         tokens=STEP,
     )
-    await hf.sessions.update_part(part)
+    await hf.sessions.add_part(part)
     return part
 
 
@@ -86,7 +86,7 @@ async def compact(hf: Holdfast, session: str, message: str, tail: str) -> Compac
         auto=False,
         tail_start_id=MessageID(tail),
     )
-    await hf.sessions.update_part(part)
+    await hf.sessions.add_part(part)
     return part
 
 

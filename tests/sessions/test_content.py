@@ -1,12 +1,14 @@
 """What a session holds: messages, parts, todos, diffs; and forks of it."""
 
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Holdfast
-from holdfast.errors import Conflict, InvalidInput, NotFound
+from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.schema import usage
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import AssistantMessage
@@ -21,16 +23,16 @@ async def test_a_tool_call_moves_only_along_its_legal_states(hf: Holdfast, folde
     session = (await hf.sessions.create(directory=folder)).id
     asked = await ask(hf, session, "run it")
     part = await call(hf, session, asked.id, ToolPending(input={}, raw=""))
-    await hf.sessions.update_part(part)
+    await hf.sessions.add_part(part)
     running = replace(part, state=_running())
-    await hf.sessions.update_part(running)
+    assert await hf.sessions.update_part(session, part.id, lambda _: running) == running
     done = replace(part, state=_completed())
-    await hf.sessions.update_part(done)
+    await hf.sessions.update_part(session, part.id, lambda _: done)
 
     with pytest.raises(Conflict):
-        await hf.sessions.update_part(running)
+        await hf.sessions.update_part(session, part.id, lambda _: running)
     with pytest.raises(Conflict):
-        await hf.sessions.update_part(part)
+        await hf.sessions.update_part(session, part.id, lambda _: part)
     kept = (await hf.sessions.message(session, asked.id)).parts[-1]
     assert kept == done
 
@@ -56,12 +58,54 @@ async def test_a_part_keeps_its_type_and_its_message(hf: Holdfast, folder: Path)
     session = (await hf.sessions.create(directory=folder)).id
     one, two = await ask(hf, session, "one"), await ask(hf, session, "two")
     text = await say(hf, session, one.id, "words")
+    called = await call(hf, session, one.id, _running())
     with pytest.raises(InvalidInput):
-        await hf.sessions.update_part(replace(await call(hf, session, one.id, _running()), id=text.id))
-    with pytest.raises(Conflict):
-        await hf.sessions.update_part(replace(text, message_id=two.id))
+        await hf.sessions.update_part(session, text.id, lambda _: replace(called, id=text.id))
+    with pytest.raises(InvalidInput):
+        await hf.sessions.update_part(session, text.id, lambda old: replace(old, message_id=two.id))
     with pytest.raises(NotFound):
-        await hf.sessions.update_part(replace(text, id="prt_new", message_id="msg_none"))  # type: ignore[arg-type]
+        await hf.sessions.update_part(session, "prt_none", lambda old: old)
+    with pytest.raises(NotFound):
+        await hf.sessions.add_part(replace(text, id="prt_new", message_id="msg_none"))  # type: ignore[arg-type]
+    assert (await hf.sessions.message(session, one.id)).parts[-1] == text
+
+
+async def test_a_message_keeps_its_role_and_its_id(hf: Holdfast, folder: Path) -> None:
+    """A prompt does not become an answer; what is there already is changed, not added."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "one")
+    said = await answer(hf, session, asked.id, "two")
+    with pytest.raises(InvalidInput, match="its role"):
+        await hf.sessions.update_message(session, asked.id, lambda _: replace(said, id=asked.id))
+    with pytest.raises(Refused, match="exists already; change it with update_message"):
+        await hf.sessions.add_message(replace(asked, agent="plan"))
+    with pytest.raises(Refused, match="exists already; change it with update_part"):
+        await hf.sessions.add_part((await hf.sessions.message(session, asked.id)).parts[0])
+    assert (await hf.sessions.message(session, asked.id)).info == asked
+
+
+async def test_two_callers_who_change_one_message_lose_nothing(hf: Holdfast, folder: Path) -> None:
+    """The one who comes second edits what the first has written, of a message as of a part."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "one")
+    part = (await hf.sessions.message(session, asked.id)).parts[0]
+
+    async def edit(number: int) -> None:
+        def noted(old: Any) -> Any:
+            return replace(old, metadata={**(old.metadata or {}), str(number): True})
+
+        await hf.sessions.update_part(session, part.id, noted)
+        await hf.sessions.update_message(
+            session, asked.id, lambda old: replace(old, agent=f"{old.agent}{number}")
+        )
+
+    async with anyio.create_task_group() as group:
+        for number in range(5):
+            group.start_soon(edit, number)
+
+    kept = await hf.sessions.message(session, asked.id)
+    assert kept.parts == (replace(part, metadata={str(number): True for number in range(5)}),)
+    assert sorted(kept.info.agent.removeprefix("build")) == list("01234")
 
 
 async def test_totals_are_the_sum_of_the_steps(hf: Holdfast, folder: Path) -> None:
@@ -73,7 +117,7 @@ async def test_totals_are_the_sum_of_the_steps(hf: Holdfast, folder: Path) -> No
     made = await hf.sessions.get(session)
     assert (made.cost, made.tokens) == (0.75, usage.add(STEP, STEP))
 
-    await hf.sessions.update_part(replace(step, cost=1.5))
+    await hf.sessions.update_part(session, step.id, lambda old: replace(old, cost=1.5))
     assert (await hf.sessions.get(session)).cost == 1.75
     await hf.sessions.remove_part(session, step.id)
     made = await hf.sessions.get(session)

@@ -189,7 +189,7 @@ async def test_a_running_session_is_not_removed_moved_or_edited(
     for refused in (
         hf.sessions.move(child.id, str(tmp_path)),
         hf.sessions.remove_message(child.id, asked.id),
-        hf.sessions.update_message(asked),
+        hf.sessions.update_message(child.id, asked.id, lambda old: replace(old, agent="plan")),
     ):
         with pytest.raises(Refused, match="busy"):
             await refused

@@ -475,6 +475,69 @@ async def test_instructions_beside_a_file_that_was_read_are_told_at_the_next_bou
     assert extends(script.requests[1], again.requests[0])
 
 
+async def test_instructions_beside_a_file_survive_an_interrupted_boundary(world: World) -> None:
+    """Interrupted while another source is slow, the boundary has told nothing; the next one does."""
+    inner = world.project / "inner"
+    inner.mkdir()
+    (inner / "AGENTS.md").write_text("Inner rule.")
+    (inner / "a.txt").write_text("text")
+    looks, slow = 0, anyio.Event()
+
+    async def load() -> str:
+        nonlocal looks
+        looks += 1
+        if looks == 2:  # At the boundary after the reading.
+            slow.set()
+            await anyio.sleep_forever()
+        return "main"
+
+    fact = ContextSource(
+        key="test/slow",
+        codec=Codec(str),
+        load=load,
+        baseline=lambda now: f"On {now}.",
+        update=lambda before, now: f"Now on {now}.",
+    )
+    read = Step(Call("read", {"filePath": "inner/a.txt"}, id="r"))
+    async with world.open(read, *says("a")) as (hf, script):
+        hf.context.register("test/slow", lambda: SystemContext.make(fact))
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "one")
+        await slow.wait()
+        await hf.sessions.interrupt(session)
+        assert await told(hf, session) == []
+        await hf.sessions.process(session, "two")
+        (text,) = await told(hf, session)
+    assert "Inner rule." in text
+    assert updates(script.requests[1]) == [text]
+
+
+async def test_a_boundary_observes_each_source_once_and_an_epoch_begins_in_one_commit(world: World) -> None:
+    """Also the first one, where the epoch begins: it holds what it pins from its first state on."""
+    looks: list[int] = []
+    fact = ContextSource(
+        key="test/count",
+        codec=Codec(str),
+        load=lambda: _counted(looks),
+        baseline=lambda now: f"On {now}.",
+        update=lambda before, now: f"Now on {now}.",
+    )
+    async with world.open(*says("a", "b")) as (hf, script):
+        hf.context.register("test/count", lambda: SystemContext.make(fact))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        (record,) = await hf.store.select("epoch", session=session)
+        assert (len(looks), record.seq) == (1, record.position)
+        assert list(record.value().pins) != []
+        await hf.sessions.process(session, "two")
+        assert len(looks) == len(script.requests) == 2
+
+
+async def _counted(looks: list[int]) -> str:
+    looks.append(1)
+    return "main"
+
+
 async def test_context_changes_never_wake_a_session(world: World) -> None:
     """The next boundary that comes anyway sees them."""
     fact = Fact()

@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.instructions import choose
+from holdfast.provider.request import Request
 from holdfast.runtime import moving, pins
+from holdfast.schema.epoch import SentRequest
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
@@ -15,6 +17,7 @@ from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.runtime.sample_epoch import EPOCH
 from tests.stories.crashing import Machine, life
 from tests.stories.test_epochs import LONG, compacted, epochs, extends, says, steps
 from tests.stories.test_pruning import flood, flooded, script, settings
@@ -240,7 +243,7 @@ async def test_a_fork_from_before_the_prompt_that_followed_an_edit_tells_the_edi
         if how == "changed":
             part = page.messages[0].parts[0]
             assert isinstance(part, TextPart)
-            await hf.sessions.update_part(replace(part, text="ONE"))
+            await hf.sessions.update_part(session, part.id, lambda old: replace(old, text="ONE"))
         else:
             await hf.sessions.remove_message(session, page.messages[1].info.id)
         pending = (await hf.sessions.fork(session)).id
@@ -305,7 +308,8 @@ async def _edit(hf: Holdfast, message: MessageWithParts) -> None:
     else:
         part = message.parts[0]
         assert isinstance(part, TextPart)
-        await hf.sessions.update_part(replace(part, text=f"EDITED {LONG}"))
+        edited = replace(part, text=f"EDITED {LONG}")
+        await hf.sessions.update_part(message.info.session_id, part.id, lambda _: edited)
 
 
 async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world: World) -> None:
@@ -374,13 +378,13 @@ async def test_an_edit_that_the_model_does_not_see_is_no_reason(world: World, ho
         await hf.sessions.process(session, "one")
         page = await hf.sessions.messages(session)
         if how == "message":
-            await hf.sessions.update_message(page.messages[0].info)
+            await hf.sessions.update_message(session, page.messages[0].info.id, lambda old: old)
         elif how == "part":
-            await hf.sessions.update_part(page.messages[0].parts[0])
+            await hf.sessions.update_part(session, page.messages[0].parts[0].id, lambda old: old)
         else:
             (part,) = [each for each in page.messages[1].parts if isinstance(each, ToolPart)]
             assert isinstance(part.state, ToolCompleted)
-            await hf.sessions.update_part(replace(part, metadata={"seen": True}))
+            await hf.sessions.update_part(session, part.id, lambda old: replace(old, metadata={"seen": True}))
         (epoch,) = await epochs(hf, session)
         assert epoch.reasons == (("edit",) if how == "title" else ())
         await hf.sessions.process(session, "two", model="scripted/gpt-4")
@@ -391,10 +395,10 @@ def test_a_reason_counts_only_for_what_it_can_move() -> None:
     """An edit moves messages, tools what stands before them; where no reason fits, it is our fault."""
 
     def moved(block: int, *causes: str) -> str | None:
-        last = moving.Before()
-        last.blocks = ["tool", "system", "one", "two"]
-        now = [*last.blocks[:block], "other", *last.blocks[block + 1 :]]
-        return moving.step("e", last, now, causes, chars=0, head=2).moved
+        sent = ["tool", "system", "one", "two"]
+        last = SentRequest(blocks=sent, provider_id="p", model_id="m", agent="build")
+        now = [*sent[:block], "other", *sent[block + 1 :]]
+        return moving.step(EPOCH, last, now, causes, chars=0, head=2).moved
 
     assert moved(1, "edit", "pruning", "model") == "model"
     assert moved(1, "edit") == moving.FAULT
@@ -402,3 +406,57 @@ def test_a_reason_counts_only_for_what_it_can_move() -> None:
     assert moved(2, "tools") == moving.FAULT
     assert moved(2, "model") == moved(1, "model") == "model"
     assert moved(2) == moving.FAULT
+
+
+async def _asked(world: World, session: str, prompt: str, agent: str) -> Request:
+    """One prompt in a process of its own; what was sent."""
+    async with world.open(*says("again")) as (hf, script):
+        await hf.sessions.process(session, prompt, agent=agent)
+        return script.requests[-1]
+
+
+async def test_after_a_removal_a_text_that_changes_is_recorded_as_moved(world: World) -> None:
+    """The step that named the system text went with its answer; another process still sees the move."""
+    world.settings(agent={"custom": {"prompt": "One.", "mode": "primary"}})
+    async with world.open(*says("a", "b", "c")) as (hf, _):
+        session = await world.session(hf)
+        first = await hf.sessions.process(session, "one", agent="custom")
+        await hf.sessions.process(session, "two", agent="custom")
+        await hf.sessions.remove_message(session, first.info.id)
+        await hf.sessions.process(session, "three", agent="custom")
+    world.settings(agent={"custom": {"prompt": "Two.", "mode": "primary"}})
+    await _asked(world, session, "four", "custom")
+    async with world.open() as (hf, _):
+        assert [each.moved for each in await steps(hf, session)] == [None, "edit", "agent"]
+
+
+@pytest.mark.parametrize(
+    ("removed", "moved"), [(1, "edit"), (3, "edit"), (5, None)], ids=["first", "second", "last"]
+)
+async def test_after_a_removal_a_request_that_extends_the_last_has_not_moved(
+    world: World, removed: int, moved: str | None
+) -> None:
+    """Whichever answer went (the last was in no request yet), and though another process asks; a fork from
+    before the next request agrees.
+    """
+    async with world.open(*says("a", "b", "c", "d", "e")) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one", agent="build")
+        for prompt in ("two", "three"):
+            await hf.sessions.process(session, prompt, agent="plan")
+        page = await hf.sessions.messages(session)
+        await hf.sessions.remove_message(session, page.messages[removed].info.id)
+        fork = (await hf.sessions.fork(session)).id
+        await hf.sessions.process(session, "four", agent="plan")
+        await hf.sessions.process(fork, "four", agent="plan")
+        sent = script.requests[-2:]
+        assert sent[0].messages == sent[1].messages
+    for each in (session, fork):
+        now = await _asked(world, each, "five", "plan")
+        assert extends(sent[0], now)
+    async with world.open() as (hf, _):
+        for each in (session, fork):
+            moves = [step.moved for step in await steps(hf, each)]
+            assert (len(moves), moves[-2:]) == (4, [moved, None])
+            (epoch,) = await epochs(hf, each)
+            assert (epoch.reasons, epoch.sent) == ((), None)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from holdfast.tool.output import ToolOutput
 from holdfast.tools import bounding
 from holdfast.tools.bounding import Bounded, OutputLimits
+from tests.examples import examples
 
 PATH = "/data/tool-output/tool_1"
 REST = (
@@ -180,7 +181,7 @@ LIMITS = st.builds(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(text=TEXTS, limits=LIMITS, path=st.sampled_from([PATH, None]))
 async def test_bounded_text_is_within_both_limits_valid_and_keeps_both_ends(
     text: str, limits: OutputLimits, path: str | None

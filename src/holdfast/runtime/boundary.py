@@ -22,7 +22,7 @@ from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.output_format import JsonSchemaFormat
+from holdfast.schema.output_format import schema_of
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.tools import structured
@@ -153,8 +153,15 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
 async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
     """Tell the model what changed since it was last told, and fix the turn."""
     nested = await nesting.found(run, chosen, epoch)
-    compacted = run.history.summarised_since(epoch.position)
-    epoch, told = await epochs.reconciled(run, chosen, epoch, compacted=compacted, nested=nested)
+    told = None
+    # An epoch that begins at this boundary has just looked at the world.
+    if not epoch.fresh or (nested or []) != epoch.value.nested:
+        compacted = run.history.summarised_since(epoch.position)
+        epoch, told = await epochs.reconciled(
+            run, chosen, epoch, compacted=compacted, nested=epoch.value.nested if nested is None else nested
+        )
+    if nested is not None:
+        run.history.touched.clear()  # Stored: an interrupt before this line leaves them to the next boundary.
     former = run.history.told_before(epoch.position)
     if former:
         history = [each for each in history if each.info.id not in former]
@@ -174,13 +181,13 @@ async def fixed(
 ) -> Ready:
     """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
-    toolset = _toolset(run, chosen)
-    pinned = pins.pinned(epoch.value.pins, agent, model, [pins.definition(tool) for tool in toolset.tools])
+    toolset = observing.toolset(run, chosen)
+    pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
     if pinned.pins is not None and keep:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
-    form = user.format if isinstance(user.format, JsonSchemaFormat) else None
+    form = schema_of(user.format)
     if form is not None:
-        toolset = toolset.plus(structured.structured_tool(form.schema))
+        toolset = toolset.plus(structured.structured_tool(form))
     return Ready(
         session=chosen.session,
         around=chosen.around,
@@ -199,12 +206,6 @@ async def fixed(
         policy=chosen.policy,
         last_step=agent.steps is not None and plan.steps_since_prompt(history) + 1 >= agent.steps,
     )
-
-
-def _toolset(run: Run, chosen: Chosen) -> Toolset:
-    """The tools that the agent may see, on this model."""
-    registry = run.tools(chosen.session)
-    return registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
 
 
 async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:

@@ -26,7 +26,7 @@ from holdfast.context.results import (
 )
 from holdfast.context.snapshot import Snapshot
 from holdfast.errors import ContextError
-from holdfast.runtime import announcing, observing
+from holdfast.runtime import announcing, observing, pins
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.run import Run
 from holdfast.schema import stored
@@ -49,6 +49,8 @@ class Epoch(msgspec.Struct, frozen=True):
 
     value: ContextEpoch
     position: int
+    fresh: bool = False
+    """It was begun at this boundary."""
 
     @property
     def id(self) -> str:
@@ -135,7 +137,7 @@ async def _begin(
         snapshot=kept,
         begun=kept,
         cause=cause,
-        pins={},
+        pins=_pins(run, chosen),
         nested=[] if before is None or cause == "move" else before.value.nested,
         directory=chosen.session.directory,
         time=EpochTime(created=now_ms),
@@ -144,11 +146,15 @@ async def _begin(
     if before is not None:
         ended = replace(before.value.time, ended=now_ms)
         puts.append(epoch_put(replace(before.value, time=ended)))
-    await run.recorder.commit(*puts)
-    run.epoch = None
-    found = await current(run)
-    assert found is not None, "it was stored just now"
-    return found
+    receipt = await run.recorder.commit(*puts)
+    run.epoch = Epoch(epoch, receipt.numbers[-len(puts)])
+    return replace(run.epoch, fresh=True)
+
+
+def _pins(run: Run, chosen: Chosen) -> dict[str, object]:
+    """What an epoch pins when it begins: the texts and tools of the agent that it is begun for."""
+    told = pins.definitions(observing.toolset(run, chosen))
+    return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
 
 
 async def reconciled(
@@ -225,7 +231,7 @@ async def keep_reason(run: Run, epoch: Epoch, reason: str, *puts: Put) -> Epoch:
 
 def sent(epoch: ContextEpoch) -> ContextEpoch | None:
     """The epoch once a request is sent: its reasons are told with it. None where that changes nothing."""
-    return replace(epoch, reasons=()) if epoch.reasons else None
+    return replace(epoch, reasons=(), sent=None) if epoch.reasons or epoch.sent is not None else None
 
 
 def _because(epoch: ContextEpoch, reason: str | None) -> ContextEpoch:

@@ -86,7 +86,8 @@ class History:
         self.record: SessionRecord | None = None
         """The session, as of the last reading."""
         self.touched: set[str] = set()
-        """Messages that came or changed; whoever has looked at them takes them out."""
+        """Messages that came or changed since instructions beside the files they read were looked for and
+        what was found was stored: who finds them takes them out then, not before."""
         self.lowered = Lowered()
         """What was made of them for a model."""
         self.names = Names()
@@ -231,10 +232,9 @@ class History:
         """Whether the message was there when it was last read."""
         return message in self._held
 
-    def newly(self) -> list[MessageWithParts]:
-        """The messages that came or changed since somebody last asked."""
+    def unsearched(self) -> list[MessageWithParts]:
+        """The messages that came or changed since instructions beside their files were last stored."""
         fresh = [held for id in self.touched if (held := self._held.get(id)) is not None]
-        self.touched = set()
         return [held.value for held in sorted(fresh, key=lambda held: held.info.place)]
 
     def told_before(self, position: int) -> frozenset[str]:

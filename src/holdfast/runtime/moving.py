@@ -4,15 +4,16 @@ Each step keeps the names of the blocks that it added, so that the whole request
 history alone, after a restart and in a fork too.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import eq
 from typing import Final
 
 from msgspec.structs import replace
 
+from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
+from holdfast.schema.output_format import schema_of
 from holdfast.schema.part import StepPrefix, StepStartPart
 
 FAULT: Final = "fault"
@@ -29,14 +30,6 @@ _OF_HEAD: Final = frozenset({"tools", "output format"})
 """Reasons that move what stands before the messages, and nothing else."""
 
 
-class Before:
-    """The request before, in this epoch: the names of its blocks, and the answer that it got."""
-
-    def __init__(self) -> None:
-        self.blocks: list[str] = []
-        self.answer: AssistantMessage | None = None
-
-
 def requests(history: Iterable[MessageWithParts]) -> list[str]:
     """The epoch of each request that the history tells of, the first first."""
     return [
@@ -48,29 +41,54 @@ def requests(history: Iterable[MessageWithParts]) -> list[str]:
 
 
 def before(
-    history: Sequence[MessageWithParts], epoch: str, *, sent: tuple[str, list[str]] | None = None
-) -> Before:
-    """The last request of the epoch that the history tells of.
+    history: Sequence[MessageWithParts],
+    epoch: ContextEpoch,
+    *,
+    remembered: tuple[str, list[str]] | None = None,
+) -> SentRequest | None:
+    """The last request of the epoch; None where the history tells of none.
 
-    `sent` is what this process remembers of it: the answer's id, and the names of the blocks.
+    `remembered` is what this process knows of it: the answer's id, and the names of the blocks.
     """
-    if sent is not None and (known := _remembered(history, epoch, *sent)) is not None:
+    if epoch.sent is not None:
+        return epoch.sent
+    if remembered is not None and (known := _remembered(history, epoch.id, *remembered)) is not None:
         return known
-    found = Before()
+    found: SentRequest | None = None
+    for message, _, names in _named(history, epoch.id):
+        found = _sent(history, message, names)
+    return found
+
+
+def _named(
+    history: Iterable[MessageWithParts], epoch: str
+) -> Iterator[tuple[AssistantMessage, StepStartPart, list[str]]]:
+    """Each step of the epoch, with its answer and the names of all blocks of its request."""
+    names: list[str] = []
     for message in history:
         for part in message.parts:
             if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.epoch == epoch:
-                # The step that named some of them may be gone: a person removed its answer.
-                found.blocks += [UNKNOWN] * (part.prefix.kept - len(found.blocks))
-                found.blocks[part.prefix.kept :] = part.prefix.blocks
+                # A step that named some of them may have been given up as damaged.
+                names = names + [UNKNOWN] * (part.prefix.kept - len(names))
+                names[part.prefix.kept :] = part.prefix.blocks
                 assert isinstance(message.info, AssistantMessage)
-                found.answer = message.info
-    return found
+                yield message.info, part, names
+
+
+def _sent(history: Sequence[MessageWithParts], answer: AssistantMessage, names: Sequence[str]) -> SentRequest:
+    asked = next((each.info for each in reversed(history) if each.info.id == answer.parent_id), None)
+    return SentRequest(
+        blocks=list(names),
+        provider_id=answer.provider_id,
+        model_id=answer.model_id,
+        agent=answer.agent,
+        schema=schema_of(asked.format) if isinstance(asked, UserMessage) else None,
+    )
 
 
 def _remembered(
     history: Sequence[MessageWithParts], epoch: str, answer: str, blocks: list[str]
-) -> Before | None:
+) -> SentRequest | None:
     """What is remembered, if the last answer of the history is the one that it belongs to."""
     for message in reversed(history):
         steps = [part for part in message.parts if isinstance(part, StepStartPart)]
@@ -80,48 +98,65 @@ def _remembered(
         if message.info.id != answer or prefix is None or prefix.epoch != epoch:
             return None
         assert isinstance(message.info, AssistantMessage)
-        found = Before()
-        found.blocks, found.answer = list(blocks), message.info
-        return found
+        return _sent(history, message.info, blocks)
     return None
 
 
+def named_whole(
+    history: Sequence[MessageWithParts], epoch: str, gone: Collection[str]
+) -> list[StepStartPart]:
+    """The steps that must name all their blocks when messages or parts (`gone`) are removed: those whose step
+    before, which names the rest of them, goes.
+    """
+    found = []
+    hole = False
+    for message, part, names in _named(history, epoch):
+        if message.id in gone or part.id in gone:
+            hole = True
+        elif hole:
+            assert part.prefix is not None
+            found.append(replace(part, prefix=replace(part.prefix, kept=0, blocks=list(names))))
+            hole = False
+    return found
+
+
 def step(
-    epoch: str, last: Before, blocks: Sequence[str], causes: Sequence[str], *, chars: int, head: int
+    epoch: ContextEpoch,
+    last: SentRequest | None,
+    blocks: Sequence[str],
+    causes: Sequence[str],
+    *,
+    chars: int,
+    head: int,
 ) -> StepPrefix:
     """What the step keeps. `causes` are the reasons known for a prefix that may have moved; `head` is how
     many blocks stand before the messages.
     """
-    kept = _common(last.blocks, blocks)
-    added = StepPrefix(epoch=epoch, kept=kept, blocks=list(blocks[kept:]), chars=chars)
-    if kept == len(last.blocks):
+    sent = [] if last is None else last.blocks
+    same = _common(sent, blocks)
+    # After a removal the steps before do not name them any more.
+    kept = 0 if epoch.sent is not None else same
+    added = StepPrefix(epoch=epoch.id, kept=kept, blocks=list(blocks[kept:]), chars=chars)
+    if same == len(sent):
         return added
     # A reason that cannot have moved this block is none: it would hide the one that did.
-    elsewhere = _OF_MESSAGES if kept < head else _OF_HEAD
+    elsewhere = _OF_MESSAGES if same < head else _OF_HEAD
     fitting = [cause for cause in causes if cause not in elsewhere]
-    return replace(added, moved=fitting[0] if fitting else FAULT, block=kept)
+    return replace(added, moved=fitting[0] if fitting else FAULT, block=same)
 
 
-def causes(
-    last: Before, history: Sequence[MessageWithParts], user: UserMessage, *, also: Sequence[str] = ()
-) -> list[str]:
+def causes(last: SentRequest | None, user: UserMessage, *, also: Sequence[str] = ()) -> list[str]:
     """Why the prefix may differ from that of the request before: what is different now, by name."""
-    answer = last.answer
-    if answer is None:
-        return list(also)
     found = list(also)
-    if (answer.provider_id, answer.model_id) != (user.model.provider_id, user.model.model_id):
+    if last is None:
+        return found
+    if (last.provider_id, last.model_id) != (user.model.provider_id, user.model.model_id):
         found.append("model")
-    if answer.agent != user.agent:
+    if last.agent != user.agent:
         found.append("agent")
-    asked = next((each.info for each in reversed(history) if each.info.id == answer.parent_id), None)
-    if isinstance(asked, UserMessage) and _form(asked.format) != _form(user.format):
+    if last.schema != schema_of(user.format):
         found.append("output format")
     return found
-
-
-def _form(given: OutputFormat | None) -> object:
-    return given.schema if isinstance(given, JsonSchemaFormat) else None
 
 
 def begins(sent: Sequence[str], blocks: Sequence[str]) -> bool:

@@ -22,11 +22,12 @@ from holdfast.schema.tool_state import ToolCompleted
 READ: Final = "read"
 
 
-async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str]:
-    """The instruction files that the epoch knows, and those that came with what was read since."""
+async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str] | None:
+    """The instruction files that the epoch knows, and those that came with what was read since; None where
+    they could not be looked for, so that the next boundary does it.
+    """
     nested = epoch.value.nested
-    fresh = run.history.newly()
-    new = read_paths(fresh)
+    new = read_paths(run.history.unsearched())
     if not new:
         return nested
     known = [*map(Path, nested), *_told(epoch)]
@@ -43,8 +44,7 @@ async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str]:
     try:
         return [*nested, *await anyio.to_thread.run_sync(look)]
     except OSError:
-        run.history.touched.update(each.info.id for each in fresh)  # Looked at again at the next boundary.
-        return nested
+        return None
 
 
 def read_paths(history: Sequence[MessageWithParts]) -> list[str]:

@@ -14,7 +14,7 @@ from holdfast.provider.instructions import choose
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.run import Run
 from holdfast.schema.epoch import ContextEpoch
-from holdfast.tools.registry import Registry
+from holdfast.tools.registry import Registry, Toolset
 
 
 async def observe(
@@ -52,6 +52,12 @@ async def observe(
     )
     registered = [(await each.load()).keeping_texts() for each in engine.contexts(chosen.session)]
     return await system_context.observe(SystemContext.combine(standard(world), *registered))
+
+
+def toolset(run: Run, chosen: Chosen) -> Toolset:
+    """The tools that the agent may see, on this model."""
+    registry = run.tools(chosen.session)
+    return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
 
 
 def shown_tools(registry: Registry, chosen: Chosen) -> set[str]:

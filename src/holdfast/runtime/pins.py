@@ -21,10 +21,10 @@ from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
 from holdfast.runtime import moving
 from holdfast.schema.agent import Agent
-from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
 from holdfast.schema.wire import JsonMap
 from holdfast.tool.declare import Tool
 from holdfast.tools import structured
+from holdfast.tools.registry import Toolset
 
 Moved = Literal["agent", "tools"]
 EARLIER_MAX: Final = 8
@@ -138,11 +138,14 @@ def definition(tool: Tool) -> ToolDefinition:
     return ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
 
 
-def formed(given: OutputFormat | None) -> tuple[ToolDefinition, ...]:
+def definitions(toolset: Toolset) -> list[ToolDefinition]:
+    """What the model is told of each tool."""
+    return [definition(tool) for tool in toolset.tools]
+
+
+def formed(schema: JsonMap | None) -> tuple[ToolDefinition, ...]:
     """The tool for an answer of a given form, which stands beside the pinned ones."""
-    if not isinstance(given, JsonSchemaFormat):
-        return ()
-    return (definition(structured.structured_tool(given.schema)),)
+    return () if schema is None else (definition(structured.structured_tool(schema)),)
 
 
 def _earlier(pin: Pin) -> Earlier:

@@ -106,10 +106,11 @@ def _request(run: Run, ready: Ready) -> Request:
 
 def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
-    last = moving.before(ready.history, ready.epoch.id, sent=run.history.sent)
-    causes = moving.causes(last, ready.history, ready.user, also=ready.moved)
+    epoch = ready.epoch.value
+    last = moving.before(ready.history, epoch, remembered=run.history.sent)
+    causes = moving.causes(last, ready.user, also=ready.moved)
     head = len(ready.tools) + len(ready.system)
-    kept = moving.step(ready.epoch.id, last, named.names, causes, chars=named.characters, head=head)
+    kept = moving.step(epoch, last, named.names, causes, chars=named.characters, head=head)
     if kept.moved == moving.FAULT:
         run.engine.warn(
             f"session {ready.session.id}: block {kept.block} of the request is not what it was, for no known "

@@ -37,11 +37,15 @@ class OpenText:
         return self.part
 
     def final(self, now_ms: int, metadata: JsonMap | None) -> TextPart | ReasoningPart:
-        """The part as it ends: text trimmed at its end, closed, with what the provider says last about it."""
+        """The part as it ends: closed, with what the provider says last about it.
+
+        Text is trimmed at its end. Thinking is not: it may be signed, and then goes back byte for byte.
+        """
         start = self.part.time.start if self.part.time is not None else now_ms
+        text = self._joined()
         return replace(
             self.part,
-            text=self._joined().rstrip(),
+            text=text.rstrip() if isinstance(self.part, TextPart) else text,
             time=Span(start=start, end=now_ms),
             metadata=metadata if metadata is not None else self.part.metadata,
         )

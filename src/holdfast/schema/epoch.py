@@ -2,13 +2,24 @@
 
 from holdfast.schema.ids import SessionID
 from holdfast.schema.times import Created
-from holdfast.schema.wire import Count, JsonMap, Record
+from holdfast.schema.wire import Count, JsonMap, Record, Wire
 
 
 class EpochTime(Created, frozen=True, kw_only=True):
     """`ended` is absent while the epoch is in force."""
 
     ended: Count | None = None
+
+
+class SentRequest(Wire, frozen=True, kw_only=True):
+    """A request as the provider got it: the names of its blocks, and what could make the next one differ."""
+
+    blocks: list[str]
+    provider_id: str
+    model_id: str
+    agent: str
+    schema: JsonMap | None = None
+    """The form that was asked for, if any."""
 
 
 class ContextEpoch(Record, frozen=True, kw_only=True):
@@ -34,6 +45,9 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     edited_at: Count | None = None
     """Which request of the epoch, counted from 1, was the first after a person last changed or removed
     something that the model had been shown: a fork from before it begins differently."""
+    sent: SentRequest | None = None
+    """The last request, from the moment a user removes messages until the next one is sent: the steps that
+    name its blocks may be gone."""
     left: bool | None = None
     """The session has moved away: the epoch is over, even where the session came back."""
     time: EpochTime

@@ -17,3 +17,8 @@ class JsonSchemaFormat(Wire, frozen=True, kw_only=True, tag_field="type", tag="j
 
 
 OutputFormat = TextFormat | JsonSchemaFormat
+
+
+def schema_of(given: OutputFormat | None) -> JsonMap | None:
+    """The schema of the answer that is asked for; None where any text will do."""
+    return given.schema if isinstance(given, JsonSchemaFormat) else None

@@ -39,9 +39,9 @@ class ToolPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="tool"
 
 
 class StepPrefix(Wire, frozen=True, kw_only=True):
-    """The blocks of the request, each by the name of its bytes: the first `kept` are those of the request
-    before, the others are listed. `moved` says why that one is not a prefix of this one; `block` is the
-    first that differs.
+    """The blocks of the request, each by the name of its bytes: the first `kept` are named by the steps
+    before and equal, the others are listed. `moved` says why the request before is not a prefix of this one;
+    `block` is the first that differs.
     """
 
     epoch: str

@@ -24,11 +24,13 @@ from holdfast.runtime import authority, moving, observing, pins, plan, projectin
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.compacting import measuring
 from holdfast.runtime.history import History
-from holdfast.runtime.moving import Before
 from holdfast.runtime.pins import Pin
 from holdfast.runtime.room import Engine
-from holdfast.schema.epoch import ContextEpoch
-from holdfast.schema.message import UserMessage
+from holdfast.schema.epoch import ContextEpoch, SentRequest
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.output_format import schema_of
+from holdfast.schema.part import StepStartPart
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.sessions import cache
@@ -86,14 +88,14 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     policy = await authority.policy_of(engine, session, around, agent)
     chosen = Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
     pin = _pin(epoch, chosen, tools(session))
-    tools_sent = (*pin.tools, *pins.formed(user.format))
+    tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
     messages = lowering.lower(projecting.project(said), model)
     request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
     ratio = measuring.ratio(everything, model)
     sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]
-    last = moving.Before() if epoch is None else moving.before(said, epoch.id)
-    blocks = list(_blocks(sources, request, ratio, last))
+    last = None if epoch is None else moving.before(said, epoch)
+    blocks = list(_blocks(sources, request, ratio, last, read=_read(said, epoch)))
     steps = await cache.walked(engine.store, id)
     hit, ideal = cache.shares(steps)
     return ContextView(
@@ -119,7 +121,7 @@ def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry) -> Pin:
     told: list[ToolDefinition] = []
     if pins.key_of(chosen.agent, chosen.model) not in kept:
         shown = registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
-        told = [pins.definition(tool) for tool in shown.tools]
+        told = pins.definitions(shown)
     return pins.pinned(kept, chosen.agent, chosen.model, told).pin
 
 
@@ -144,11 +146,23 @@ def _speaker(message: ProviderMessage) -> str:
             return "system update"
 
 
-def _blocks(sources: Sequence[str], request: Request, ratio: float, last: Before) -> Iterator[Block]:
+def _read(history: Sequence[MessageWithParts], epoch: ContextEpoch | None) -> int:
+    """How many tokens the provider read from its cache for the last answer of the epoch."""
+    for message in reversed(history):
+        starts = [part.prefix for part in message.parts if isinstance(part, StepStartPart)]
+        if isinstance(message.info, AssistantMessage) and any(starts):
+            is_of_epoch = epoch is not None and starts[-1] is not None and starts[-1].epoch == epoch.id
+            return int(message.info.tokens.cache.read) if is_of_epoch else 0
+    return 0
+
+
+def _blocks(
+    sources: Sequence[str], request: Request, ratio: float, last: SentRequest | None, *, read: int
+) -> Iterator[Block]:
     """The blocks with their sizes. Those that the last request had too, up to as many tokens as the provider
     read for its answer, came from the cache.
     """
-    cached = 0 if last.answer is None else int(last.answer.tokens.cache.read)
+    sent = [] if last is None else last.blocks
     total = 0
     named = prefix.named(request)
     values: Iterable[ToolDefinition | str | ProviderMessage] = (
@@ -160,8 +174,8 @@ def _blocks(sources: Sequence[str], request: Request, ratio: float, last: Before
     for index, (source, name, value) in enumerate(zip(sources, named.names, values, strict=True)):
         tokens = round(_length(value, request.model) / ratio)
         total += tokens
-        is_same = is_same and last.blocks[index : index + 1] == [name]
-        is_read = is_same and total <= cached
+        is_same = is_same and sent[index : index + 1] == [name]
+        is_read = is_same and total <= read
         yield Block(source=source, tokens=tokens, cached=is_read, name=name, text=_text(value))
 
 

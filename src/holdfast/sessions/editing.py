@@ -4,17 +4,19 @@ The session's totals are the sum over its step-finish parts, so whatever adds, c
 them moves the totals in the same commit.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from holdfast.errors import InvalidInput, NotFound
-from holdfast.runtime.moving import EDIT
+from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.runtime import moving
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import Message
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStartPart, ToolPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.todo import Todo
@@ -24,40 +26,112 @@ from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchan
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord, StoredMessage
 
+MessageEditor = Callable[[Message], Message]
+PartEditor = Callable[[Part], Part]
 
-async def update_message(room: Room, message: Message) -> None:
-    """Write a message, new or changed."""
+
+async def add_message(room: Room, message: Message) -> None:
+    """Write a message that is new."""
     ids.check("msg", message.id)
-    data = stored.strip("message", message)
-    put = Put(message.session_id, "message", message.id, data, mark=stored.mark(message))
     await idle(room, message.session_id)
-    before = await room.store.get(message.session_id, "message", message.id)
-    is_same = before is not None and before.value() == message
-    edited = [] if is_same else await _edited(room, message.session_id, message.id)
-    await room.store.commit(Batch((put, *edited), (Unclaimed(message.session_id),)))
+    edited = await _edited(room, message.session_id, message.id)
+    new = Unchanged(message.session_id, "message", message.id, 0)
+    try:
+        await room.store.commit(Batch((_put(message), *edited), (new, Unclaimed(message.session_id))))
+    except Conflict:
+        await _refuse_known(room, message.session_id, "message", message.id)
+        raise
 
 
-async def update_part(room: Room, part: Part) -> None:
-    """Write a part, new or changed. A tool call moves only along its legal states."""
+async def add_part(room: Room, part: Part) -> None:
+    """Write a part that is new."""
     ids.check("prt", part.id)
-    data = stored.strip("part", part)
-    put = Put(part.session_id, "part", part.id, data, parent=part.message_id, mark=stored.mark(part))
 
     async def once() -> None:
         session = await idle(room, part.session_id)
-        record = await room.store.get(part.session_id, "part", part.id)
-        before = None if record is None else record.value()
-        if isinstance(before, ToolPart) and isinstance(part, ToolPart):
-            tool_state.advance(before.state, part.state)
-        elif before is not None and type(before) is not type(part):
-            raise InvalidInput(f"part {part.id} is a {type(before).__name__}; its type cannot change")
-        expect = Unchanged(part.session_id, "part", part.id, 0 if record is None else record.seq)
+        await _refuse_known(room, part.session_id, "part", part.id)
+        edited = await _edited(room, session.id, part.message_id)
         added = [part] if isinstance(part, StepFinishPart) else []
-        gone = [before] if isinstance(before, StepFinishPart) else []
-        edited = [] if before == part else await _edited(room, session.id, part.message_id)
-        await _commit(room, session, [put, *edited], [expect], added=added, gone=gone)
+        new = Unchanged(part.session_id, "part", part.id, 0)
+        await _commit(room, session, [_put(part), *edited], [new], added=added)
 
     await again(once)
+
+
+async def _refuse_known(room: Room, session: str, kind: Literal["message", "part"], id: str) -> None:
+    if await room.store.get(session, kind, id) is not None:
+        raise Refused(f"{kind} {id} exists already; change it with update_{kind}")
+
+
+async def update_message(room: Room, session: str, id: str, editor: MessageEditor) -> Message:
+    """Replace a message by what the editor makes of it; nothing written in between is lost.
+
+    The editor may be called more than once. It cannot change which message it is.
+    """
+
+    async def once() -> Message:
+        await idle(room, session)
+        before, seq = await _stored(room, session, "message", id)
+        after = editor(before)
+        if (type(after), after.id, after.session_id) != (type(before), before.id, before.session_id):
+            raise InvalidInput(f"message {id} cannot change its id, its session or its role")
+        if after != before:
+            edited = await _edited(room, session, id)
+            expect = (Unchanged(session, "message", id, seq), Unclaimed(session))
+            await room.store.commit(Batch((_put(after), *edited), expect))
+        return after
+
+    return await again(once)
+
+
+async def update_part(room: Room, session: str, id: str, editor: PartEditor) -> Part:
+    """Replace a part by what the editor makes of it; nothing written in between is lost.
+
+    The editor may be called more than once. It cannot change which part it is; a tool call moves only along
+    its legal states.
+    """
+
+    async def once() -> Part:
+        record = await idle(room, session)
+        before, seq = await _stored(room, session, "part", id)
+        after = _advanced(before, editor(before))
+        if after != before:
+            added = [after] if isinstance(after, StepFinishPart) else []
+            gone = [before] if isinstance(before, StepFinishPart) else []
+            edited = await _edited(room, session, before.message_id)
+            expect = [Unchanged(session, "part", id, seq)]
+            await _commit(room, record, [_put(after), *edited], expect, added=added, gone=gone)
+        return after
+
+    return await again(once)
+
+
+async def _stored(room: Room, session: str, kind: Literal["message", "part"], id: str) -> tuple[Any, int]:
+    record = await room.store.get(session, kind, id)
+    if record is None:
+        raise NotFound(f"{kind} {id[:60]} does not exist in session {session}")
+    return record.value(), record.seq
+
+
+def _advanced(before: Part, after: Part) -> Part:
+    if isinstance(before, ToolPart) and isinstance(after, ToolPart):
+        tool_state.advance(before.state, after.state)
+    if type(after) is not type(before):
+        raise InvalidInput(f"part {before.id} is a {type(before).__name__}; its type cannot change")
+    ids_before = before.id, before.session_id, before.message_id
+    if (after.id, after.session_id, after.message_id) != ids_before:
+        raise InvalidInput(f"part {before.id} cannot change its id, its message or its session")
+    if isinstance(before, StepStartPart) and isinstance(after, StepStartPart):
+        return replace(after, prefix=before.prefix)  # The record of law 7 is no caller's.
+    return after
+
+
+def _put(value: Message | Part) -> Put:
+    if isinstance(value, Message):
+        data = stored.strip("message", value)
+        return Put(value.session_id, "message", value.id, data, mark=stored.mark(value))
+    data = stored.strip("part", value)
+    return Put(value.session_id, "part", value.id, data, parent=value.message_id, mark=stored.mark(value))
 
 
 async def remove_message(room: Room, session: str, id: str) -> None:
@@ -153,17 +227,27 @@ async def _edited(room: Room, session: str, message: str, gone: Collection[str] 
     # One that is new was sent nowhere.
     place = next((each.info.place for each in history if each.info.id == message), None)
     requests = _requests(history, gone)
+    asked = _steps_of(history) if gone else []
     puts = []
     for record in epochs:
         value = record.value()
         sent = [at for epoch, at in requests if epoch == value.id]
+        puts += [_put(step) for step in moving.named_whole(asked, value.id, gone)]
         if record.mark is Mark.OPEN:
-            value = replace(value, reasons=(*(each for each in value.reasons if each != EDIT), EDIT))
+            reasons = (*(each for each in value.reasons if each != moving.EDIT), moving.EDIT)
+            last = moving.before(asked, value) if gone else value.sent
+            value = replace(value, reasons=reasons, sent=last)
         elif place is None or all(at <= place for at in sent):
             continue
         value = replace(value, edited_at=len(sent) + 1)
         puts.append(Put(session, "epoch", value.id, stored.strip("epoch", value), mark=stored.mark(value)))
     return puts
+
+
+def _steps_of(history: Sequence[StoredMessage]) -> list[MessageWithParts]:
+    from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
+
+    return restoring.steps(history)
 
 
 def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[tuple[str, int]]:

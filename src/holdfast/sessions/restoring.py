@@ -15,7 +15,7 @@ from holdfast.runtime.pins import Sent
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.ids import SessionID
-from holdfast.schema.message import SystemMessage, UserMessage
+from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
@@ -50,15 +50,19 @@ def restored(
     snapshot = _snapshot(epoch, kept, record.position)
     told = {str(path) for path in nested_instructions.told_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
-    was = pins.restored(epoch.pins, _sent(asked, kept, epoch))
+    requests = moving.requests(asked).count(epoch.id)
+    # What a user removed after the cut is not missing before it.
+    sent = epoch.sent if requests + 1 == epoch.edited_at else None
+    was = pins.restored(epoch.pins, _sent(asked, replace(epoch, sent=sent)))
     # What differs from the last request that is kept, and why; the source may have told it since.
-    edited = epoch.edited_at is not None and moving.requests(asked).count(epoch.id) < epoch.edited_at
+    edited = epoch.edited_at is not None and requests < epoch.edited_at
     reasons = (was.moved, moving.EDIT if edited else None, moving.PRUNING if unpruned else None)
     restored = replace(
         epoch,
         pins=was.pins,
         session_id=SessionID(session),
         snapshot=snapshot,
+        sent=sent,
         nested=[path for path in epoch.nested if path in told],
         reasons=tuple(reason for reason in reasons if reason is not None),
         left=epoch.left if record is max(epochs, key=lambda each: each.position) else None,
@@ -69,25 +73,27 @@ def restored(
 
 
 def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:
-    """The answers that tell of requests, with the steps that do, in the model's order."""
-    return [
+    """The answers that tell of requests, with the steps that do, in the model's order; and before them the
+    prompt that the last of them answers.
+    """
+    answers = [
         MessageWithParts(
             message.info.value(), tuple(part.value() for part in message.parts if _PREFIX in part.data)
         )
         for message in sorted(kept, key=lambda each: each.info.place)
         if any(_PREFIX in part.data for part in message.parts)
     ]
+    last = answers[-1].info if answers else None
+    prompt = last.parent_id if isinstance(last, AssistantMessage) else None
+    return [MessageWithParts(each.info.value(), ()) for each in kept if each.info.id == prompt] + answers
 
 
-def _sent(asked: Sequence[MessageWithParts], kept: Sequence[StoredMessage], epoch: ContextEpoch) -> Sent:
+def _sent(asked: Sequence[MessageWithParts], epoch: ContextEpoch) -> Sent:
     """The last request that the kept history tells of."""
-    last = moving.before(asked, epoch.id)
-    prompt = None if last.answer is None else last.answer.parent_id
-    values = (message.info.value() for message in kept if message.info.id == prompt)
-    form = next((value.format for value in values if isinstance(value, UserMessage)), None)
+    last = moving.before(asked, epoch)
     return Sent(
-        names=last.blocks,
-        tools=pins.formed(form),
+        names=[] if last is None else last.blocks,
+        tools=pins.formed(None if last is None else last.schema),
         system=(epoch.baseline,) if epoch.baseline else (),
     )
 

@@ -14,6 +14,7 @@ from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.todo import Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
+from holdfast.sessions.editing import MessageEditor, PartEditor
 from holdfast.sessions.reading import Messages, Sessions
 from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
@@ -146,13 +147,21 @@ class SessionService:
         """An id for a new message or part, above every id that the session has had."""
         return self.room.mint.above(prefix, (await found(self.room, session)).top)
 
-    async def update_message(self, message: Message) -> None:
-        """Write a message; refused while the session runs."""
-        await editing.update_message(self.room, message)
+    async def add_message(self, message: Message) -> None:
+        """Write a message that is new; refused while the session runs."""
+        await editing.add_message(self.room, message)
 
-    async def update_part(self, part: Part) -> None:
-        """Write a part; refused while the session runs."""
-        await editing.update_part(self.room, part)
+    async def add_part(self, part: Part) -> None:
+        """Write a part that is new; refused while the session runs."""
+        await editing.add_part(self.room, part)
+
+    async def update_message(self, session: str, id: str, editor: MessageEditor) -> Message:
+        """Change a message: see `editing.update_message`; refused while the session runs."""
+        return await editing.update_message(self.room, session, id, editor)
+
+    async def update_part(self, session: str, id: str, editor: PartEditor) -> Part:
+        """Change a part: see `editing.update_part`; refused while the session runs."""
+        return await editing.update_part(self.room, session, id, editor)
 
     async def remove_message(self, session: str, id: str) -> None:
         """Remove a message with its parts; refused while the session runs."""

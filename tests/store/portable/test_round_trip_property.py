@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.schema import stored, wire
 from holdfast.store.batch import Batch, Put
+from tests.examples import examples
 from tests.schema.strategies import with_unknown
 from tests.store.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
 
@@ -54,7 +55,7 @@ def _put(value: Any, kind: Any) -> Put:
     return Put(PARENT, kind, value.id, stored.strip(kind, value), parent, stored.mark(value))
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(sessions())
 def test_a_session_survives_the_way_into_another_store(puts: list[Put]) -> None:
     """The same bytes come out; a second import changes nothing; OpenCode's form comes back by itself."""

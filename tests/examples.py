@@ -1,0 +1,11 @@
+"""How many examples a property test draws: few and always the same, or many at random with `--long`."""
+
+import os
+
+EXPLORES = bool(os.environ.get("HOLDFAST_EXPLORE"))
+TIMES = 20
+
+
+def examples(count: int) -> int:
+    """`count` in a default run, many times as many where the run explores."""
+    return count * TIMES if EXPLORES else count
