@@ -244,3 +244,20 @@ def test_a_password_in_an_address_is_a_secret() -> None:
     redactor = of_request(None, "https://me:pass%2Fword@h/x", {})
 
     assert redactor.text("pass%2Fword pass/word bWU6cGFzcy93b3Jk") == f"{MARK} {MARK} {MARK}"
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("<html><p>No  such <b>model</b>.</p></html>", "No such model ."),
+        ("<SCRIPT>let a = '<b>';</SCRIPT>Busy<style>p {}</style>.", "Busy ."),
+        ("<script>if (a < b) {}</script>Busy", "Busy"),
+        ("a < b, and that is all", "a < b, and that is all"),
+        ("Busy<script>never closed <p>", "Busy"),
+        ("<" * 65_536, " ".join(["<"] * 65_536)),
+    ],
+    ids=["markup", "silent", "less than in a script", "no markup", "unclosed", "only brackets"],
+)
+def test_a_page_in_the_place_of_an_error_is_read_as_text(page: str, words: str) -> None:
+    """Markup and scripts go, words stay; one look at each character, however odd the page is."""
+    assert classify._plain(page) == words

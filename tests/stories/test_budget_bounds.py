@@ -5,7 +5,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Holdfast
+from holdfast.clock import SystemClock
 from holdfast.runtime import budget
+from holdfast.runtime.budget import Moment
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
@@ -215,13 +217,14 @@ def test_time_is_counted_once_while_turns_overlap() -> None:
     """One from 0 to 10, one from 5 to 20, one from 30 to 35: 25 in all, whoever ends first."""
 
     def begun(now: int, had: Spent, turn: str) -> Spent:
-        return replace(had, reserved={**had.reserved, turn: Reserved(cost=0, tokens=0, since=now)})
+        reserved = Reserved(cost=0, tokens=0, boot="here", since=now)
+        return replace(had, reserved={**had.reserved, turn: reserved})
 
     one = begun(0, NOTHING, "a")
     two = begun(5, one, "b")
-    assert budget.worked_ms(two, 8) == 8
+    assert budget.worked_ms(two, Moment("here", 8)) == 8
     after_a = budget._without(two, "a", time_ms=10)
-    assert (after_a.time_ms, budget.worked_ms(after_a, 20)) == (5, 20)
+    assert (after_a.time_ms, budget.worked_ms(after_a, Moment("here", 20))) == (5, 20)
     after_b = budget._without(after_a, "b", time_ms=15)
     assert after_b.time_ms == 20
     three = budget._without(begun(30, after_b, "c"), "c", time_ms=5)
@@ -229,3 +232,43 @@ def test_time_is_counted_once_while_turns_overlap() -> None:
     # The later one ends first: the earlier one counts everything.
     inner = budget._without(two, "b", time_ms=2)
     assert (inner.time_ms, budget._without(inner, "a", time_ms=10).time_ms) == (0, 10)
+    # Another machine's clock says nothing here: its turn counts when it ends, and whole.
+    there = replace(two, reserved={**two.reserved, "b": replace(two.reserved["b"], boot="there")})
+    assert budget.worked_ms(there, Moment("here", 8)) == 8
+    assert budget._without(there, "a", time_ms=10).time_ms == 10
+
+
+async def test_a_clock_that_is_set_takes_nothing_from_a_budget_of_time(world: World) -> None:
+    """Wall time jumps by a day in the middle of a turn, and back: the hour is as good as untouched."""
+    clock = Jumping()
+    day = 86_400_000
+    gates = [anyio.Event(), anyio.Event()]
+    steps = [Step(Wait(gate), Say("a")) for gate in gates]
+    async with world.open(*steps, Step(Say("c")), clock=clock) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(time_ms=3_600_000))
+        for number, jump in enumerate((day, -2 * day)):
+            await hf.sessions.prompt(session, "go on")
+            with anyio.fail_after(5):
+                while len(script.requests) <= number:
+                    await anyio.sleep(0.01)
+            clock.jump_ms += jump
+            gates[number].set()
+            await hf.sessions.wait(session)
+        answer = await hf.sessions.process(session, "third")
+        used = await spent(hf, session)
+
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is None
+    assert 0 <= used.time_ms < 60_000
+
+
+class Jumping(SystemClock):
+    """A clock whose wall time can be set."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.jump_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.jump_ms

@@ -54,6 +54,9 @@ _CODES: dict[str, ProviderFailure] = {
     "timeout_error": "timeout",
     "deadline_exceeded": "timeout",
 }
+_TAG = re.compile(r"/?\w*")
+_SILENT = ("script", "style")
+"""Elements of a page whose text is none."""
 _TRANSIENT_CODES = {"server_error", "api_error", "internal_server_error", "internal", "internal_error"}
 
 # How providers say that a request is too long.
@@ -223,8 +226,24 @@ def _read(value: Any) -> tuple[tuple[str, ...], str]:
 
 
 def _plain(text: str) -> str:
-    """Plain text for people: without markup, in one line."""
-    return " ".join(re.sub(r"(?is)<(?:script|style)\b.*?</\w+>|<[^>]*>", " ", text).split())
+    """Plain text for people: without markup, in one line. Each character is looked at once, whoever wrote it."""
+    first, *rest = text.split("<")
+    words, inside = [first], ""
+    for piece in rest:
+        tag, closed, after = piece.partition(">")
+        name = _TAG.match(tag.lower())
+        assert name is not None, "the pattern fits every text"
+        if inside:
+            if name[0] == f"/{inside}":
+                inside = ""
+                words.append(after)
+        elif not closed:
+            words.append(f"<{piece}")
+        elif name[0] in _SILENT:
+            inside = name[0]
+        else:
+            words.append(after)
+    return " ".join(" ".join(words).split())
 
 
 def _sentence(provider: str, kind: ProviderFailure, message: str, where: str) -> str:

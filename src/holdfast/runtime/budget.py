@@ -5,8 +5,9 @@ spent never falls; a reservation ends with its turn, and that of a dead runner w
 """
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from decimal import Decimal
+from typing import NamedTuple
 
 import anyio
 import msgspec
@@ -29,6 +30,17 @@ _PAUSE_S = 0.02
 _DEPTH_MAX = 64
 
 
+class Moment(NamedTuple):
+    """A reading of the clock that nobody can set: it means something on this boot of this machine only."""
+
+    boot: str
+    ms: int
+
+
+def _now(engine: Engine) -> Moment:
+    return Moment(engine.host.boot, engine.clock.boot_ms())
+
+
 class OutOfTime(HoldfastError):
     """The time of the tree was used up in the middle of a turn."""
 
@@ -43,18 +55,18 @@ async def reserve(
     """
     if session.parent_id is None and session.budget is None:
         return None
-    now_ms = engine.clock.now_ms()
-    wanted = _most(request)
+    now = _now(engine)
+    wanted = replace(_most(request), boot=now.boot)
     if for_ms is None:
-        wanted = replace(wanted, session=session.id, since=now_ms)
+        wanted = replace(wanted, session=session.id, since=now.ms)
     else:
-        wanted = replace(wanted, until=now_ms + for_ms)
+        wanted = replace(wanted, until=now.ms + for_ms)
     refusal: str | None = None
 
     def change(root: Session, over: Collection[str]) -> Session | None:
         nonlocal refusal
-        spent = _current(root.spent or NOTHING, now_ms, over)
-        refusal = None if root.budget is None else refused(root.budget, spent, wanted, request.model, now_ms)
+        spent = _current(root.spent or NOTHING, now, over)
+        refusal = None if root.budget is None else refused(root.budget, spent, wanted, request.model, now)
         if refusal is not None or root.budget is None:
             return None
         return replace(root, spent=replace(spent, reserved={**spent.reserved, turn: wanted}))
@@ -89,21 +101,26 @@ async def time_left_s(engine: Engine, session: Session) -> float | None:
     root = None if record is None else record.value()
     if root is None or root.budget is None or root.budget.time_ms is None:
         return None
-    used_ms = worked_ms(root.spent or NOTHING, engine.clock.now_ms())
+    used_ms = worked_ms(root.spent or NOTHING, _now(engine))
     return max(0, root.budget.time_ms - used_ms) / 1_000
 
 
-def worked_ms(spent: Spent, now_ms: int) -> int:
-    """How long the tree has worked by now, turns under way included. Pure."""
-    begun = [each.since for each in spent.reserved.values() if each.since is not None]
-    return spent.time_ms + (max(0, now_ms - min(begun)) if begun else 0)
+def worked_ms(spent: Spent, now: Moment) -> int:
+    """How long the tree has worked by now, turns under way on this machine included. Pure."""
+    begun = _begun(spent.reserved.values(), now.boot)
+    return spent.time_ms + (max(0, now.ms - min(begun)) if begun else 0)
+
+
+def _begun(reserved: Iterable[Reserved], boot: str | None) -> list[int]:
+    """When the turns of one boot began."""
+    return [each.since for each in reserved if each.since is not None and each.boot == boot]
 
 
 def _without(spent: Spent, turn: str, *, time_ms: int) -> Spent:
     """The end of a turn's reservation, its time counted as far as no other turn runs that will count it."""
     ended = spent.reserved.get(turn)
     left = {name: each for name, each in spent.reserved.items() if name != turn}
-    begun = [each.since for each in left.values() if each.since is not None]
+    begun = [] if ended is None else _begun(left.values(), ended.boot)
     if ended is not None and ended.since is not None and begun:
         time_ms = min(time_ms, max(0, min(begun) - ended.since))
     return replace(spent, reserved=left, time_ms=spent.time_ms + max(0, time_ms))
@@ -198,17 +215,24 @@ async def forget(engine: Engine, session: Session, turn: str) -> None:
     await _edit_root(engine, session, change)
 
 
-def _current(spent: Spent, now_ms: int, over: Collection[str]) -> Spent:
+def _current(spent: Spent, now: Moment, over: Collection[str]) -> Spent:
     """Without the reservations whose time is over, and those of runners who are gone."""
     for turn in over:
         spent = _lost(spent, turn, said=0, time_ms=0)
-    left = {name: each for name, each in spent.reserved.items() if each.until is None or each.until > now_ms}
+    left = {name: each for name, each in spent.reserved.items() if not _has_ended(each, now)}
     return replace(spent, reserved=left)
 
 
-def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now_ms: int) -> str | None:
+def _has_ended(each: Reserved, now: Moment) -> bool:
+    """Whether a reservation that ends by itself has. One of another boot cannot be judged, and counts no
+    more: it is small, and this machine may have been started anew since.
+    """
+    return each.until is not None and (each.boot != now.boot or each.until <= now.ms)
+
+
+def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now: Moment) -> str | None:
     """Why a turn may not begin, in words; None when it may. Pure."""
-    if budget.time_ms is not None and (worked := worked_ms(spent, now_ms)) >= budget.time_ms:
+    if budget.time_ms is not None and (worked := worked_ms(spent, now)) >= budget.time_ms:
         return f"the budget of {budget.time_ms / 1000:g} s of work is used up ({worked / 1000:g} s)"
     under_way = sum(each.tokens for each in spent.reserved.values())
     if budget.tokens is not None and spent.tokens + under_way + wanted.tokens > budget.tokens:

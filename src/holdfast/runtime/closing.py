@@ -106,9 +106,7 @@ async def _finished(
         tokens=finish.tokens,
         time=replace(message.time, completed=now_ms),
     )
-    used = budget.Used(
-        turn=message.id, tokens=finish.tokens, cost=spent, time_ms=now_ms - message.time.created
-    )
+    used = budget.Used(turn=message.id, tokens=finish.tokens, cost=spent, time_ms=run.turn_ms())
     await accounting.settle(run, used, now_ms, compose)
 
 
@@ -118,7 +116,7 @@ async def _failed(
     """A stream that broke after it had said something is gone on with; any other failure ends the work."""
     now_ms = run.engine.clock.now_ms()
     closed = replace(message, time=replace(message.time, completed=now_ms))
-    spent_ms, said = now_ms - message.time.created, heard.processor.said
+    spent_ms, said = run.turn_ms(), heard.processor.said
     tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
     await budget.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
     if said and error.retryable and error.kind in _BROKEN_KINDS:

@@ -180,7 +180,7 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
         elif puts:
             await run.recorder.commit(*puts)
         if last.info.time.completed is None:
-            spent_ms = now_ms - last.info.time.created
+            spent_ms = run.turn_ms()
             said = size.estimate("".join(plan.words(last)))
             await budget.broken_off(
                 run.engine, await run.session(), last.info.id, spent_ms, sent=True, said=said

@@ -52,12 +52,22 @@ class Run:
         self.abandoned = False
         self.epoch: Epoch | None = None
         """The epoch in force, once it is known: nobody else changes it while this run has the session."""
+        self._turn_began_ms: int | None = None
         self.summarises = False
         """Whether a person wants prompts to be summarised."""
         self.released = False
         """Whether the claim was given back for sure."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
+
+    def begin_turn(self) -> None:
+        """Count the time of a turn from now on."""
+        self._turn_began_ms = self.engine.clock.boot_ms()
+
+    def turn_ms(self) -> int:
+        """How long the turn has taken, by a clock that cannot be set; 0 for one that this run did not begin."""
+        began_ms = self._turn_began_ms
+        return 0 if began_ms is None else self.engine.clock.boot_ms() - began_ms
 
     def interrupt(self) -> None:
         """Stop what runs, once."""

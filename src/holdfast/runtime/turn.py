@@ -145,6 +145,7 @@ async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessag
         made.append(message)
         return [message_put(message), part_put(step), *([] if told is None else [epochs.epoch_put(told)])]
 
+    run.begin_turn()
     told = epochs.sent(ready.epoch.value)  # What moved the prefix has moved it now, for once.
     await run.recorder.write(compose)
     if told is not None:

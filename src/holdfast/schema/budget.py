@@ -8,7 +8,8 @@ from holdfast.schema.wire import Count, Num, Wire
 class Budget(Wire, frozen=True, kw_only=True):
     """Limits over a whole tree: US dollars, tokens, milliseconds of work. None is no limit.
 
-    Time is counted while any turn of the tree is under way: of turns side by side, once.
+    Time is counted while any turn of the tree is under way: of turns side by side on one machine, once. A
+    turn that another machine runs counts when it ends.
     """
 
     cost: Num | None = None
@@ -30,6 +31,9 @@ class Reserved(Wire, frozen=True, kw_only=True):
     """Its model has no known price."""
     session: str | None = None
     """Whose turn it is: once nobody runs that session any more, there is none."""
+    boot: str | None = None
+    """The boot of the machine that holds it: `since` and `until` are read from that boot's clock, which
+    nobody can set."""
     since: Count | None = None
     """When the turn began."""
     until: Count | None = None

@@ -79,6 +79,7 @@ async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
 
 async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPart) -> Ended:
     """One attempt, to its end."""
+    run.begin_turn()
     message = await _opened(run, ready, info)
     todos = await _todos(run)
     # Work that a compaction by hand came into goes on as well.

@@ -56,9 +56,7 @@ async def finish(run: Run, result: Result, *, goes_on: UserMessage | None) -> No
             ),
         ]
 
-    used = budget.Used(
-        turn=message.id, tokens=written.tokens, cost=written.cost, time_ms=now_ms - message.time.created
-    )
+    used = budget.Used(turn=message.id, tokens=written.tokens, cost=written.cost, time_ms=run.turn_ms())
     await accounting.settle(run, used, now_ms, compose, change=not_compacting)
 
 
@@ -161,9 +159,7 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
     if refusal.tokens == usage.ZERO:
         await accounting.change(run, compose, not_compacting)
     else:
-        used = budget.Used(
-            turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=now_ms - message.time.created
-        )
+        used = budget.Used(turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=run.turn_ms())
         await accounting.settle(run, used, now_ms, compose, change=not_compacting)
     if asked or not goes_on:
         announcing.error(run.engine.feed, run.recorder.session, refusal.fault)
