@@ -5,10 +5,17 @@ import pytest
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.provider.request import Text, User
-from holdfast.schema.prompt import TextPartInput
+from holdfast.schema.prompt import AgentPartInput, FilePartInput, SubtaskPartInput, TextPartInput
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from tests.stories.world import World, shape
+
+ASKS = [TextPartInput(text="What does it say?")]
+
+
+def file(mime: str) -> FilePartInput:
+    """A file in a prompt."""
+    return FilePartInput(mime=mime, filename="notes.txt", url="data:text/plain,hello")
 
 
 def said(request: object) -> list[str]:
@@ -49,6 +56,16 @@ async def test_what_is_wrong_with_a_prompt_is_said_before_anything_is_written(wo
         session = await world.session(hf)
         for error, words, wishes in [
             (InvalidInput, "at least one part", {"parts": []}),
+            (InvalidInput, "a text that is not empty", {"parts": [TextPartInput(text=" \n")]}),
+            (InvalidInput, "a text that is not empty", {"parts": [TextPartInput(text="x", ignored=True)]}),
+            (InvalidInput, "a text that is not empty", {"parts": [AgentPartInput(name="plan")]}),
+            (InvalidInput, "notes.txt: text files and folders", {"parts": [*ASKS, file("text/plain")]}),
+            (InvalidInput, "text files and folders", {"parts": [*ASKS, file("application/x-directory")]}),
+            (
+                InvalidInput,
+                "a subtask in a prompt cannot be run yet",
+                {"parts": [*ASKS, SubtaskPartInput(prompt="p", description="d", agent="general")]},
+            ),
             (NotFound, "there is no agent 'nobody'", {"agent": "nobody"}),
             (NotFound, "has no model 'n'", {"model": "scripted/n"}),
             (NotFound, "has no variant 'huge'", {"variant": "huge"}),

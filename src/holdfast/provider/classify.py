@@ -226,7 +226,7 @@ def _read(value: Any) -> tuple[tuple[str, ...], str]:
 
 
 def _plain(text: str) -> str:
-    """Plain text for people: without markup, in one line. Each character is looked at once, whoever wrote it."""
+    """Plain text for people: without markup, in one line. Each character is looked at once."""
     first, *rest = text.split("<")
     words, inside = [first], ""
     for piece in rest:

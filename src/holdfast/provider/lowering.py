@@ -55,7 +55,7 @@ QUARANTINED = "[Content left out: the provider refused it]"
 RESUMED = "[The conversation goes on from here]"
 
 # Kept as files by whoever attached them; their text stands in synthetic parts beside them.
-_SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
+SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
 
 
 class Lowered:
@@ -148,7 +148,7 @@ class _Lowering:
                 if part.text and not part.ignored:
                     yield Text(text=part.text)
             case FilePart():
-                if part.mime not in _SHOWN_AS_TEXT:
+                if part.mime not in SHOWN_AS_TEXT:
                     yield attached(part, self._model)
             case CompactionPart():
                 yield Text(text=COMPACTION)

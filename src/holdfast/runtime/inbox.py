@@ -6,12 +6,13 @@ and admitting the same prompt twice is admitting it once.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.provider import lowering
 from holdfast.runtime import choosing
 from holdfast.runtime.choosing import Choice, Wish
 from holdfast.runtime.recorder import Recorder, message_put, part_put, session_put
@@ -72,10 +73,9 @@ async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
     prompt = checked(prompt, "the prompt")
     if prompt.id is not None:
         ids.check("msg", prompt.id)
-    if not prompt.parts:
-        raise InvalidInput("a prompt needs at least one part")
+    _check_parts(prompt)
     if isinstance(prompt.format, JsonSchemaFormat):
-        structured.check_schema(prompt.format.schema)
+        await structured.check_schema(prompt.format.schema)
     for attempt in range(_TRIES):
         record = await engine.store.session(session)
         if record is None:
@@ -90,6 +90,35 @@ async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
             if attempt == _TRIES - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+def _check_parts(prompt: Prompt) -> None:
+    """Refuse what the model would never be shown: nothing that a caller says may vanish silently."""
+    if not prompt.parts:
+        raise InvalidInput("a prompt needs at least one part")
+    for part in prompt.parts:
+        if isinstance(part, SubtaskPartInput):
+            raise InvalidInput("a subtask in a prompt cannot be run yet; ask for the work in words")
+        if isinstance(part, FilePartInput) and part.mime in lowering.SHOWN_AS_TEXT:
+            raise InvalidInput(
+                f"{part.filename or part.url[:60]}: text files and folders in a prompt are not expanded yet; "
+                "put the text into the prompt, or name the path and let the model read it"
+            )
+    if not any(_is_shown(part, note=prompt.no_reply) for part in prompt.parts):
+        raise InvalidInput("a prompt needs a text that is not empty, or a file, for the model to see")
+
+
+def _is_shown(part: PartInput, *, note: bool) -> bool:
+    """Whether the model sees the part. A note may also be for people alone."""
+    match part:
+        case TextPartInput():
+            return bool(part.text.strip()) and (note or not part.ignored)
+        case FilePartInput() | CompactionPartInput():
+            return True
+        case AgentPartInput() | SubtaskPartInput():
+            return False
+        case _:
+            assert_never(part)
 
 
 async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | None:

@@ -65,7 +65,7 @@ class Run:
         self._turn_began_ms = self.engine.clock.boot_ms()
 
     def turn_ms(self) -> int:
-        """How long the turn has taken, by a clock that cannot be set; 0 for one that this run did not begin."""
+        """How long the turn has taken, by a clock that cannot be set; 0 for one that another run began."""
         began_ms = self._turn_began_ms
         return 0 if began_ms is None else self.engine.clock.boot_ms() - began_ms
 

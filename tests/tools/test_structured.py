@@ -1,0 +1,102 @@
+"""Schemas of callers: judged off the event loop, and never for longer than a bound."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.errors import InvalidInput
+from holdfast.tools import schema_rules, structured
+
+TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}
+RUNAWAY = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+
+
+def tree(depth: int) -> Any:
+    """A value for `BRANCHING`: each level is looked at twice."""
+    return {"next": tree(depth - 1)} if depth else {}
+
+
+BRANCHING = {
+    "type": "object",
+    "anyOf": [
+        {"properties": {"next": {"$ref": "#"}}, "required": ["no"]},
+        {"properties": {"next": {"$ref": "#"}}, "required": ["neither"]},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [(RUNAWAY, {"a": "a" * 60 + "!"}), (BRANCHING, tree(60))],
+    ids=["pattern", "branches"],
+)
+async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
+    schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pattern that backtracks for ever, branches that double with each level: other work goes on, and the
+    answer is a problem that names the bound.
+    """
+    monkeypatch.setattr(structured, "CHECK_S", 0.5)
+    turns = 0
+
+    async def work() -> None:
+        nonlocal turns
+        while True:
+            await anyio.sleep(0)
+            turns += 1
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(work)
+        found = await structured.errors(schema, value)
+        group.cancel_scope.cancel()
+
+    assert found == ["the schema cannot be applied: it took longer than 0 s"]
+    assert turns > 100
+
+
+@pytest.mark.parametrize("risky", [False, True], ids=["thread", "process"])
+async def test_both_ways_of_judging_say_the_same(risky: bool) -> None:
+    """A thread or a process: the same problems, in the same words, the first few of them."""
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "integer", "minimum": 1} for name in "abcdefg"},
+        "required": ["a"],
+        **({"$defs": {"x": {"$ref": "#"}}} if risky else {}),
+    }
+    assert schema_rules.is_risky(schema) == risky
+
+    assert await structured.errors(schema, {"a": 1}) == []
+    assert await structured.errors(schema, {"a": 0, "b": "x"}) == [
+        "a: 0 is less than the minimum of 1",
+        "b: 'x' is not of type 'integer'",
+    ]
+    assert await structured.errors(schema, {}) == ["the answer: 'a' is a required property"]
+    assert len(await structured.errors(schema, dict.fromkeys("abcdefg", 0))) == schema_rules.ERRORS_MAX
+    await structured.check_schema(schema)
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "objekt"}, "'objekt' is not valid under any of the given schemas"),
+        ({"type": "array"}, "must be an object; put what you want into a property"),
+        ({"properties": {"a": {"pattern": "("}}}, "'(' is not a 'regex'"),
+        ({"patternProperties": {"[": {}}}, "'[' is not a 'regex'"),
+        ({"description": "x" * 300_000}, "has 300018 bytes; 262144 are allowed"),
+    ],
+    ids=["type", "root", "pattern", "name", "size"],
+)
+async def test_what_is_no_schema_is_refused(schema: Any, words: str) -> None:
+    """At admission, with what is wrong."""
+    with pytest.raises(InvalidInput) as raised:
+        await structured.check_schema(schema)
+    assert words in str(raised.value)
+
+
+async def test_nothing_is_fetched_for_a_reference(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address in a schema is no reason to go there."""
+    schema = {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema"}}}
+    assert await structured.errors(schema, {"a": 1}) == [
+        "the schema cannot be applied: _WrappedReferencingError"
+    ]
