@@ -1,4 +1,4 @@
-"""Judges JSON schemas, and values by them. Also a program: a process can be ended in the middle, a thread not.
+"""Judges JSON schemas, and values by them. Also a program: a process can be ended, a thread cannot.
 
 Schemas are a caller's. A pattern, a reference or a comparison of all items may take time without end, so only
 `structured.py` decides where this runs. As a program it reads one `Task` as JSON and prints the problems; it
