@@ -115,16 +115,20 @@ class Holdfast:
     @property
     def context(self) -> "SystemContextRegistry":
         """What the application contributes to the System Context of every session."""
+        from holdfast.context import keys
         from holdfast.context.registry import SystemContextRegistry
 
-        self._context = self._context or SystemContextRegistry()
+        if self._context is None:
+            self._context = SystemContextRegistry(beside=self._context_at.values, reserved=(keys.BUILT_IN,))
         return self._context
 
     def context_at(self, directory: str | os.PathLike[str]) -> "SystemContextRegistry":
         """What is contributed to the System Context of one directory, besides that of the application."""
+        from holdfast.context import keys
         from holdfast.context.registry import SystemContextRegistry
 
-        return self._context_at.setdefault(os.path.realpath(directory), SystemContextRegistry())
+        here = SystemContextRegistry(beside=lambda: (self.context,), reserved=(keys.BUILT_IN,))
+        return self._context_at.setdefault(os.path.realpath(directory), here)
 
     def _contexts_of(self, session: Session) -> "list[SystemContextRegistry]":
         here = self._context_at.get(session.directory)

@@ -42,7 +42,7 @@ class World:
             worktree=self.project,
             data=data,
             tool_output=data / "tool-output",
-            temporary=Path("/tmp"),
+            temporary=Path("/tmp/holdfast-1"),
             readable=(self.home / "skills",),
         )
 

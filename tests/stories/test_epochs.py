@@ -11,6 +11,7 @@ from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.context.source import UNAVAILABLE, Codec, ContextSource, Missing
 from holdfast.context.system_context import SystemContext
+from holdfast.errors import Conflict
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import Request, SystemUpdate
 from holdfast.schema.epoch import ContextEpoch
@@ -536,6 +537,28 @@ async def test_a_boundary_observes_each_source_once_and_an_epoch_begins_in_one_c
 async def _counted(looks: list[int]) -> str:
     looks.append(1)
     return "main"
+
+
+async def test_a_key_that_stands_twice_is_refused_where_it_is_registered(world: World) -> None:
+    """In the application and in a directory, in either order, or beneath the built-in ones; elsewhere and
+    after closing it may be used again.
+    """
+    other = world.project / "other"
+    async with world.open(*says("a")) as (hf, _):
+        first = hf.context.register("mine/branch", SystemContext.empty)
+        with pytest.raises(Conflict, match="has a contribution mine/branch already"):
+            hf.context_at(world.project).register("mine/branch", SystemContext.empty)
+        first.close()
+        hf.context_at(world.project).register("mine/branch", SystemContext.empty)
+        hf.context_at(other).register("mine/branch", SystemContext.empty)
+        with pytest.raises(Conflict, match="has a contribution mine/branch already"):
+            hf.context.register("mine/branch", SystemContext.empty)
+        for registry in (hf.context, hf.context_at(other)):
+            with pytest.raises(Conflict, match="core/date: keys beneath core/ are those of built-in sources"):
+                registry.register("core/date", SystemContext.empty)
+        answer = await hf.sessions.process(await world.session(hf), "go")
+        assert isinstance(answer.info, AssistantMessage)
+        assert answer.info.error is None
 
 
 async def test_context_changes_never_wake_a_session(world: World) -> None:

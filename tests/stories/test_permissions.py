@@ -1,7 +1,10 @@
 """What a call may do is judged by rules, then by a person, whose answer is a record."""
 
 import contextlib
+import os
+import stat
 import threading
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -331,3 +334,27 @@ async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_perso
             typed.set()
         assert isinstance(question, PermissionRequest)
         assert question.permission == "act"
+
+
+async def test_of_the_systems_temporary_folder_only_a_private_one_is_open(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A neighbour's file there is not read where nobody can be asked; one in the folder of this user's agents
+    is. That folder is there, with mode 0700, when the first call asks.
+    """
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("TMPDIR", str(shared))
+    (shared / "other.txt").write_text("topsecret")
+    private = shared / f"holdfast-{os.geteuid()}"
+    private.mkdir(mode=0o700)
+    (private / "own.txt").write_text("my own")
+    reads = [
+        Step(Call("read", {"filePath": str(path)}, id=path.name))
+        for path in (shared / "other.txt", private / "own.txt")
+    ]
+    async with world.open(*reads, Step(Say("done"))) as (hf, script):
+        await hf.sessions.process(await world.session(hf), "read them")
+    sent = str(script.requests[-1].messages)
+    assert ("topsecret" in sent, "my own" in sent) == (False, True)
+    assert stat.S_IMODE(private.stat().st_mode) == 0o700

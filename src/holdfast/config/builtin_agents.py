@@ -24,7 +24,8 @@ class AgentPlaces(msgspec.Struct, frozen=True, kw_only=True):
     worktree: Path
     data: Path
     tool_output: Path
-    temporary: Path
+    temporary: Path | None = None
+    """A folder of this user's agents alone; None where there can be none."""
     readable: tuple[Path, ...] = ()
     """Skills and references: read without asking, wherever they lie."""
 
@@ -139,7 +140,7 @@ def _agent(
 
 def _outside(places: AgentPlaces) -> dict[str, Action]:
     inside = (places.tool_output, places.temporary, *places.readable)
-    return {"*": "ask", **{f"{path}/*": "allow" for path in inside}}
+    return {"*": "ask", **{f"{path}/*": "allow" for path in inside if path is not None}}
 
 
 def _rules(places: AgentPlaces, config: PermissionConfig) -> Ruleset:

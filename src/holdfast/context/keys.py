@@ -10,6 +10,8 @@ from typing import Final
 
 from holdfast.errors import InvalidInput
 
+BUILT_IN: Final = "core"
+"""The namespace of the sources that come with Holdfast."""
 KEY_CHARACTERS_MAX: Final = 5_000
 """Room for the longest path that a system takes, and an end."""
 

@@ -8,7 +8,7 @@ which removes nothing.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -45,18 +45,36 @@ class Registration:
 
 
 class SystemContextRegistry:
-    """Contributions by key."""
+    """Contributions by key.
 
-    def __init__(self) -> None:
+    `beside` are the registries whose contributions stand in the same contexts, `reserved` the namespaces of
+    sources that stand there too: whoever registers a key twice learns it at once.
+    """
+
+    def __init__(
+        self,
+        *,
+        beside: "Callable[[], Iterable[SystemContextRegistry]]" = lambda: (),
+        reserved: Collection[str] = (),
+    ) -> None:
         self._registrations: dict[str, Registration] = {}
+        self._beside = beside
+        self._reserved = reserved
 
     def register(self, key: str, producer: Producer) -> Registration:
         """Contribute from the next context on, until the registration is closed."""
-        if keys.check(key) in self._registrations:
+        namespace = keys.check(key).partition("/")[0]
+        if namespace in self._reserved:
+            raise Conflict(f"{key}: keys beneath {namespace}/ are those of built-in sources; choose another")
+        if any(registry.has(key) for registry in (self, *self._beside())):
             raise Conflict(f"the system context has a contribution {key} already; close it first")
         registration = Registration(key, producer, self)
         self._registrations[key] = registration
         return registration
+
+    def has(self, key: str) -> bool:
+        """Whether there is a contribution of this very key."""
+        return key in self._registrations
 
     def _remove(self, registration: Registration) -> None:
         # A later registration may have the key by now.

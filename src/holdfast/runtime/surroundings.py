@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from holdfast.config import agents as config_agents
 from holdfast.config import commands as config_commands
 from holdfast.config import load
@@ -17,8 +19,9 @@ from holdfast.config.builtin_agents import AgentPlaces
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
 from holdfast.config.well_known import Remote
+from holdfast.errors import ContextError
 from holdfast.location.project import Location
-from holdfast.person import directories
+from holdfast.person import directories, temporary
 from holdfast.provider import credentials
 from holdfast.provider.catalog import refresh
 from holdfast.provider.local import catalogue
@@ -39,17 +42,19 @@ class Surroundings:
         *,
         trusted: Callable[[Path], bool] = lambda _: False,
         git: bool = False,
+        temporary: Path | None = None,
     ) -> None:
         self.places = places
         self.trusted = trusted
         self.git = git
         self.loaded = loaded
         self.credentials = held
+        self._temporary = temporary
 
     @cached_property
     def agents(self) -> Agents:
         """Who can answer here."""
-        return config_agents.agents(self.loaded, agent_places(self.places))
+        return config_agents.agents(self.loaded, agent_places(self.places, self._temporary))
 
     @cached_property
     def commands(self) -> dict[str, Command]:
@@ -77,7 +82,19 @@ def surroundings(
     """What a session in this place has around it."""
     places = places_of(location)
     loaded = load.load(places, trusted=trusted, remote=remote)
-    return Surroundings(places, loaded, credentials.load(), trusted=trusted, git=location.vcs is not None)
+    private: Path | None = None
+    try:
+        private = temporary.folder()
+    except ContextError as error:
+        loaded = replace(loaded, warnings=(*loaded.warnings, str(error)))
+    return Surroundings(
+        places,
+        loaded,
+        credentials.load(),
+        trusted=trusted,
+        git=location.vcs is not None,
+        temporary=private,
+    )
 
 
 def places_of(location: Location) -> Places:
@@ -92,7 +109,7 @@ def places_of(location: Location) -> Places:
     )
 
 
-def agent_places(places: Places) -> AgentPlaces:
+def agent_places(places: Places, temporary: Path | None) -> AgentPlaces:
     """The directories that agents' permissions speak of."""
     data = directories.data()
     return AgentPlaces(
@@ -100,5 +117,5 @@ def agent_places(places: Places) -> AgentPlaces:
         worktree=places.worktree,
         data=data,
         tool_output=data / "tool-output",
-        temporary=Path(os.environ.get("TMPDIR") or "/tmp"),  # noqa: S108 - named, not written to
+        temporary=temporary,
     )
