@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from holdfast.schema.budget import Budget
 from holdfast.schema.rule import Rule
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -91,4 +92,36 @@ async def test_no_number_of_notes_lifts_a_ceiling(world: World) -> None:
             await hf.sessions.prompt(parent, f"note {number}", agent="build", no_reply=True)
         await hf.sessions.process(child, "go", agent="sub")
 
+    assert deed.done == []
+
+
+async def test_a_fork_keeps_the_rules_above_its_source_and_the_budget_of_the_tree(world: World) -> None:
+    """It stands in no tree, and is allowed no more for that, nor is a fork of it; nothing of the budget is
+    spent yet.
+    """
+    deed = Deed("danger", ask=False)
+    calls = [Step(Call("danger", {"what": "x"})), Step(Say("done"))]
+    async with world.open(*calls, *calls) as (hf, script):
+        hf.tools.register(deed.tool)
+        denied = [Rule(permission="danger", pattern="*", action="deny")]
+        root = await world.session(hf, permission=denied)
+        await hf.sessions.set_budget(root, Budget(tokens=1_000_000))
+        child = await world.session(hf, parent=root)
+        fork = await hf.sessions.fork(child)
+        again = await hf.sessions.fork(fork.id)
+        for each in (fork, again):
+            assert (each.parent_id, each.budget, each.spent) == (None, Budget(tokens=1_000_000), None)
+            await hf.sessions.process(each.id, "go")
+
+    assert deed.done == []
+    assert {each.name for request in script.requests for each in request.tools} == {"read", "recall"}
+
+
+async def test_rules_above_a_fork_that_cannot_be_read_allow_nothing(world: World) -> None:
+    """What they forbade is not known any more."""
+    deed = Deed("danger", ask=False)
+    async with world.open(Step(Call("danger", {"what": "x"})), Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf, metadata={"fork": {"sessionID": "ses_x", "ceilings": "none"}})
+        await hf.sessions.process(session, "go")
     assert deed.done == []

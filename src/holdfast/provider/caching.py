@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.request import Assistant, CacheMarks, ProviderMessage, Request
-from holdfast.schema.session import Session
+from holdfast.schema.session import FORK, Session
 
 MARKS_MAX: Final = 4
 """As many as a provider takes in one request."""
@@ -70,7 +70,7 @@ def _ends(messages: Sequence[ProviderMessage]) -> tuple[int, ...]:
 
 def cache_key(session: Session, *, compacted: bool) -> str:
     """The name of the session's prefix. A fork begins with its source's, until a compaction parts them."""
-    origin = (session.metadata or {}).get("fork")
+    origin = (session.metadata or {}).get(FORK)
     if compacted or not isinstance(origin, dict):
         return session.id
     key = origin.get("cacheKey") or origin.get("sessionID")

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound
@@ -10,8 +11,8 @@ from holdfast.runtime.room import Engine
 from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.rule import Rule
-from holdfast.schema.session import Session
+from holdfast.schema.rule import Rule, Ruleset
+from holdfast.schema.session import CEILINGS, FORK, Session
 from holdfast.store.query import MessageQuery
 
 DEPTH_MAX: Final = 32
@@ -34,9 +35,19 @@ async def policy_of(
             above = await policy_of(engine, parent, there, agent_above, depth=depth - 1)
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
-        restrictions=around.agents.restrictions(agent.name),
+        restrictions=(*around.agents.restrictions(agent.name), *_left_behind(session)),
         above=above,
     )
+
+
+def _left_behind(session: Session) -> list[Ruleset]:
+    """The rules of the sessions above the one that this is a fork of: they may only tighten."""
+    origin = (session.metadata or {}).get(FORK)
+    try:
+        return msgspec.convert(origin.get(CEILINGS, []) if isinstance(origin, dict) else [], list[Ruleset])
+    except msgspec.ValidationError:
+        # Written by no one we know: nothing is allowed that may have been forbidden.
+        return [[Rule(permission="*", pattern="*", action="deny")]]
 
 
 async def _in_force(engine: Engine, session: Session) -> Session:

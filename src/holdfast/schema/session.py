@@ -12,6 +12,11 @@ from holdfast.schema.rule import Rule
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
 
+FORK = "fork"
+"""In a session's metadata: what it is a fork of."""
+CEILINGS = "ceilings"
+"""In there: the rules of the sessions above that one, which hold for the fork too."""
+
 
 class SessionSummary(Wire, frozen=True, kw_only=True):
     """What the whole session changed in files."""

@@ -16,7 +16,7 @@ from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart, ToolPart
-from holdfast.schema.session import Session, SessionTime
+from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.room import Room, found, put_session
@@ -28,6 +28,7 @@ from holdfast.version import __version__
 if TYPE_CHECKING:
     from holdfast.sessions.restoring import Restored
 
+DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
 _PRUNED_FOR = b'"prunedFor"'
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -45,7 +46,13 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     heard = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
     kept = prefix(heard, session, message)
     now_ms = room.clock.now_ms()
-    origin = {"sessionID": session} if message is None else {"sessionID": session, "messageID": message}
+    origin: dict[str, object] = {"sessionID": session}
+    if message is not None:
+        origin["messageID"] = message
+    above = await _above(room, source)
+    ceilings = [*_ceilings(source), *(each.permission for each in above if each.permission)]
+    if ceilings:
+        origin[CEILINGS] = msgspec.to_builtins(ceilings)
     compacted = any(each.info.mark is Mark.SUMMARY for each in kept)
     if (key := caching.cache_key(source, compacted=compacted)) != session:
         origin["cacheKey"] = key  # A fork of a fork still shares the first one's prefix.
@@ -59,10 +66,11 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
         agent=source.agent,
         model=source.model,
         version=__version__,
-        metadata={**(source.metadata or {}), "fork": origin},
+        metadata={**(source.metadata or {}), FORK: origin},
         time=SessionTime(created=now_ms, updated=now_ms),
         permission=source.permission,
         placement=source.placement,
+        budget=[source, *above][-1].budget,
     )
     forked = with_usage(forked, added=list(_steps(kept)))
     shown = _shown_again(kept)
@@ -71,6 +79,26 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     puts = copies(kept, forked.id, room.mint, epoch, shown)
     await room.store.commit(Batch((put_session(forked), *puts)))
     return forked
+
+
+async def _above(room: Room, session: Session) -> list[Session]:
+    """The sessions above one, its root last. A fork stands in no tree: their rules and their budget, with
+    nothing spent of it, go with it.
+    """
+    above: list[Session] = []
+    while (parent := (above[-1] if above else session).parent_id) is not None and len(above) < DEPTH_MAX:
+        record = await room.store.session(parent)
+        if record is None:
+            break
+        above.append(record.value())
+    return above
+
+
+def _ceilings(session: Session) -> list[object]:
+    """Those that a fork has brought with it."""
+    origin = (session.metadata or {}).get(FORK)
+    brought = origin.get(CEILINGS) if isinstance(origin, dict) else None
+    return brought if isinstance(brought, list) else []
 
 
 def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> list[StoredMessage]:
