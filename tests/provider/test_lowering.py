@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider import lowering
-from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, RESUMED
+from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, REFUSED, RESUMED
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -312,14 +312,25 @@ def test_a_history_that_begins_with_the_model_gets_a_beginning() -> None:
 
 
 def test_a_quarantined_block_is_replaced_by_a_marker() -> None:
-    """The rest of the message stays; a call stays paired."""
-    odd, picture, tool = text("odd"), file("image/png", PNG), done("c", "out")
-    names = frozenset(part.id for part in (odd, picture, tool))
+    """A file, one that a tool gave, a whole result: the rest stays, and a call stays paired."""
+    picture = replace(file("image/png", PNG), refused="no")
+    seen, odd = done("a", "seen"), done("b", "odd")
+    seen = replace(seen, state=replace(seen.state, attachments=[picture]))
+    odd = replace(odd, state=replace(odd.state, metadata={REFUSED: "no"}))
+    left_out = Text(
+        text="[The file of type image/png was left out: the provider refused a request with it. "
+        "Tell the user so.]"
+    )
 
-    assert lowered(user("q", picture), assistant(odd, "so", tool), quarantined=names) == [
-        User(content=(Text(text="q"), Text(text=QUARANTINED))),
-        Assistant(content=(Text(text=QUARANTINED), Text(text="so"), call("c"))),
-        Results(content=(result("c", QUARANTINED),)),
+    assert lowered(user("q", picture), assistant("so", seen, odd)) == [
+        User(content=(Text(text="q"), left_out)),
+        Assistant(content=(Text(text="so"), call("a"), call("b"))),
+        Results(
+            content=(
+                ToolResult(id="a", name="bash", content=(Text(text="seen"), left_out)),
+                result("b", QUARANTINED),
+            )
+        ),
     ]
 
 

@@ -42,6 +42,10 @@ def attached(file: FilePart, model: Model) -> Media | Text:
     """The file as the model gets it: itself, or a line that says why not."""
     name = f'"{file.filename}"' if file.filename else f"of type {file.mime}"
     sense = modality(file.mime)
+    if file.refused is not None:
+        return Text(
+            text=f"[The file {name} was left out: the provider refused a request with it. Tell the user so.]"
+        )
     if sense is None or sense not in model.input:
         what = sense or file.mime
         return Text(text=f"[The file {name} was not sent: this model cannot read {what}. Tell the user so.]")

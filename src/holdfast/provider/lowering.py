@@ -51,7 +51,9 @@ COMPACTION = "What did we do so far?"
 SUBTASK = "The following tool was executed by the user"
 PRUNED = "[Old tool result content cleared]"
 INTERRUPTED = "[Tool execution was interrupted]"
-QUARANTINED = "[Content left out: the provider refused it]"
+QUARANTINED = "[This result was left out: the provider refused a request with it]"
+REFUSED = "refused"
+"""In the metadata of a result: the provider took no request with it."""
 RESUMED = "[The conversation goes on from here]"
 
 # Kept as files by whoever attached them; their text stands in synthetic parts beside them.
@@ -77,27 +79,25 @@ def lower(
     history: Sequence[MessageWithParts],
     model: Model,
     *,
-    quarantined: frozenset[str] = frozenset(),
     known: Lowered | None = None,
 ) -> tuple[ProviderMessage, ...]:
-    """The messages for `model`. Parts whose ids are in `quarantined` are replaced by a marker.
+    """The messages for `model`.
 
     `known` remembers what was made, for a history that is lowered again and again while it grows.
     """
-    if known is None or quarantined:
-        return _Lowering(model, quarantined).run(history)
+    if known is None:
+        return _Lowering(model).run(history)
     lowering, known.lowering = known.lowering, None
     if lowering is None or known.model != model:
-        known.model, lowering = model, _Lowering(model, quarantined)
+        known.model, lowering = model, _Lowering(model)
     messages = lowering.run(history)
     known.lowering = lowering  # Not where it failed half-way: then it is begun anew.
     return messages
 
 
 class _Lowering:
-    def __init__(self, model: Model, quarantined: frozenset[str]) -> None:
+    def __init__(self, model: Model) -> None:
         self._model = model
-        self._quarantined = quarantined
         self._taken: list[MessageWithParts] = []
         self._made: list[_Made] = []
         self._calls: dict[str, int] = {}
@@ -140,9 +140,6 @@ class _Lowering:
             self._update(info.system)
 
     def _said(self, part: Part) -> Iterable[Text | Media]:
-        if part.id in self._quarantined:
-            yield Text(text=QUARANTINED)
-            return
         match part:
             case TextPart():
                 if part.text and not part.ignored:
@@ -211,9 +208,7 @@ class _Lowering:
             self._messages.append(Results(content=tuple(results)))
 
     def _spoken(self, part: TextPart, *, same: bool, signed: bool) -> Iterable[Text]:
-        if part.id in self._quarantined:
-            yield Text(text=QUARANTINED)
-        elif part.text and not part.ignored:
+        if part.text and not part.ignored:
             yield Text(text=part.text, metadata=part.metadata if same else None)
         elif signed and not part.ignored:
             # Signed thinking is checked together with what followed it: the block must not vanish.
@@ -221,8 +216,6 @@ class _Lowering:
 
     def _thought(self, part: ReasoningPart, *, same: bool) -> Iterable[Text | Reasoning]:
         """Thinking goes back to the model that did it; to another it is plain text."""
-        if part.id in self._quarantined:
-            return
         if same:
             if part.text or part.metadata:
                 yield Reasoning(text=part.text, metadata=part.metadata)
@@ -249,10 +242,10 @@ class _Lowering:
         return call, ToolResult(id=id, name=name, content=content, failed=failed)
 
     def _answered(self, part: ToolPart) -> tuple[tuple[Text | Media, ...], bool]:
-        if part.id in self._quarantined:
-            return (Text(text=QUARANTINED),), False
         match part.state:
             case ToolCompleted() as state:
+                if REFUSED in state.metadata:
+                    return (Text(text=QUARANTINED),), False
                 if state.time.compacted is not None:
                     return (Text(text=PRUNED),), False
                 files = (attached(file, self._model) for file in state.attachments or ())

@@ -8,7 +8,7 @@ from holdfast.errors import ProviderError
 from holdfast.provider import size
 from holdfast.provider.catalog import cost
 from holdfast.provider.events import StepFinish
-from holdfast.runtime import accounting, announcing, answer, budget, shaping
+from holdfast.runtime import accounting, announcing, answer, budget, quarantine, shaping
 from holdfast.runtime.answering import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import fitting
@@ -115,24 +115,24 @@ async def _failed(
 ) -> Ended:
     """A stream that broke after it had said something is gone on with; any other failure ends the work."""
     now_ms = run.engine.clock.now_ms()
-    closed = replace(message, time=replace(message.time, completed=now_ms))
+    # No error: what arrived of it stays in the model's view, and the answer is still owed.
+    broke = replace(message, finish=BROKEN_OFF, time=replace(message.time, completed=now_ms))
     spent_ms, said = run.turn_ms(), heard.processor.said
     tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
     await budget.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
     if said and error.retryable and error.kind in _BROKEN_KINDS:
-        # No error on the message: what arrived of it stays in the model's view.
-        broke = message_put(replace(closed, finish=BROKEN_OFF))
         if heard.settling.count == 0:
-            await run.recorder.add_message(lambda id: broken(id, message, now_ms), broke)
+            await run.recorder.add_message(lambda id: broken(id, message, now_ms), message_put(broke))
             return Ended(next="continue", malformed=True)
-        await run.recorder.commit(broke)
+        await run.recorder.commit(message_put(broke))
         if heard.settling.parked:
             return Ended(next="park")
         return Ended(next="continue", malformed=True)
+    if not said and await quarantine.take_out(run, ready, broke, error):
+        return Ended(next="continue")
     fault = fault_of(error, ready.model.provider_id)
     if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
-        # No error: the prompt is still owed its answer, whatever becomes of the compaction.
-        await run.recorder.commit(message_put(replace(closed, finish=BROKEN_OFF)))
+        await run.recorder.commit(message_put(broke))
         return Ended(next="stop", overflowed=True)
     await run.recorder.commit(message_put(answer.failed(message, fault, now_ms)))
     announcing.error(run.engine.feed, run.recorder.session, fault)

@@ -20,11 +20,12 @@ FAULT: Final = "fault"
 """The reason of a prefix that moved without one."""
 EDIT: Final = "edit"
 PRUNING: Final = "pruning"
+QUARANTINE: Final = "quarantined block"
 
 UNKNOWN: Final = ""
 """The name of a block that is told nowhere any more: it passes for every block."""
 
-_OF_MESSAGES: Final = frozenset({EDIT, PRUNING})
+_OF_MESSAGES: Final = frozenset({EDIT, PRUNING, QUARANTINE})
 """Reasons that move nothing before the messages."""
 _OF_HEAD: Final = frozenset({"tools", "output format"})
 """Reasons that move what stands before the messages, and nothing else."""
