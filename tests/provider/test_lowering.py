@@ -327,7 +327,7 @@ def test_a_quarantined_block_is_replaced_by_a_marker() -> None:
         Assistant(content=(Text(text="so"), call("a"), call("b"))),
         Results(
             content=(
-                ToolResult(id="a", name="bash", content=(Text(text="seen"), left_out)),
+                ToolResult(id="a", name="read", content=(Text(text="seen"), left_out)),
                 result("b", QUARANTINED),
             )
         ),

@@ -39,6 +39,12 @@ SAYS: dict[ServerKind, tuple[bytes, tuple[FoundModel, ...]]] = {
 FOUND = Found(kind="vllm", port=8000, models=(FoundModel(id="org/m", context=16384),))
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take longer than a person would wait."""
+    monkeypatch.setattr(discover, "ASK_MS", 30_000)
+
+
 async def look(kind: ServerKind, mock: MockProvider, **arguments: object) -> tuple[Found, ...]:
     http = Http()
     port = int(mock.url.rpartition(":")[2])
