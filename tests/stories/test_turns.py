@@ -1,5 +1,6 @@
 """A prompt becomes an answer, with tools, durably."""
 
+from holdfast.provider.request import Assistant, Reasoning, Text
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.mock_provider.script import Call, Say, Think
@@ -90,3 +91,18 @@ async def test_a_fork_of_a_fork_names_the_first_ones_prefix(world: World) -> Non
             await hf.sessions.process(session, "on")
 
     assert [request.cache_key for request in script.requests] == [first, first, first]
+
+
+async def test_signed_thinking_goes_back_byte_for_byte(world: World) -> None:
+    """With the blanks at its end: the signature is over them too. Text is trimmed."""
+    thought = "hmm, let me think \n\n"
+    world.settings(permission={"act": "allow"})
+    call = Step(Think(thought, signature="SIG=="), Say("So: \n"), Call("act", {"what": "x"}, id="c"))
+    async with world.open(call, Step(Say("done"))) as (hf, script):
+        hf.tools.register(Deed().tool)
+        await hf.sessions.process(await world.session(hf), "go")
+    (made,) = [each for each in script.requests[1].messages if isinstance(each, Assistant)]
+    assert made.content[:2] == (
+        Reasoning(text=thought, metadata={"signature": "SIG=="}),
+        Text(text="So:"),
+    )
