@@ -143,14 +143,22 @@ def test_what_is_allowed_is_taken(world: World) -> None:
 
 
 def test_permissions_only_tighten(world: World) -> None:
-    """An allow of the repository changes no verdict: not for everybody, not for its own agent."""
+    """An allow of the repository changes no verdict: not for everybody, not for its own agent. Of `tools` and
+    `permission` the latter has the last word, wherever it stands.
+    """
     write(world.ours / "holdfast.json", {"permission": {"bash": "ask", "webfetch": "deny"}})
     write(
         world.project / "opencode.json",
         {
-            "permission": {"*": "allow", "edit": "ask"},
-            "tools": {"webfetch": True, "read": False},
-            "agent": {"evil": {"prompt": "p", "permission": "allow", "tools": {"bash": True}}},
+            "permission": {"*": "allow", "edit": "ask", "list": "deny"},
+            "tools": {"webfetch": True, "read": False, "list": True},
+            "agent": {
+                "evil": {
+                    "prompt": "p",
+                    "permission": {"*": "allow", "grep": "deny"},
+                    "tools": {"bash": True, "grep": True},
+                }
+            },
         },
     )
     loaded = world.load(trusted=False)
@@ -161,13 +169,15 @@ def test_permissions_only_tighten(world: World) -> None:
         return evaluate.restricted(policy, key, "x", found.restrictions(agent))
 
     for name in ("build", "evil"):
-        assert {key: verdict(name, key) for key in ("bash", "webfetch", "edit", "read", "glob")} == {
+        assert {key: verdict(name, key) for key in ("bash", "webfetch", "edit", "read", "glob", "list")} == {
             "bash": "ask",
             "webfetch": "deny",
             "edit": "ask",
-            "read": "deny",
+            "read": "allow",  # As where it is trusted: `permission` is judged after `tools`.
             "glob": "allow",
+            "list": "deny",
         }
+    assert (verdict("build", "grep"), verdict("evil", "grep")) == ("allow", "deny")
 
 
 def test_names_that_are_taken_stay_the_persons(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

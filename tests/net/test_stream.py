@@ -1,5 +1,6 @@
 """The HTTP client: the small GET and its bounds. The stream is proved in tests/provider/test_stream.py."""
 
+import socket
 import subprocess
 import sys
 
@@ -80,3 +81,17 @@ def test_the_client_is_imported_late() -> None:
     script = "import sys, holdfast.net.stream, holdfast.provider.stream; assert 'httpx2' not in sys.modules"
 
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
+async def test_a_server_of_this_machine_that_does_not_run_is_asked_about_at_once(name: str) -> None:
+    """Nobody listens there, and nobody will in half a minute: it is not tried again."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))  # Nobody else gets the port, and it does not listen.
+        port = held.getsockname()[1]
+        http = Http()
+        with pytest.raises(ProviderError) as raised:
+            await http.get(f"http://{name}:{port}/v1", bytes_max=100, timeout_ms=10_000)
+        await http.aclose()
+    assert str(raised.value) == f"nothing listens at {name}:{port}; is the server running?"
+    assert (raised.value.kind, raised.value.retryable) == ("connection", False)

@@ -5,7 +5,7 @@ from typing import Any, get_args
 
 import pytest
 
-from holdfast.schema.event import Event, PermissionAsked, PermissionAskProperties, asked
+from holdfast.schema.event import Event, PermissionAsked, PermissionAskProperties, requesting
 from holdfast.schema.fault import APIData, APIFault, Fault, NoData, OutputLengthFault
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.message import Message
@@ -392,7 +392,7 @@ def test_a_request_is_announced_as_clients_know_it() -> None:
         time=RequestTime(created=1),
     )
 
-    assert asked(request) == PermissionAsked(
+    assert requesting(request) == PermissionAsked(
         properties=PermissionAskProperties(
             id="per_1",
             session_id=SessionID("ses_1"),
@@ -412,6 +412,6 @@ def test_a_question_is_announced_too() -> None:
     )
 
     assert (
-        encode(asked(request))
+        encode(requesting(request))
         == b'{"type":"question.asked","properties":{"id":"que_1","sessionID":"ses_1","questions":[]}}'
     )

@@ -36,7 +36,7 @@ class Reduced(msgspec.Struct, frozen=True):
 def reduce(value: dict[str, Any]) -> Reduced:
     """The harmless part of a layer."""
     left = Reduced({}, [], {}, [])
-    for key, item in value.items():
+    for key, item in _tools_first(value):
         match key, item:
             case _ if key in IGNORED:
                 continue
@@ -55,6 +55,11 @@ def reduce(value: dict[str, Any]) -> Reduced:
             case _:
                 left.dropped.append(key)
     return left
+
+
+def _tools_first(value: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The items in an order in which `permission` has the last word over `tools`, wherever each stands."""
+    return sorted(value.items(), key=lambda each: each[0] == "permission")
 
 
 def reaches_out(template: str) -> bool:
@@ -87,7 +92,7 @@ def _agent(name: str, agent: Any, left: Reduced) -> None:
     if not isinstance(agent, dict) or _unsafe(agent):
         left.dropped.append(f"agent.{name}")
         return
-    for key, item in agent.items():
+    for key, item in _tools_first(agent):
         match key, item:
             case "permission", _:
                 left.agent_permissions.setdefault(name, []).append(item)

@@ -1,7 +1,11 @@
-"""From changed records to the events of the bus. Pure, and without a decode: stored JSON is passed on."""
+"""From changed records to the events of the bus. Pure; stored JSON is passed on without a decode, but for the
+few requests, of which clients know another form.
+"""
 
 import msgspec
 
+from holdfast.schema import event
+from holdfast.schema.wire import encode
 from holdfast.store.record import Changed, StoredRecord
 
 _quote = msgspec.json.Encoder().encode
@@ -39,8 +43,20 @@ def event_of(change: Changed, *, now_ms: int) -> Event | None:
             return "todo.updated", b'{"sessionID":%b,"todos":%b}' % (session, record.data or b"[]")
         case "diff":
             return "session.diff", b'{"sessionID":%b,"diff":%b}' % (session, record.data or b"[]")
+        case "request" if not change.removed:
+            return _request_event(record)
         case _:
             return None
+
+
+def _request_event(record: StoredRecord) -> Event | None:
+    """A question to the user, or its answer. An answer is announced again when its call goes on with it."""
+    announced = event.requesting(record.value())
+    if announced is None:
+        return None
+    tag = announced.__struct_config__.tag
+    assert isinstance(tag, str)
+    return tag, encode(announced.properties)
 
 
 def former_event(change: Changed) -> Event | None:

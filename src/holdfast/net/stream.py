@@ -9,6 +9,7 @@ What must stay true: a burst does not starve the loop. httpx2 yields chunks that
 suspending, so `chunks` gives way every 20 of them.
 """
 
+import errno
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
@@ -170,7 +171,7 @@ class Http:
             "read": None,
         }
         extensions: dict[str, Any] = {"timeout": timeouts}
-        with _translated(host):
+        with _translated(host, port=urlsplit(url).port):
             if pinned is not None:
                 target = client.build_request(method, url).url
                 headers = {"host": target.netloc.decode("ascii"), **headers}
@@ -223,7 +224,7 @@ def _is_warning(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def _translated(host: str, *, reading: bool = False) -> Iterator[None]:
+def _translated(host: str, *, port: int | None = None, reading: bool = False) -> Iterator[None]:
     """Errors of httpx2 as ours, with `raise … from None`: their text and their request may hold a URL."""
     import httpx2
 
@@ -242,9 +243,31 @@ def _translated(host: str, *, reading: bool = False) -> Iterator[None]:
             f"the address or the headers of {host or 'the provider'} are not valid; correct its settings"
         ) from None
     except httpx2.TransportError as error:
+        if not reading and _is_local(host) and errno.ECONNREFUSED in _numbers(error):
+            where = host if port is None else f"{host}:{port}"
+            raise ProviderError(
+                f"nothing listens at {where}; is the server running?", kind="connection"
+            ) from None
         doing = "broke the connection during its answer" if reading else "cannot be reached"
         why = _why(error)
         raise ProviderError(f"{host} {doing}: {why}", kind="connection", retryable=True) from None
+
+
+def _is_local(host: str) -> bool:
+    """Whether a host is this machine: who refuses there will go on refusing."""
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _numbers(error: BaseException | None) -> set[int]:
+    """The error numbers of the operating system behind an error; a name may have several addresses."""
+    found: set[int] = set()
+    while error is not None:
+        if isinstance(error, OSError) and error.errno is not None:
+            found.add(error.errno)
+        if isinstance(error, BaseExceptionGroup):
+            return found.union(*map(_numbers, error.exceptions))
+        error = error.__cause__ or error.__context__
+    return found
 
 
 def _why(error: BaseException) -> str:

@@ -5,13 +5,24 @@ An event that carries a record announces state that is in the store; the others 
 when it leaves the process.
 """
 
+from typing import assert_never
+
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.project import Project
-from holdfast.schema.request import PermissionRequest, Question, QuestionRequest, Reply, ToolRef
+from holdfast.schema.request import (
+    InterruptRequest,
+    PermissionRequest,
+    Question,
+    QuestionRequest,
+    Reply,
+    Request,
+    RequestTime,
+    ToolRef,
+)
 from holdfast.schema.session import Session
 from holdfast.schema.status import SessionStatus
 from holdfast.schema.todo import Todo
@@ -213,10 +224,15 @@ Event = (
 )
 
 
-def asked(request: PermissionRequest | QuestionRequest) -> PermissionAsked | QuestionAsked:
-    """The event that announces an open request."""
+Requesting = PermissionAsked | PermissionReplied | QuestionAsked | QuestionReplied | QuestionRejected
+
+
+def requesting(request: Request) -> Requesting | None:
+    """The event that shows a request as it is: open, or answered; None for an order to stop, which is no
+    client's.
+    """
     match request:
-        case PermissionRequest():
+        case PermissionRequest(time=RequestTime(answered=None)):
             return PermissionAsked(
                 properties=PermissionAskProperties(
                     id=request.id,
@@ -228,7 +244,14 @@ def asked(request: PermissionRequest | QuestionRequest) -> PermissionAsked | Que
                     tool=request.tool,
                 )
             )
-        case QuestionRequest():
+        case PermissionRequest():
+            reply = "reject" if request.answer is None else request.answer.reply
+            return PermissionReplied(
+                properties=PermissionReplyProperties(
+                    session_id=request.session_id, request_id=request.id, reply=reply
+                )
+            )
+        case QuestionRequest(time=RequestTime(answered=None)):
             return QuestionAsked(
                 properties=QuestionAskProperties(
                     id=request.id,
@@ -237,3 +260,15 @@ def asked(request: PermissionRequest | QuestionRequest) -> PermissionAsked | Que
                     tool=request.tool,
                 )
             )
+        case QuestionRequest():
+            session = request.session_id
+            answers = None if request.answer is None else request.answer.answers
+            if answers is None:
+                return QuestionRejected(properties=OfRequest(session_id=session, request_id=request.id))
+            return QuestionReplied(
+                properties=QuestionReplyProperties(session_id=session, request_id=request.id, answers=answers)
+            )
+        case InterruptRequest():
+            return None
+        case _:
+            assert_never(request)
