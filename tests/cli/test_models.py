@@ -40,7 +40,7 @@ def test_a_provider_can_be_looked_at_before_it_has_a_key(shell: Shell) -> None:
     done = shell("models", "google")
     assert "google cannot be used: it has no key; set GOOGLE_API_KEY" in done.err
     row = next(line for line in done.out.splitlines() if line.startswith("google/gemini-2.5-pro "))
-    cells = "google/gemini-2.5-pro 1.049M 65.54k 1.25+ 10+ 0.125 ? text audio image pdf video high max"
+    cells = "google/gemini-2.5-pro 1.05M 65.5k 1.25+ 10+ 0.125 ? text audio image pdf video high max"
     assert " ".join(row.split()) == cells
 
 
@@ -86,6 +86,6 @@ def test_refreshing_without_a_network_keeps_the_old_data(shell: Shell) -> None:
         check=True,
         timeout=60,
     )
-    assert done.stderr.startswith("the catalogue cannot be fetched: 127.0.0.1")
+    assert done.stderr.startswith("the catalogue cannot be fetched: nothing listens at 127.0.0.1:9")
     assert len(done.stderr.splitlines()) == 1
     assert [model for model in json.loads(done.stdout) if model["id"] == "openai/gpt-5"]

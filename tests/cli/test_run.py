@@ -54,6 +54,26 @@ async def test_a_call_is_a_line_and_json_is_a_line_an_event(shell: Shell, mock: 
     assert "sk-secret" not in plain.out + plain.err + events.out + events.err
 
 
+async def test_an_answer_that_was_cut_off_says_so_and_is_a_failure(shell: Shell, mock: MockProvider) -> None:
+    """Half a sentence is no answer. `session show` says it too, with who answered and an unknown price."""
+    mock.play(Reply((Say("It is about"),), reason="length"))
+
+    cut = await said(shell, "run", "What is it about?")
+    session = (await said(shell, "session", "list", "--format", "json")).json()[0]["id"]
+    shown = await said(shell, "session", "show", session)
+
+    assert (cut.code, cut.out) == (1, "It is about\n")
+    assert cut.err == (
+        f"✗ cut off at the output limit (5 tokens); `holdfast run --session {session} …` goes on\n"
+    )
+    assert shown.out.splitlines()[-3:] == [
+        "It is about",
+        "✗ cut off at the output limit (5 tokens)",
+        "acme/m · 10 tokens in · 5 out · ?",
+    ]
+    assert "  cost       ?" in shown.out.splitlines()
+
+
 async def test_failures_and_denials_have_exit_codes_of_their_own(shell: Shell, mock: MockProvider) -> None:
     """One clear line on standard error each; no key is shown, though the server repeats it."""
     mock.play(Trouble("auth"))

@@ -3,12 +3,14 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import click
 import msgspec
+
+from holdfast.cli import table
 
 WIDE = 200
 FORMATS = click.Choice(["table", "json"])
@@ -58,15 +60,20 @@ def print_array(items: Iterable[bytes]) -> None:
     print_raw(b"[" + b",".join(items) + b"]")
 
 
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, stretch: int) -> None:
-    """Columns as wide as they must be; one of them gives way when the terminal is narrow."""
-    cells = [heads, *([clean(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heads))]
-    room = width() - sum(widths) + widths[stretch] - 2 * (len(heads) - 1)
-    widths[stretch] = max(8, min(widths[stretch], room))
-    for number, row in enumerate(cells):
-        line = "  ".join(cut(cell, wide).ljust(wide) for cell, wide in zip(row, widths, strict=True)).rstrip()
+def print_table(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    whole: Collection[int] = (0,),
+    stretch: int | None = None,
+) -> None:
+    """A table as wide as the terminal: see `table.laid_out`. What had no room is named beside it."""
+    cells = [[clean(cell) for cell in row] for row in rows]
+    made = table.laid_out(heads, cells, room=width(), whole=whole, stretch=stretch)
+    for number, line in enumerate(made.lines):
         click.echo(click.style(line, bold=True) if number == 0 else line)
+    if made.left_out:
+        note(f"Not shown for want of room: {', '.join(made.left_out)}. --format json has everything.")
 
 
 def width() -> int:
@@ -75,11 +82,6 @@ def width() -> int:
         return os.get_terminal_size(sys.stdout.fileno()).columns or WIDE
     except (OSError, ValueError):
         return WIDE
-
-
-def cut(text: str, wide: int) -> str:
-    """Text that fits."""
-    return text if len(text) <= wide else text[: wide - 1] + "…"
 
 
 def clean(text: str) -> str:

@@ -67,6 +67,6 @@ def print_decisions(ctx: click.Context, form: str) -> None:
             [each.path, "trusted" if each.granted else "not trusted", ago(each.time.created)]
             for each in found
         ]
-        print_table(["FOLDER", "DECISION", "WHEN"], rows, stretch=0)
+        print_table(["FOLDER", "DECISION", "WHEN"], rows, whole=(0, 1))
     else:
         note("Nothing was decided yet.")

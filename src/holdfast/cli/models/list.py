@@ -41,7 +41,7 @@ def list_(ctx: click.Context, provider_id: str | None, *, everything: bool, fres
             "No provider can be used yet; `holdfast providers login ID` keeps a key, --all shows every model."
         )
         return
-    print_table(HEADS, [_row(model) for _, model in shown], stretch=0)
+    print_table(HEADS, [_row(model) for _, model in shown])
 
 
 def _refresh() -> None:
@@ -81,8 +81,13 @@ def _tokens(count: int) -> str:
     if not count:
         return "?"
     if count >= 1_000_000:
-        return f"{count / 1_000_000:.4g}M"
-    return f"{count / 1000:.4g}k" if count >= 1000 else str(count)
+        return f"{_short(count / 1_000_000)}M"
+    return f"{_short(count / 1000)}k" if count >= 1000 else str(count)
+
+
+def _short(number: float) -> str:
+    """Three figures, or as many as a whole number needs."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
 def _dollars(price: Decimal | None) -> str:

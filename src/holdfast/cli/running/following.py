@@ -71,6 +71,7 @@ async def follow(
             await hf.sessions.interrupt(session)
         group.cancel_scope.cancel()
     interrupts.session = None
+    printer.close()
     if trouble is not None:
         raise trouble
     if interrupts.asked.is_set():
@@ -78,6 +79,9 @@ async def follow(
         return INTERRUPTED
     if printer.error is not None:
         note(f"holdfast: {printer.error}")
+        return FAILED
+    if printer.cut_off is not None:
+        note(f"{printer.cut_off}; `holdfast run --session {session} …` goes on")
         return FAILED
     if idle is not None and not printer.heard and not await hf.sessions.requests(session):
         note(idle)

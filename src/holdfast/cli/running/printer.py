@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from holdfast.cli import message_lines
 from holdfast.cli.output import clean
 from holdfast.feed.frame import Frame
 from holdfast.schema.part import TextPart
@@ -25,6 +26,10 @@ class Printer:
         self.denied = False
         self.heard = False
         """Whether an answer was worked on."""
+        self.cut_off: str | None = None
+        """Set where the answer ended at the output limit."""
+        self._last: dict[str, Any] = {}
+        self._steps: dict[str, dict[str, Any]] = {}
         self._answers: set[str] = set()
         self._printed: dict[str, int] = {}
         self._fresh_line = True
@@ -57,6 +62,7 @@ class Printer:
             return
         self.heard = True
         self._answers.add(info["id"])
+        self._last = info
         if (error := info.get("error")) is not None:
             data = error.get("data") or {}
             self.error = clean(str(data.get("message") or error["name"]))
@@ -82,8 +88,23 @@ class Printer:
                     self._end_line()
             case "tool":
                 self._tool(part)
+            case "step-finish":
+                self._steps[part["id"]] = part
             case _:
                 pass
+
+    def close(self) -> None:
+        """Say whether the answer is whole, and to people who answered and what it took."""
+        steps = list(self._steps.values())
+        if (
+            self._last
+            and sys.stderr.isatty()
+            and (line := message_lines.usage(self._last, steps)) is not None
+        ):
+            self._line(line)
+        if self._last.get("finish") == message_lines.LENGTH and self.error is None:
+            own = [step for step in steps if step["messageID"] == self._last["id"]]
+            self.cut_off = message_lines.cut_off(message_lines.output_tokens(self._last, own))
 
     def _grow(self, part: str, offset: int, text: str) -> None:
         known = self._printed[part]

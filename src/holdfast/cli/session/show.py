@@ -5,10 +5,12 @@ from typing import Any
 import click
 import msgspec
 
+from holdfast.cli import message_lines
 from holdfast.cli.naming import named, session_argument
 from holdfast.cli.opening import Reading, reading
-from holdfast.cli.output import ago, clean, cut, format_option, print_raw, width
+from holdfast.cli.output import ago, clean, format_option, print_raw, width
 from holdfast.cli.readable import BROKEN, content, session_fields
+from holdfast.cli.table import cut
 from holdfast.store.query import LIMIT_MAX, MessageQuery
 from holdfast.store.record import SessionRecord
 
@@ -64,35 +66,45 @@ def print_head(record: SessionRecord, info: dict[str, Any]) -> None:
         "project": info["projectID"],
         "parent": info.get("parentID"),
         "updated": ago(info["time"]["updated"]),
-        "cost": f"${info.get('cost') or 0:.4f}",
+        "model": _model(info),
+        "tokens": _tokens(info),
+        "cost": _cost(info),
     }
     for key, fact in facts.items():
         if fact:
             click.echo(f"  {key:<10} {clean(str(fact))}")
 
 
+def _cost(info: dict[str, Any]) -> str:
+    spent = info.get("spent")
+    known = not (isinstance(spent, dict) and spent.get("unknown"))
+    return message_lines.money(info.get("cost") or 0, known=known)
+
+
+def _model(info: dict[str, Any]) -> str | None:
+    model = info.get("model")
+    return f"{model.get('providerID')}/{model.get('id')}" if isinstance(model, dict) else None
+
+
+def _tokens(info: dict[str, Any]) -> str | None:
+    used = info.get("tokens")
+    if not isinstance(used, dict):
+        return None
+    cache = used.get("cache") or {}
+    read = cache.get("read") or 0
+    sent = (used.get("input") or 0) + read + (cache.get("write") or 0)
+    said = (used.get("output") or 0) + (used.get("reasoning") or 0)
+    return f"{sent:,.0f} in, {read:,.0f} of them cached; {said:,.0f} out"
+
+
 def print_message(id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
-    """A message, its text whole and its tools one line each."""
+    """A message: its text whole, its tools in short, how it ended, what it took."""
     click.echo(click.style(f"\n{clean(str(info.get('role')))}  {id}", fg="cyan"))
     for part in parts:
-        for line in lines_of(part):
-            click.echo(cut(clean(line), width()) if line.startswith("  ·") else clean(line))
-
-
-def lines_of(part: dict[str, Any]) -> list[str]:
-    """What a person wants to see of a part."""
-    match part:
-        case {"type": "text", "text": str(text)} if not part.get("synthetic"):
-            return text.splitlines()
-        case {"type": "tool", "tool": tool, "state": {"status": status, "input": inputs}}:
-            return [f"  · {tool} [{status}] {msgspec.json.encode(inputs).decode()}"]
-        case {"type": "file"}:
-            return [f"  · file {part.get('filename') or part.get('mime')}"]
-        case {"type": "patch", "files": [*files]}:
-            return [f"  · changed {', '.join(map(str, files))}"]
-        case {"type": "subtask", "description": description}:
-            return [f"  · subtask {description}"]
-        case {"type": "compaction"}:
-            return ["  · compaction"]
-        case _:
-            return []
+        is_text = part.get("type") == "text"
+        for line in map(clean, message_lines.of_part(part)):
+            click.echo(line if is_text else cut(line, width()))
+    if (fault := message_lines.ending(info, parts)) is not None:
+        click.echo(click.style(clean(fault), fg="red"))
+    if (usage := message_lines.usage(info, parts)) is not None:
+        click.echo(click.style(clean(usage), dim=True))
