@@ -217,17 +217,24 @@ class Holdfast:
     async def _read_surroundings(self, session: Session) -> "Surroundings":
         import anyio.to_thread
 
+        from holdfast.errors import InvalidInput
+        from holdfast.location.project import Location
         from holdfast.provider import credentials
         from holdfast.runtime import hosts
         from holdfast.runtime.surroundings import surroundings
         from holdfast.sessions.creating import locate_
 
-        location = await locate_(self._room, session.directory)
+        is_here = True
+        try:
+            location = await locate_(self._room, session.directory)
+        except InvalidInput:  # It came from elsewhere, or its folder was removed: it can still be read.
+            is_here = False
+            location = Location(session.directory, session.directory, session.project_id)
         decisions = await self.trust.decisions()
         held = hosts.hosts_of(credentials.load())
         remote = await hosts.settings_of(held) if held else []
         return await anyio.to_thread.run_sync(
-            lambda: surroundings(location, trusted=decisions.trusted, remote=remote)
+            lambda: surroundings(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
         )
 
     async def close(self) -> None:

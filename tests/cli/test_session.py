@@ -14,6 +14,16 @@ from tests.cli.conftest import Shell
 
 pytestmark = pytest.mark.ci
 
+SETTINGS = {
+    "provider": {
+        "scripted": {
+            "npm": "@ai-sdk/openai-compatible",
+            "options": {"baseURL": "http://127.0.0.1:9/v1"},
+            "models": {"m": {"name": "M", "limit": {"context": 100_000, "output": 8_000}}},
+        }
+    }
+}
+
 
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """Never a traceback: an unknown command, session, option, value or store."""
@@ -65,6 +75,50 @@ def test_version(shell: Shell) -> None:
     """The literal, by itself or after other options."""
     assert shell("--version").out == f"holdfast {__version__}\n"
     assert shell("--store", shell.store, "--version").out == f"holdfast {__version__}\n"
+
+
+def test_a_list_that_ends_early_says_how_to_go_on(shell: Shell) -> None:
+    """With a cursor, in either form; each session is shown once. `--since` takes what is newer."""
+    ids = [shell.conversation(title) for title in ("One", "Two", "Three")]
+    cursor: list[str] = []
+    seen: list[str] = []
+    for _ in range(3):
+        page = shell("session", "list", "--limit", "1", "--format", "json", *cursor)
+        seen += [each["id"] for each in page.json()]
+        words = page.err.split()
+        cursor = ["--cursor", words[words.index("--cursor") + 1]] if page.err else []
+    assert (sorted(seen), cursor) == (sorted(ids), [])
+    assert "There are more: --cursor " in shell("session", "list", "-n", "2").err
+
+    for since, count in (("1h", 3), ("3d", 3), ("2026-01-01", 3), ("2200-01-01", 0)):
+        assert len(shell("session", "list", "--since", since, "--format", "json").json()) == count, since
+    assert "'soon' is no moment" in shell.fails("session", "list", "--since", "soon", code=2)
+    assert "cursor" in shell.fails("session", "list", "--cursor", "nonsense")
+
+
+def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_path: Path) -> None:
+    """Everything that only reads works; a prompt says how to go on; once moved, it is this project's."""
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    session = Shell(shell.home, gone, shell.store).conversation("From elsewhere")
+    gone.rmdir()
+    (shell.home / ".config/holdfast").mkdir(parents=True)
+    (shell.home / ".config/holdfast/holdfast.json").write_text(json.dumps(SETTINGS))
+
+    assert "it is fixed" in shell("session", "show", session).out
+    assert "please fix the frobnicator" in shell("session", "context", session, "--format", "text").out
+    assert shell("session", "export", session, "--output", str(tmp_path / "x.json")).code == 0
+    assert shell.fails("run", "-s", session, "hello") == (
+        f"{gone} is not here, so session {session} can only be read; "
+        f"`holdfast session move {session} [DIR]` lets it work elsewhere"
+    )
+    assert shell.fails("session", "move", session, str(tmp_path / "missing")).endswith(
+        "missing is not a directory; create it or name another"
+    )
+    assert shell("session", "move", session).out == f"{session} works in {shell.folder} now.\n"
+    assert [each["directory"] for each in shell("session", "list", "--format", "json").json()] == [
+        str(shell.folder)
+    ]
 
 
 def test_list_shows_this_project_unless_asked_for_all(shell: Shell, tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
     """Agent, model and policy of a prompt, fixed for a turn."""
     session = await run.session() if run.history.record is None else run.history.record.value()
     around = await run.engine.around(session)
+    around.check_here(session.id)
     wishes = around.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
     agent = around.agents.get(user.agent)

@@ -147,6 +147,8 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt) -> Admit
             f"session {session.id} has {len(waiting)} prompts waiting already; let it work or interrupt it"
         )
     around = await engine.around(session)
+    if not prompt.no_reply:
+        around.check_here(session.id)
     wish = Wish(agent=prompt.agent, model=prompt.model, variant=prompt.variant)
     choice = choosing.choose(wish, session, around, last=await _last_model(engine, session))
     now_ms = engine.clock.now_ms()

@@ -19,7 +19,7 @@ from holdfast.config.builtin_agents import AgentPlaces
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
 from holdfast.config.well_known import Remote
-from holdfast.errors import ContextError
+from holdfast.errors import ContextError, Refused
 from holdfast.location.project import Location
 from holdfast.person import directories, temporary
 from holdfast.provider import credentials
@@ -43,6 +43,7 @@ class Surroundings:
         trusted: Callable[[Path], bool] = lambda _: False,
         git: bool = False,
         temporary: Path | None = None,
+        is_here: bool = True,
     ) -> None:
         self.places = places
         self.trusted = trusted
@@ -50,6 +51,16 @@ class Surroundings:
         self.loaded = loaded
         self.credentials = held
         self._temporary = temporary
+        self.is_here = is_here
+        """False where the directory does not exist on this machine: a session there can only be read."""
+
+    def check_here(self, session: str) -> None:
+        """Refuse to work where there is nothing to work on."""
+        if not self.is_here:
+            raise Refused(
+                f"{self.places.directory} is not here, so session {session} can only be read; "
+                f"`holdfast session move {session} [DIR]` lets it work elsewhere"
+            )
 
     @cached_property
     def agents(self) -> Agents:
@@ -77,7 +88,11 @@ class Surroundings:
 
 
 def surroundings(
-    location: Location, *, trusted: Callable[[Path], bool], remote: Sequence[Remote] = ()
+    location: Location,
+    *,
+    trusted: Callable[[Path], bool],
+    remote: Sequence[Remote] = (),
+    is_here: bool = True,
 ) -> Surroundings:
     """What a session in this place has around it."""
     places = places_of(location)
@@ -94,6 +109,7 @@ def surroundings(
         trusted=trusted,
         git=location.vcs is not None,
         temporary=private,
+        is_here=is_here,
     )
 
 

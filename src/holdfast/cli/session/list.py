@@ -1,5 +1,7 @@
 """`holdfast session list`."""
 
+import re
+import time
 from collections.abc import Sequence
 
 import click
@@ -10,7 +12,10 @@ from holdfast.cli.opening import Reading, reading
 from holdfast.cli.output import ago, format_option, note, print_array, print_table
 from holdfast.cli.readable import Line, readable
 from holdfast.store.query import LIMIT_MAX, SessionQuery
-from holdfast.store.record import SessionRecord
+from holdfast.store.record import SessionPage, SessionRecord
+
+_UNITS_S = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS_S)})")
 
 
 @click.command("list")
@@ -18,6 +23,8 @@ from holdfast.store.record import SessionRecord
 @click.option("--archived", is_flag=True, help="Archived sessions too.")
 @click.option("--roots", is_flag=True, help="Without the sessions of subagents.")
 @click.option("--title", metavar="TEXT", help="Only those whose title contains this.")
+@click.option("--since", metavar="WHEN", help="Only those updated since: 90min, 12h, 3d, or 2026-11-16.")
+@click.option("--cursor", metavar="CURSOR", help="Go on where an earlier list ended; it says with what.")
 @click.option("-n", "--limit", type=click.IntRange(1, LIMIT_MAX), default=100, show_default=True)
 @format_option
 @click.pass_context
@@ -28,15 +35,25 @@ def list_(
     archived: bool,
     roots: bool,
     title: str | None,
+    since: str | None,
+    cursor: str | None,
     limit: int,
     form: str,
 ) -> None:
     """Show the sessions of this project, the last updated first."""
-    query = SessionQuery(roots=roots, archived=None if archived else False, title=title, limit=limit)
+    query = SessionQuery(
+        roots=roots,
+        archived=None if archived else False,
+        title=title,
+        updated_from=None if since is None else moment_ms(since),
+        limit=limit,
+        cursor=cursor,
+    )
     with reading(ctx) as store:
         if store is not None and not everywhere:
             query = replace(query, project=project_here(store))
-        lines = [] if store is None else readable(store.sessions(query))
+        page = SessionPage(()) if store is None else store.sessions(query)
+        lines = readable(page)
         if form == "json":
             print_array(record.json() for record, _ in lines)
         elif lines:
@@ -47,6 +64,22 @@ def list_(
                 if everywhere
                 else "No sessions in this project. --all shows every project."
             )
+        if page.next is not None:
+            note(f"There are more: --cursor {page.next} shows the next, --limit more at once.")
+
+
+def moment_ms(when: str) -> int:
+    """A moment that a person named: so long ago, or the beginning of a day."""
+    from datetime import datetime
+
+    if (ago := _AGO.fullmatch(when)) is not None:
+        return int((time.time() - float(ago[1]) * _UNITS_S[ago[2]]) * 1_000)
+    try:
+        return int(datetime.fromisoformat(when).astimezone().timestamp() * 1_000)
+    except (ValueError, OverflowError):
+        raise click.UsageError(
+            f"--since: {when!r} is no moment; write 90min, 12h, 3d, or 2026-11-16"
+        ) from None
 
 
 def project_here(store: Reading) -> str:
