@@ -50,7 +50,13 @@ def test_export_and_import_give_equal_content(shell: Shell, tmp_path: Path) -> N
     shown = shell("session", "show", session, "--format", "json").json()
     assert there("session", "show", session, "--format", "json").json() == shown
     again = there("session", "import", str(file), "--format", "json").json()
-    assert again["counts"]["session"] == {"new": 0, "unchanged": 1, "updated": 0, "skipped": 0}
+    assert again["counts"]["session"] == {
+        "new": 0,
+        "unchanged": 1,
+        "different": 0,
+        "updated": 0,
+        "skipped": 0,
+    }
 
     piped = shell("session", "export", session).out
     assert json.loads(piped) == json.loads(file.read_text())
@@ -62,7 +68,9 @@ def test_export_and_import_give_equal_content(shell: Shell, tmp_path: Path) -> N
 
 
 def test_opencodes_format_goes_both_ways(shell: Shell, tmp_path: Path) -> None:
-    """Its sessions live where they are imported."""
+    """A session comes to the current directory where its own is not here, or with --here; one that is here
+    already moves with --here alone, and what differs is said.
+    """
     session = shell.conversation("A talk")
     out = shell("session", "export", session, "--opencode").out
     told = json.loads(out)
@@ -73,9 +81,30 @@ def test_opencodes_format_goes_both_ways(shell: Shell, tmp_path: Path) -> None:
     there = other(shell, tmp_path)
     there.folder = tmp_path / "another"
     there.folder.mkdir()
+
+    def lives() -> list[tuple[str, str]]:
+        listed = there("session", "list", "--all", "--format", "json").json()
+        return [(each["id"], each["directory"]) for each in listed]
+
     assert there("session", "import", str(file)).code == 0
-    listed = there("session", "list", "--format", "json").json()
-    assert [(each["id"], each["directory"]) for each in listed] == [(session, str(there.folder))]
+    assert lives() == [(session, str(shell.folder))]
+    told["info"]["title"] = "Another title"
+    file.write_text(json.dumps(told))
+    assert there("session", "import", str(file)).out.splitlines() == [
+        "message    2 unchanged",
+        "part       3 unchanged",
+        "session    1 different, left as they are here",
+    ]
+    assert there("session", "import", str(file), "--here").code == 0
+    assert lives() == [(session, str(there.folder))]
+    told["info"] |= {"id": f"{session[:-1]}x", "directory": "/nowhere/at/all"}
+    for message in told["messages"]:
+        message["info"]["sessionID"] = told["info"]["id"]
+        for part in message["parts"]:
+            part["sessionID"] = told["info"]["id"]
+    file.write_text(json.dumps(told))
+    assert there("session", "import", str(file)).code == 0
+    assert sorted(lives()) == sorted((id, str(there.folder)) for id in (session, told["info"]["id"]))
     clean = json.loads(shell("session", "export", session, "--opencode", "--sanitize").out)
     assert "frobnicator" not in json.dumps(clean)
     assert "--sanitize goes with" in shell.fails("session", "export", session, "--sanitize", code=2)
@@ -123,7 +152,13 @@ def test_a_tree_of_opencodes_is_imported_and_only_what_is_new_the_second_time(
     assert first["counts"]["session"]["new"] == 1
     assert "hello from there" in shell("session", "show", "ses_1").out
     second = shell("import", "opencode", str(storage.parent), "--format", "json").json()
-    assert second["counts"]["session"] == {"new": 0, "unchanged": 1, "updated": 0, "skipped": 0}
+    assert second["counts"]["session"] == {
+        "new": 0,
+        "unchanged": 1,
+        "different": 0,
+        "updated": 0,
+        "skipped": 0,
+    }
     assert {path: path.read_bytes() for path in storage.rglob("*") if path.is_file()} == before
 
 

@@ -22,6 +22,7 @@ def print_report(report: "ImportReport", form: str) -> None:
             (counts.new, "new"),
             (counts.updated, "updated"),
             (counts.unchanged, "unchanged"),
+            (counts.different, "different, left as they are here"),
             (counts.skipped, "skipped"),
         )
         told = ", ".join(f"{count} {word}" for count, word in facts if count)

@@ -127,11 +127,14 @@ async def test_ids_stay_and_records_are_forced_into_their_session(store: Store) 
 
 
 async def test_importing_again_adds_only_what_is_new(store: Store) -> None:
-    """What is there is ignored, even if the file says otherwise; only where the session lives follows."""
+    """What is there stays, and where the file says otherwise that is counted; where the session lives follows
+    on request alone.
+    """
     first = {"info": user(1), "parts": [text(2, 1)]}
     await taken(store, theirs(first))
 
-    again = await taken(store, theirs(first, title="Changed"))
+    again = await taken(store, theirs(first, title="Changed", directory="/other"))
+    same = await taken(store, theirs(first, directory="/other"))
     more = await taken(
         store,
         theirs(
@@ -143,9 +146,11 @@ async def test_importing_again_adds_only_what_is_new(store: Store) -> None:
 
     made = msgspec.json.decode(await for_opencode(store))
     assert not again.changed
+    assert again.counts["session"] == Counts(different=1)
+    assert same.counts["session"] == Counts(unchanged=1)
     assert more.counts["session"] == Counts(updated=1)
     assert more.counts["message"] == Counts(new=1, unchanged=1)
-    assert more.counts["part"] == Counts(new=1, unchanged=1)
+    assert more.counts["part"] == Counts(new=1, different=1)
     assert [part["text"] for each in made["messages"] for part in each["parts"]] == ["hello", "hello"]
     assert (made["info"]["title"], made["info"]["directory"]) == ("A session", "/elsewhere")
     assert more.notes == ()

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: str) -> None:
     """Read sessions from a file that `session export` or `opencode export` wrote; - is standard input.
 
-    All or nothing. What is here already and equal stays; what is here and different is an error.
+    All or nothing. Of our own files, what is here already and equal stays; what is here and different is an
+    error. Of OpenCode's, what is missing is added, and what is here stays, also where it differs: that is
+    counted. A new session of its file whose directory is not on this machine comes to the current one.
     """
 
     async def work(hf: "Holdfast") -> "ImportReport":
@@ -39,7 +41,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
             sys.stdin.buffer.read() if file == "-" else Path(file),
             mint=hf.mint,
             into=placed if here else Into(placement=hf.host.id),
-            into_foreign=placed,
+            into_homeless=placed,
             as_new=as_new,
         )
 

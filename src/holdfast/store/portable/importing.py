@@ -2,11 +2,13 @@
 
 Our own file brings sessions as they were. One that is already there and holds the same is left alone;
 one that differs is a conflict, unless the caller wants a copy with ids of its own. OpenCode's file is taken
-as OpenCode takes it: what is missing is added, what is there stays.
+as OpenCode takes it: what is missing is added, what is there stays, and where it differs that is counted.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
+import anyio
 import anyio.to_thread
 import msgspec
 from msgspec.structs import replace
@@ -24,6 +26,9 @@ from holdfast.store.portable.names import collect, in_order
 from holdfast.store.portable.reading import Reading, content_of
 from holdfast.store.portable.renaming import Renaming
 from holdfast.store.portable.report import ImportReport, Tally
+
+_WHERE = ("directory", "path", "projectID", "placement", "time", "version", "slug")
+"""What may differ in a session without its content being another."""
 
 
 class Into(msgspec.Struct, frozen=True):
@@ -47,23 +52,25 @@ async def import_portable(
     *,
     mint: Mint,
     into: Into | None = None,
-    into_foreign: Into | None = None,
+    into_homeless: Into | None = None,
     as_new: bool = False,
     file_bytes_max: int = FILE_BYTES_MAX,
 ) -> ImportReport:
     """Import a file in either format. `InvalidInput` or `Conflict`, and nothing written, if it cannot be.
 
-    `into_foreign` takes the place of `into` for a file of OpenCode's, whose sessions live where they are
-    imported.
+    `into_homeless` is for new sessions of OpenCode's file whose directory is not on this machine.
     """
     parsed = await anyio.to_thread.run_sync(_parsed, data, mint if as_new else None, file_bytes_max)
-    into = into_foreign or into if parsed.foreign else into
     tally = Tally(parsed.name)
     batch = _Writing(store, tally)
     for content in parsed.contents:
         tally.session(content.session.id)
-        placed = Content(_placed(content.session, into), content.changes)
-        await batch.take(await batch.with_parent(placed), foreign=parsed.foreign, into=into)
+        is_new = await store.session(content.session.id) is None
+        placed = _placed(content.session, into)
+        if parsed.foreign and is_new and not await anyio.Path(placed.directory).is_dir():
+            placed = _placed(placed, into_homeless)
+        taken = await batch.with_parent(Content(placed, content.changes))
+        await batch.take(taken, foreign=parsed.foreign, into=into)
     await batch.commit()
     return tally.report()
 
@@ -145,19 +152,22 @@ class _Writing:
             await self._store.commit(Batch(tuple(self._changes), tuple(self._expect)))
 
     async def _merge(self, content: Content, here: Content, into: Into | None) -> None:
-        """Insert or ignore, as OpenCode does: only where it lives changes, and what is missing is added."""
+        """Insert or ignore, as OpenCode does: what is missing is added. Where it lives changes on request."""
         id = content.session.id
-        had: dict[tuple[str, str], str | None] = {(put.kind, put.id): put.parent for put in here.changes}
+        had: dict[tuple[str, str], Put] = {(put.kind, put.id): put for put in here.changes if not put.placed}
         missing = [put for put in content.changes if (put.kind, put.id) not in had]
         for put in content.changes:
-            if put.kind == "part" and had.get((put.kind, put.id), put.parent) != put.parent:
+            known = had.get((put.kind, put.id))
+            if put.kind == "part" and known is not None and known.parent != put.parent:
                 raise Conflict(f"part {put.id} of session {id} belongs to another message here")
         moved = _placed(here.session, into)
         if missing and (missing[0].kind, missing[0].id) != _next(content.changes, had):
             self._tally.note(f"session {id}: messages from before its end were added at the end")
-        self._unchanged([put for put in content.changes if (put.kind, put.id) in had])
+        for put in content.changes:
+            if not put.placed and (known := had.get((put.kind, put.id))) is not None:
+                self._stays(put.kind, put.data, known.data)
         if moved == here.session and not missing:
-            self._tally.unchanged("session")
+            self._stays("session", content.head().data, here.head().data, but=_WHERE)
             return
         self._tally.updated("session")
         self._expect.append(Unclaimed(id))
@@ -175,13 +185,31 @@ class _Writing:
             if not put.placed:
                 self._tally.new(put.kind)
 
+    def _stays(self, kind: str, theirs: bytes, ours: bytes, *, but: Collection[str] = ()) -> None:
+        """Count a record that is here already, and whether the file has another."""
+        given = msgspec.json.decode(theirs)
+        named = {key: value for key, value in given.items() if key not in but} if but else given
+        told = _holds(msgspec.json.decode(ours), named)
+        (self._tally.unchanged if told else self._tally.different)(kind)
+
     def _unchanged(self, puts: Sequence[Put]) -> None:
         for put in puts:
             if not put.placed:
                 self._tally.unchanged(put.kind)
 
 
-def _next(changes: Sequence[Put], had: Mapping[tuple[str, str], str | None]) -> tuple[str, str] | None:
+def _holds(ours: Any, theirs: Any) -> bool:
+    """Whether a value holds all that another says. OpenCode's file does not know everything that we keep."""
+    match theirs, ours:
+        case dict(), dict():
+            return all(key in ours and _holds(ours[key], value) for key, value in theirs.items())
+        case list(), list():
+            return len(ours) == len(theirs) and all(map(_holds, ours, theirs))
+        case _:
+            return bool(ours == theirs)
+
+
+def _next(changes: Sequence[Put], had: Mapping[tuple[str, str], Put]) -> tuple[str, str] | None:
     """The first change after the last one that is already there."""
     following: tuple[str, str] | None = None
     for put in reversed(changes):

@@ -7,10 +7,13 @@ SKIPPED_MAX = 1_000
 
 
 class Counts(msgspec.Struct, frozen=True):
-    """How many things of one kind came, were there already, grew, or stayed behind."""
+    """How many things of one kind came, were there already, grew, or stayed behind. `different` were there
+    already with other content, and stay as they are here.
+    """
 
     new: int = 0
     unchanged: int = 0
+    different: int = 0
     updated: int = 0
     skipped: int = 0
 
@@ -60,6 +63,9 @@ class Tally:
 
     def unchanged(self, kind: str, count: int = 1) -> None:
         self._add(kind, "unchanged", count)
+
+    def different(self, kind: str, count: int = 1) -> None:
+        self._add(kind, "different", count)
 
     def updated(self, kind: str, count: int = 1) -> None:
         self._add(kind, "updated", count)
