@@ -110,3 +110,24 @@ def test_the_schema_knows_every_key() -> None:
     keys = editor_schema.schema()["$defs"]["Config"]["properties"].keys()
 
     assert keys >= {*Config.__struct_encode_fields__, *LEGACY, "mode", "$schema", "theme"}
+
+
+def test_harmless_values_under_older_names_are_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though the file asks the environment for something else; what came from there stays hidden."""
+    monkeypatch.setenv("MINE", SECRET)
+    write(
+        world.ours / "holdfast.json",
+        {
+            "username": "{env:MINE}",
+            "tools": {"mymcp_*": False},
+            "mode": {"ask": {"prompt": "Only ask.", "model": "{env:MINE}/m"}},
+            "agent": {"x": {"prompt": "p", "reasoningEffort": "high", "secretNote": SECRET}},
+        },
+    )
+    loaded = world.load()
+    shown = redact.redacted(loaded.value, loaded.origins)
+
+    assert SECRET not in json.dumps(shown)
+    assert shown["permission"] == {"mymcp_*": "deny"}
+    assert (shown["agent"]["ask"]["prompt"], shown["agent"]["ask"]["mode"]) == ("Only ask.", "primary")
+    assert shown["agent"]["x"]["options"]["reasoningEffort"] == "high"

@@ -48,7 +48,7 @@ def without_secrets(value: dict[str, Any], safe: dict[str, Any], agent: Agent) -
 
     `value` are the settings that made it, `safe` the same as they may be shown.
     """
-    from holdfast.config import redact
+    from holdfast.config import redact, substitute
 
     entries = value.get("agent", {})
     key = next(
@@ -60,6 +60,8 @@ def without_secrets(value: dict[str, Any], safe: dict[str, Any], agent: Agent) -
         for field in ("description", "variant", "prompt", "color")
         if entry.get(field) is not None and shown[field] != entry[field]
     }
+    if (asked := substitute.REFERENCE.fullmatch(changed.get("prompt", ""))) and asked[1] == "file":
+        changed["prompt"] = redact.text(entry["prompt"])  # The text of a file is what a person wants to see.
     if agent.model is not None and shown.get("model") != entry.get("model"):
         provider, _, model = shown["model"].partition("/")
         changed["model"] = ModelRef(provider_id=provider, model_id=model)

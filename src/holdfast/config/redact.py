@@ -5,6 +5,7 @@ that asked for it.
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from holdfast.config import substitute
@@ -22,6 +23,8 @@ _SECRET_NAME = re.compile(
 _SECRETS_NAME = re.compile(r"(?:^|[_\-.])(?:tokens|passwords|auths|cookies)$", re.IGNORECASE)
 """Of such names only what holds several values: numbers go by them too (`max_tokens`)."""
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_WORDS = frozenset(("allow", "ask", "deny", "primary", "subagent", "all"))
+"""What settings of older names become."""
 _SECRET_PLACES = frozenset(("headers", "environment", "env"))
 _NAMES = frozenset(("agent", "command", "provider", "models", "mcp", "formatter", "lsp", "references"))
 """Settings whose keys are names that somebody gave: an agent called `auth` is no secret."""
@@ -112,8 +115,26 @@ def _as_written(value: str, path: KeyPath, origins: Origins) -> str:
         if origin.document is None or not substitute.refers(origin.document.value):
             return value
         written = _at(origin.document, (*origin.path, *path[length:]))
-        return written if isinstance(written, str) else HIDDEN
+        if isinstance(written, str):
+            return written
+        # It stands elsewhere there, under an older name: what was written in so many words may be seen.
+        return value if value in _WORDS or value in _texts(origin.document.value) else HIDDEN
     return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text of a document, as it is written."""
+    match value:
+        case dict():
+            for item in value.values():
+                yield from _texts(item)
+        case list():
+            for item in value:
+                yield from _texts(item)
+        case str():
+            yield value
+        case _:
+            return
 
 
 def _at(document: Document, path: KeyPath) -> Any:
