@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -140,7 +141,10 @@ def test_no_secret_shows_in_a_repr(world: World) -> None:
     """Settings name their keys, not their values."""
     write(
         world.project / JSON,
-        {"provider": {"p": {"options": {"apiKey": "hunter2"}}}, "mcp": {"m": {"headers": {"A": "hunter2"}}}},
+        {
+            "provider": {"p": {"options": {"apiKey": "hunter2"}}},
+            "mcp": {"m": {"type": "remote", "url": "u", "headers": {"A": "hunter2"}}},
+        },
     )
     loaded = world.load()
 
@@ -276,3 +280,52 @@ def test_folders_are_walked_within_bounds(world: World) -> None:
     for number in range(501):
         (world.ours / "agent" / f"{number}.md").write_text("B")
     assert any("more than 500 files" in warning for warning in world.load().warnings)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (
+            {"mcp": {"m": {"type": "locale", "command": ["x"]}}},
+            "mcp.m.type: expected one of 'local', 'remote'",
+        ),
+        ({"mcp": {"m": {"type": "local", "command": "npx x"}}}, "mcp.m.command: expected `array | null`"),
+        ({"mcp": {"m": {"type": "local"}}}, "mcp.m: a local MCP server needs `command`, a list"),
+        ({"mcp": {"m": {"type": "remote"}}}, "mcp.m: a remote MCP server needs `url`"),
+        ({"mcp": {"m": {"command": ["x"]}}}, "mcp.m: an MCP server needs `type`: local or remote"),
+        (
+            {"mcp": {"m": {"type": "local", "command": ["x"], "timeout": 0}}},
+            "mcp.m.timeout: expected `int` >= 1",
+        ),
+        ({"lsp": {"l": {"extensions": [".x"]}}}, "lsp.l: a language server needs `command`"),
+        ({"formatter": {"f": {"command": "black"}}}, "formatter.f.command: expected `array | null`"),
+        ({"permission": {"bash": "maybe"}}, "permission.bash: expected one of 'allow', 'deny', 'ask'"),
+    ],
+)
+def test_an_entry_that_could_never_work_is_refused_by_name(
+    world: World, value: dict[str, Any], words: str
+) -> None:
+    """With the file, the line, the key and what it should be."""
+    write(world.ours / "holdfast.json", value)
+    with pytest.raises(InvalidInput) as raised:
+        world.load()
+    assert str(raised.value).startswith(f"{world.ours / 'holdfast.json'}:")
+    assert words in str(raised.value)
+
+
+def test_entries_of_programs_are_read_as_they_are(world: World) -> None:
+    """Every form that OpenCode knows, switches of a single entry among them."""
+    value = {
+        "mcp": {
+            "a": {"type": "local", "command": ["x", "-y"], "environment": {"A": "1"}, "timeout": 5},
+            "b": {"type": "remote", "url": "https://x", "headers": {"H": "1"}, "oauth": False},
+            "c": {"type": "remote", "url": "https://y", "oauth": {"clientId": "c", "callbackPort": 8080}},
+            "d": {"enabled": False},
+        },
+        "formatter": {"f": {"command": ["black", "$FILE"], "extensions": [".py"]}, "g": {"disabled": True}},
+        "lsp": {"l": {"command": ["pyls"], "initialization": {"a": 1}}, "m": {"disabled": True}},
+    }
+    write(world.ours / "holdfast.json", value)
+    loaded = world.load()
+    assert msgspec.to_builtins(loaded.config) == value
+    assert loaded.warnings == ()

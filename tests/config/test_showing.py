@@ -35,6 +35,7 @@ def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> No
             },
             "mcp": {
                 "m": {
+                    "type": "local",
                     "command": ["run", "--token", SECRET, f"sk-{SECRET}", f"Bearer {SECRET}"],
                     "environment": {"A": SECRET},
                 }

@@ -95,7 +95,7 @@ def _faults(type_: Any, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, st
             choices = _choices(type_)
             # The message of a wrong choice would show the value, which may have come from the environment.
             named = str(error).startswith("Invalid enum value")
-            yield path, f"Expected one of {', '.join(choices)}" if named else str(error)
+            yield path, f"Expected one of {', '.join(dict.fromkeys(choices))}" if named else str(error)
 
 
 def _choices(type_: Any) -> list[str]:

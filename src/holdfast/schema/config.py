@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from holdfast.schema.program_entry import FormatterEntry, LspEntry, McpEntry
 from holdfast.schema.provider_entry import ProviderEntry
 from holdfast.schema.rule import Action, Rule
 from holdfast.schema.wire import Count, JsonMap, Num
@@ -139,9 +140,9 @@ class Config(Settings, frozen=True, kw_only=True):
     provider: dict[str, ProviderEntry] | None = None
     disabled_providers: list[str] | None = None
     enabled_providers: list[str] | None = None
-    mcp: dict[str, JsonMap] | None = None
-    formatter: bool | dict[str, JsonMap] | None = None
-    lsp: bool | dict[str, JsonMap] | None = None
+    mcp: dict[str, McpEntry] | None = None
+    formatter: bool | dict[str, FormatterEntry] | None = None
+    lsp: bool | dict[str, LspEntry] | None = None
     plugin: list[str | tuple[str, dict[str, Any]]] | None = None
     shell: str | None = None
     username: str | None = None
@@ -155,3 +156,20 @@ class Config(Settings, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         names = [name for name in self.__struct_fields__ if getattr(self, name) is not None]
         return f"Config({', '.join(names)})"
+
+
+NO_EFFECT_YET = (
+    "attachment",
+    "formatter",
+    "logLevel",
+    "lsp",
+    "mcp",
+    "server",
+    "share",
+    "shell",
+    "snapshot",
+    "subagent_depth",
+    "username",
+    "watcher",
+)
+"""Settings that are read and checked, and that nothing uses yet."""

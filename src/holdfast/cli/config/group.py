@@ -25,12 +25,14 @@ def config(ctx: click.Context, *, form: str) -> None:
         return
     from holdfast.cli.config.loading import here
     from holdfast.config import redact
+    from holdfast.schema.config import NO_EFFECT_YET
 
     loaded = here(ctx).around.loaded
     value = redact.redacted(loaded.value, loaded.origins)
     rows = [
         (".".join(map(str, path)), item, origin) for path, item, origin in settings(value, loaded.origins)
     ]
+    idle = [name for name in NO_EFFECT_YET if name in value]
     if form == "json":
         body = {
             "config": value,
@@ -39,6 +41,7 @@ def config(ctx: click.Context, *, form: str) -> None:
             "flags": flags_set(),
             "warnings": loaded.warnings,
             "notices": loaded.notices,
+            "noEffectYet": idle,
         }
         print_json(body)
         return
@@ -58,6 +61,8 @@ def config(ctx: click.Context, *, form: str) -> None:
         note("Nothing is set: everything is as it comes.")
     for line in (*loaded.warnings, *loaded.notices):
         note(line)
+    if idle:
+        note(f"Read, but without effect yet: {', '.join(idle)}.")
 
 
 def settings(value: Any, origins: Any, path: tuple[str | int, ...] = ()) -> list[tuple[Any, Any, str]]:
