@@ -264,6 +264,30 @@ def test_answers_that_failed_are_left_out_unless_a_person_stopped_them() -> None
     ]
 
 
+def test_an_answer_that_failed_is_sent_when_it_has_a_call_of_ours() -> None:
+    """The call may have had its effect. Not so by the first rules, which an old epoch keeps, and not for a
+    tool that ran at the provider.
+    """
+    history = (user("q"), assistant(step(), "half", done("c", "A"), error=BROKEN))
+    hosted = done("c", "A", part_metadata={"providerExecuted": True})
+
+    assert lowered(*history) == [
+        said("q"),
+        Assistant(content=(Text(text="half"), call("c"))),
+        Results(content=(result("c", "A"),)),
+    ]
+    assert lowered(*history, rules=lowering.FIRST_RULES) == [said("q")]
+    assert lowered(user("q"), assistant("half", hosted, error=BROKEN)) == [said("q")]
+
+
+def test_what_was_made_by_other_rules_is_made_anew() -> None:
+    """A session's next epoch may have other rules, in the same process."""
+    history, known = (user("q"), assistant(done("c", "A"), error=BROKEN)), lowering.Lowered()
+
+    assert lowered(*history, rules=lowering.FIRST_RULES, known=known) == [said("q")]
+    assert len(lowered(*history, known=known)) == 3
+
+
 def test_tools_that_ran_at_the_provider_stay_the_providers() -> None:
     """Their result goes back exactly as it came; another model gets an ordinary call with its text."""
     part = done(
@@ -363,13 +387,14 @@ def histories(draw: st.DrawFn) -> list[MessageWithParts]:
     history = []
     for n in range(draw(st.integers(0, 8))):
         parts = [make(n * 10 + m) for m, make in enumerate(draw(st.lists(PARTS, max_size=6)))]
-        kind = draw(st.sampled_from(["user", "assistant", "system", "aborted"]))
+        kind = draw(st.sampled_from(["user", "assistant", "system", "aborted", "broken"]))
         if kind == "user":
             history.append(user(*(part for part in parts if part.__struct_config__.tag == "text")))
         elif kind == "system":
             history.append(system(f"s{n}"))
         else:
-            history.append(assistant(*parts, error=ABORTED if kind == "aborted" else None))
+            errors = {"aborted": ABORTED, "broken": BROKEN}
+            history.append(assistant(*parts, error=errors.get(kind)))
     return history
 
 

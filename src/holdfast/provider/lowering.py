@@ -5,10 +5,14 @@ message that made it; no two calls share an id; the first message is the person'
 history gives the same messages, and a longer history extends them: nothing here looks ahead.
 
 Which messages belong to the history (compaction, epochs) is decided above; here each is taken in order.
+
+Rules have a number, which an epoch keeps, so that a later version of this file shows what is already sent as
+it was. 1: an answer that ended with an error is left out, unless a person stopped it when it had said
+something. 2: it is also sent when there is a call of ours in it, since the call may have had its effect.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.provider import extending, tool_name
 from holdfast.provider.attachment import attached
@@ -47,6 +51,11 @@ from holdfast.schema.part import (
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolPending, ToolRunning
 from holdfast.schema.wire import JsonMap
 
+RULES: Final = 2
+"""The rules of an epoch that begins now."""
+FIRST_RULES: Final = 1
+"""Those of an epoch that was stored before rules had a number."""
+
 COMPACTION = "What did we do so far?"
 SUBTASK = "The following tool was executed by the user"
 PRUNED = "[Old tool result content cleared]"
@@ -64,7 +73,7 @@ class Lowered:
     """What was made of a history before: one that begins with the same objects is gone on with."""
 
     def __init__(self) -> None:
-        self.model: Model | None = None
+        self.made_for: tuple[Model, int] | None = None
         self.lowering: _Lowering | None = None
 
 
@@ -79,25 +88,27 @@ def lower(
     history: Sequence[MessageWithParts],
     model: Model,
     *,
+    rules: int = RULES,
     known: Lowered | None = None,
 ) -> tuple[ProviderMessage, ...]:
-    """The messages for `model`.
+    """The messages for `model`, by the `rules` of the epoch.
 
     `known` remembers what was made, for a history that is lowered again and again while it grows.
     """
     if known is None:
-        return _Lowering(model).run(history)
+        return _Lowering(model, rules).run(history)
     lowering, known.lowering = known.lowering, None
-    if lowering is None or known.model != model:
-        known.model, lowering = model, _Lowering(model)
+    if lowering is None or known.made_for != (model, rules):
+        known.made_for, lowering = (model, rules), _Lowering(model, rules)
     messages = lowering.run(history)
     known.lowering = lowering  # Not where it failed half-way: then it is begun anew.
     return messages
 
 
 class _Lowering:
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, rules: int) -> None:
         self._model = model
+        self._rules = rules
         self._taken: list[MessageWithParts] = []
         self._made: list[_Made] = []
         self._calls: dict[str, int] = {}
@@ -127,7 +138,7 @@ class _Lowering:
             case UserMessage():
                 self._user(message.info, message.parts)
             case AssistantMessage():
-                if _is_sent(message.info, message.parts):
+                if _is_sent(message.info, message.parts, self._rules):
                     self._assistant(message.info, message.parts)
             case SystemMessage():
                 self._update(message.info.text)
@@ -223,7 +234,7 @@ class _Lowering:
             yield Text(text=part.text)
 
     def _called(self, part: ToolPart, *, same: bool) -> tuple[ToolCall, ToolResult | HostedResult]:
-        hosted = bool((part.metadata or {}).get("providerExecuted"))
+        hosted = _is_hosted(part)
         id = self._unique(part.call_id)
         # A name that the model made up is kept as it was said, and no wire takes it back like that.
         name = tool_name.fitted(part.tool)
@@ -267,13 +278,19 @@ class _Lowering:
         return id if count == 1 else self._unique(f"{id}-{count}")
 
 
-def _is_sent(info: AssistantMessage, parts: Sequence[Part]) -> bool:
-    """A message that failed is left out, unless a person stopped it when it had already said something."""
+def _is_sent(info: AssistantMessage, parts: Sequence[Part], rules: int) -> bool:
+    """A message that failed is left out, unless a person stopped it when it had already said something, or it
+    has a call of ours, which may have had its effect.
+    """
     if info.error is None:
         return True
-    if not isinstance(info.error, AbortedFault):
-        return False
-    return any(not isinstance(part, (StepStartPart, ReasoningPart)) for part in parts)
+    if isinstance(info.error, AbortedFault):
+        return any(not isinstance(part, (StepStartPart, ReasoningPart)) for part in parts)
+    return rules > FIRST_RULES and any(isinstance(part, ToolPart) and not _is_hosted(part) for part in parts)
+
+
+def _is_hosted(part: ToolPart) -> bool:
+    return bool((part.metadata or {}).get("providerExecuted"))
 
 
 def _exact(part: ToolPart) -> tuple[object] | None:

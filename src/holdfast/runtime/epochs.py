@@ -26,6 +26,7 @@ from holdfast.context.results import (
 )
 from holdfast.context.snapshot import Snapshot
 from holdfast.errors import ContextError
+from holdfast.provider import lowering
 from holdfast.runtime import announcing, observing, pins
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.run import Run
@@ -56,6 +57,18 @@ class Epoch(msgspec.Struct, frozen=True):
     def id(self) -> str:
         """The name that steps keep."""
         return self.value.id
+
+    @property
+    def rules(self) -> int:
+        """By which history is lowered in it."""
+        return rules_of(self.value)
+
+
+def rules_of(epoch: ContextEpoch | None) -> int:
+    """The rules by which history is lowered: pinned by an epoch when it begins, and never changed in it."""
+    if epoch is None:
+        return lowering.RULES
+    return lowering.FIRST_RULES if epoch.lowering is None else epoch.lowering
 
 
 def epoch_put(epoch: ContextEpoch) -> Put:
@@ -140,6 +153,7 @@ async def _begin(
         pins=_pins(run, chosen),
         nested=[] if before is None or cause == "move" else before.value.nested,
         directory=chosen.session.directory,
+        lowering=lowering.RULES,
         time=EpochTime(created=now_ms),
     )
     puts = [epoch_put(epoch)]

@@ -93,7 +93,7 @@ def _request(run: Run, ready: Ready) -> Request:
     return assemble.assemble(
         ready.model,
         system=ready.system,
-        messages=lowering.lower(ready.shown, ready.model, known=run.history.lowered),
+        messages=lowering.lower(ready.shown, ready.model, rules=ready.epoch.rules, known=run.history.lowered),
         tools=ready.tools,
         tool_choice=_choice(ready),
         agent=ready.agent,

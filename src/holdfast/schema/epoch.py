@@ -48,6 +48,8 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     sent: SentRequest | None = None
     """The last request, from the moment a user removes messages until the next one is sent: the steps that
     name its blocks may be gone."""
+    lowering: Count | None = None
+    """The number of the rules by which history is lowered while it lasts; absent for the first ones."""
     left: bool | None = None
     """The session has moved away: the epoch is over, even where the session came back."""
     time: EpochTime

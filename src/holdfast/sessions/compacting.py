@@ -10,6 +10,7 @@ from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import ToolDefinition
 from holdfast.runtime import inbox, pins, plan, projecting
 from holdfast.runtime.compacting import fitting
+from holdfast.runtime.epochs import rules_of
 from holdfast.runtime.history import History
 from holdfast.runtime.inbox import Prompt
 from holdfast.runtime.pins import Pin
@@ -79,7 +80,7 @@ async def _is_needed(
     request = assemble.assemble(
         model,
         system=next_.system,
-        messages=lowering.lower(next_.shown, model),
+        messages=lowering.lower(next_.shown, model, rules=rules_of(epoch)),
         tools=next_.tools,
         agent=agent,
     )

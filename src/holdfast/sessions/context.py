@@ -20,7 +20,7 @@ from holdfast.provider.request import (
     ToolDefinition,
     User,
 )
-from holdfast.runtime import authority, moving, observing, pins, plan, projecting
+from holdfast.runtime import authority, epochs, moving, observing, pins, plan, projecting
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.compacting import measuring
 from holdfast.runtime.history import History
@@ -90,7 +90,7 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     pin = _pin(epoch, chosen, tools(session))
     tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
-    messages = lowering.lower(projecting.project(said), model)
+    messages = lowering.lower(projecting.project(said), model, rules=epochs.rules_of(epoch))
     request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
     ratio = measuring.ratio(everything, model)
     sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]
