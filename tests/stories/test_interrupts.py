@@ -2,20 +2,26 @@
 
 import sys
 from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 import anyio
 import pytest
 
 import holdfast
-from holdfast.errors import NotFound
+from holdfast.app import Holdfast
+from holdfast.errors import NotFound, Refused
 from holdfast.feed.frame import Delta
 from holdfast.provider.events import ProviderEvent, Start
 from holdfast.provider.request import Request
-from holdfast.runtime import coordinator, settling
+from holdfast.runtime import coordinator, interrupts, settling
 from holdfast.schema.fault import AbortedFault
+from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
+from holdfast.schema.request import InterruptRequest, RequestTime
+from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolError
+from holdfast.store.batch import Batch
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
@@ -317,3 +323,71 @@ async def test_a_tool_that_swallows_its_cancellation_is_told_no_more(world: Worl
 
     assert count > 0
     assert len(told) == count
+
+
+async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its addressee never heard it. Whoever runs the session next closes it before he listens for others."""
+    async with world.open(*[Step(Say("x"))] * 20) as (hf, _):
+        listener = hf._prompting_now()._coordinator.listener
+        real = interrupts.answer
+
+        async def looked_at_in_between(*arguments: Any, **named: Any) -> None:
+            await listener._look()  # At the worst moment: they are known, and still open.
+            await real(*arguments, **named)
+
+        monkeypatch.setattr(interrupts, "answer", looked_at_in_between)
+        for _ in range(20):
+            session = await world.session(hf)
+            request = await ordered(hf, session)
+            answer = await hf.sessions.process(session, "hello")
+            record = await hf.store.get(session, "request", request.id)
+
+            assert shape((answer,)) == [("assistant", ["step-start", ("text", "x"), ("step-finish", "stop")])]
+            assert record is not None
+            assert record.mark is not Mark.OPEN
+
+
+async def ordered(hf: Holdfast, session: str) -> InterruptRequest:
+    """An interrupt that somebody wrote down."""
+    request = InterruptRequest(
+        id=hf.mint.ascending("per"),
+        session_id=SessionID(session),
+        time=RequestTime(created=hf.clock.now_ms()),
+    )
+    await hf.store.commit(Batch((interrupts.interrupt_put(request),)))
+    return request
+
+
+async def test_an_interrupt_that_is_refused_is_not_left_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner is paused and does not hear: the caller is told so, and the owner goes on afterwards."""
+    monkeypatch.setattr(coordinator, "INTERRUPT_S", 0.05)
+    gate, begun = anyio.Event(), anyio.Event()
+
+    def expect(request: Request) -> str | None:
+        begun.set()
+        return None
+
+    async with world.open(Step(Say("half"), Wait(gate), Say("whole"), expect=expect)) as (hf, _):
+        session = await world.session(hf)
+        listener = hf._prompting_now()._coordinator.listener
+
+        async def deaf() -> None:
+            """Paused."""
+
+        monkeypatch.setattr(listener, "_look", deaf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+        async with holdfast.open(world.store) as other:
+            with pytest.raises(Refused, match="did not stop within"):
+                await other.sessions.interrupt(session)
+        assert await hf.store.select("request", session=session, mark=Mark.OPEN) == []
+        gate.set()
+        await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+
+    assert ("text", "whole") in shape(page.messages)[-1][1]

@@ -50,6 +50,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     last_step: bool
     owed: bool = True
     """Whether the model has something to answer, apart from a compaction."""
+    rests: bool = False
+    """Whether it has, and waits for a prompt or `resume` to go on with it: see `plan.rests`."""
     asked: MessageWithParts | None = None
     """A compaction that somebody asked for, and that was not tried yet."""
 
@@ -64,8 +66,8 @@ async def cross(
 ) -> Ready | None:
     """Promote what waits, and fix the turn; None when there is nothing to say.
 
-    `everything` is the history, where it was just read. Without `force` a session whose last outcome is
-    unknown waits for somebody's word.
+    `everything` is the history, where it was just read. Without `force` a session that `plan.rests` goes on
+    with its work for a prompt only: a compaction is made, and nothing more.
     """
     everything = await run.history.read() if everything is None else everything
     waiting = await inbox.pending(run.engine, run.recorder.session)
@@ -73,17 +75,17 @@ async def cross(
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
     history, unheard = _parted(everything, {each.prompt.id for each in waiting})
-    if not force and not waiting and plan.is_recoverable(history):
-        return None
     spoken = _spoken(run, history)
     owed = plan.owes_answer(spoken)
+    rests = owed and not force and not any(map(_asks, waiting)) and plan.rests(history)
+    owed = owed and not rests
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in unheard if message.info.id in chosen]
     asked = projecting.asked(history, joining) if run.history.has_compaction else None
     newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
     # What wants no reply does not end the work that it joins, and neither does a compaction.
-    owed = owed or not all(each.prompt.no_reply or _compacts(each) for each in promoted)
+    owed = owed or any(map(_asks, promoted))
     if newest is None or (not owed and asked is None):
         _promote(run, promoted, joining)
         return None
@@ -91,7 +93,7 @@ async def cross(
     _promote(run, promoted, joining)
     history = [*history, *joining]  # Their new place is behind everything that was said.
     ready = await _reconciled(run, sampled, epoch, history)
-    return replace(ready, owed=owed, asked=asked)
+    return replace(ready, owed=owed, rests=rests, asked=asked)
 
 
 def _parted(
@@ -112,8 +114,10 @@ def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]
     return projecting.spoken(history) if run.history.has_compaction else history
 
 
-def _compacts(waiting: Waiting) -> bool:
-    return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
+def _asks(waiting: Waiting) -> bool:
+    """Whether a prompt wants an answer of the model: a note and a compaction do not."""
+    compacts = any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
+    return not waiting.prompt.no_reply and not compacts
 
 
 def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:

@@ -25,12 +25,11 @@ from holdfast.runtime.ownership import Ownership
 from holdfast.runtime.recorder import Recorder
 from holdfast.runtime.room import Engine
 from holdfast.runtime.run import Run
-from holdfast.schema import stored
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
-from holdfast.store.batch import Batch, Fence, Held, Put
+from holdfast.store.batch import Batch, Fence, Held
 from holdfast.tool.cancelling import ends_the_program
 from holdfast.tools.executing import Keep
 from holdfast.tools.plain import described
@@ -199,31 +198,34 @@ class Coordinator:
             await entry.done.wait()
 
     async def _interrupt_elsewhere(self, session: str, reason: str | None) -> None:
+        store = self._engine.store
         request = InterruptRequest(
             id=self._engine.mint.ascending("per"),
             session_id=SessionID(session),
             reason=reason,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
-        put = Put(session, "request", request.id, stored.strip("request", request), mark=stored.mark(request))
-        await self._engine.store.commit(Batch((put,)))
-        watch = self._engine.store.watch()
+        await store.commit(Batch((interrupts.interrupt_put(request),)))
+        watch = store.watch()
         try:
             with anyio.move_on_after(INTERRUPT_S):
-                while (record := await self._engine.store.session(session)) is not None and record.busy:
+                while (record := await store.session(session)) is not None and record.busy:
                     await watch.wait()
-                return
         finally:
             watch.close()
-        raise Refused(
-            f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
-        )
+        # Whoever runs the session next must not meet an order that its caller was told has failed.
+        await interrupts.withdraw(store, request, self._engine.clock.now_ms())
+        if (record := await store.session(session)) is not None and record.busy:
+            raise Refused(
+                f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
+            )
 
     async def _work(self, session: str, entry: Entry, group: TaskGroup) -> None:
         try:
             while True:
                 if not entry.stop:  # Else it was woken after the interrupt, which is kept.
                     entry.again = False
+                entry.error = None
                 ended = await self._drain(session, entry)
                 if entry.stop:
                     return
@@ -237,6 +239,7 @@ class Coordinator:
             entry.error = error
         except BaseException as error:  # A bug in one session must not end the others.
             if ends_the_program(error):
+                entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")
                 raise
             entry.error = InvariantBroken(f"session {session}: {described(error)}")
         finally:
@@ -302,10 +305,11 @@ class Coordinator:
             admit=self._admit,
         )
         entry.run = run
-        self.listener.runs(session, lambda: _stop(entry, run))
         try:
             if late:
                 await interrupts.answer(engine.store, recorder, only=late)
+            # Not before that: the listener would take the late ones for orders to this run.
+            self.listener.runs(session, lambda: _stop(entry, run))
             if entry.stop:
                 run.interrupt()
             await drain(run, force=entry.force)
@@ -314,6 +318,10 @@ class Coordinator:
             entry.run = None
             if run.released or run.abandoned:
                 self._kept.pop(session, None)
+        if run.abandoned:
+            entry.error = LeaseLost(
+                f"session {session}: this process lost its lease and stopped; `resume` goes on with the work"
+            )
         if run.summarises:
             self._background.start(summary.write, self._engine, session)
         if run.interrupted:

@@ -5,6 +5,7 @@ call (but those that wait for a person), the error stored before the one `sessio
 """
 
 import contextlib
+from functools import partial
 
 import anyio
 from msgspec.structs import replace
@@ -39,7 +40,8 @@ from holdfast.schema.fault import (
     UnknownData,
     UnknownFault,
 )
-from holdfast.schema.message import AssistantMessage, Message, UserMessage
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.tool.cancelling import ends_the_program, is_cancelled
 from holdfast.tools import executing
@@ -57,7 +59,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
                 with run.scope:
                     await _work(run, force=force)
             if run.abandoned:
-                return
+                break
             with anyio.CancelScope(shield=True):
                 if run.interrupted:
                     await _interrupted(run)
@@ -65,7 +67,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
                     break
             run.again()
     except LeaseLost:
-        return  # Somebody else has the session now: not a word more, and nothing written.
+        run.abandoned = True  # Another process may have the session now: nothing more is written or told.
     except BaseException as error:
         if is_cancelled(error):
             raise
@@ -75,7 +77,8 @@ async def drain(run: Run, *, force: bool = False) -> None:
             run.released = True
         await announcing.idle(run.engine.feed, run.recorder.session)
         raise
-    await announcing.idle(run.engine.feed, run.recorder.session)
+    if not run.abandoned:
+        await announcing.idle(run.engine.feed, run.recorder.session)
 
 
 async def _work(run: Run, *, force: bool) -> None:
@@ -171,9 +174,10 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
         over = {part.call_id for part in plan.unsettled(last)}
         puts += await asking.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
         puts += [part_put(part) for part in recovery.closed_texts(last, now_ms)]
-        if last.info.time.completed is None or puts:
-            completed = last.info.time.completed or now_ms
-            info = replace(last.info, error=error, time=replace(last.info.time, completed=completed))
+        info = last.info
+        if info.time.completed is None or puts:
+            completed = info.time.completed or now_ms
+            info = replace(info, error=error, time=replace(info.time, completed=completed))
             puts.append(message_put(info))
         if (await run.session()).time.compacting is not None:
             await accounting.change(run, lambda _: puts, finishing.not_compacting)
@@ -185,23 +189,31 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
             await budget.broken_off(
                 run.engine, await run.session(), last.info.id, spent_ms, sent=True, said=said
             )
-    pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
-    owing = plan.newest_user(history)
-    waits = owing is not None and owing.info.id in pending and isinstance(error, AbortedFault)
-    stops = owing is not None and history[-1] is owing and not waits
-    if not stops and last is not None and _is_compacting(last.info):
-        # Its error stands on a summary, which is no part of the work: the work itself must end too.
-        spoken = projecting.spoken([each for each in history if each.info.id not in pending])
-        owing, stops = plan.newest_user(spoken), plan.owes_answer(spoken)
-    if owing is not None and stops:
-        user = owing.info
-        assert isinstance(user, UserMessage)
-        await run.recorder.add_message(lambda id: answer.unanswered(user, id, error, now_ms))
+        history = [each if each is not last else MessageWithParts(info, last.parts) for each in history]
+    for user in await _unanswered(run, history, error):
+        await run.recorder.add_message(partial(_answer_to, user, error, now_ms))
     announcing.error(run.engine.feed, run.recorder.session, error)
 
 
-def _is_compacting(info: Message) -> bool:
-    return isinstance(info, AssistantMessage) and bool(info.summary) and info.time.completed is None
+async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -> list[UserMessage]:
+    """The prompts whose work ends here without an answer that says so.
+
+    The one that is worked on, if the model owes more: its last answer may be complete, its calls settled, and
+    a summary is no part of the work. And one that could not be promoted; but not for an interrupt, which ends
+    what runs, and leaves in the inbox what has not begun.
+    """
+    pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
+    spoken = projecting.spoken([each for each in history if each.info.id not in pending])
+    found = [plan.newest_user(spoken)] if plan.owes_answer(spoken) else []
+    newest = plan.newest_user(history)
+    waits = newest is not None and newest.info.id in pending and newest is history[-1]
+    if waits and not isinstance(error, AbortedFault):
+        found.append(newest)
+    return [each.info for each in found if each is not None and isinstance(each.info, UserMessage)]
+
+
+def _answer_to(user: UserMessage, error: Fault, now_ms: int, id: MessageID) -> AssistantMessage:
+    return answer.unanswered(user, id, error, now_ms)
 
 
 async def _released(run: Run, *, last: bool) -> bool:

@@ -10,7 +10,7 @@ from holdfast.schema import stored
 from holdfast.schema.request import InterruptRequest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
-from holdfast.store.batch import Put
+from holdfast.store.batch import Batch, Put
 from holdfast.store.record import StoredRecord
 
 
@@ -31,11 +31,27 @@ def _value(record: StoredRecord) -> object:
 async def answer(store: Store, recorder: Recorder, only: Collection[str] | None = None) -> None:
     """Mark those that wait as answered, or only these of them."""
     now_ms = recorder.clock.now_ms()
-    puts = []
-    for value in await waiting(store, recorder.session):
-        if only is None or value.id in only:
-            done = replace(value, time=replace(value.time, answered=now_ms))
-            data = stored.strip("request", done)
-            puts.append(Put(value.session_id, "request", value.id, data, mark=stored.mark(done)))
+    puts = [
+        interrupt_put(_answered(value, now_ms))
+        for value in await waiting(store, recorder.session)
+        if only is None or value.id in only
+    ]
     if puts:
         await recorder.commit(*puts)
+
+
+async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> None:
+    """Close an interrupt that its caller no longer waits for, unless it was answered."""
+    record = await store.get(request.session_id, "request", request.id)
+    if record is not None and record.mark is Mark.OPEN:
+        await store.commit(Batch((interrupt_put(_answered(request, now_ms)),)))
+
+
+def _answered(request: InterruptRequest, now_ms: int) -> InterruptRequest:
+    return replace(request, time=replace(request.time, answered=now_ms))
+
+
+def interrupt_put(request: InterruptRequest) -> Put:
+    """The change that writes an interrupt."""
+    data = stored.strip("request", request)
+    return Put(request.session_id, "request", request.id, data, mark=stored.mark(request))

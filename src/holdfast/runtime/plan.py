@@ -47,7 +47,7 @@ def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
 
 def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     """Whether the model has still something to say: to the person, or to the results of its calls."""
-    last = next((each for each in reversed(history) if not _is_aside(each.info)), None)
+    last = _last_said(history)
     if last is None:
         return False
     if isinstance(last.info, UserMessage):
@@ -57,6 +57,16 @@ def owes_answer(history: Sequence[MessageWithParts]) -> bool:
         return False
     # A provider may say that it stopped for calls where there is none: then nothing is owed.
     return last.info.finish in (None, BROKEN_OFF) or has_calls(last)
+
+
+def is_unfinished(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the work was cut off, and no process goes on with it: its answer is open, or owes more and has
+    no call that waits for a person.
+    """
+    last = _last_said(history)
+    if last is None or not isinstance(last.info, AssistantMessage):
+        return last is not None
+    return last.info.time.completed is None or (not unsettled(last) and owes_answer([last]))
 
 
 def _is_aside(info: Message) -> bool:
@@ -107,16 +117,29 @@ def _parent(message: MessageWithParts) -> str | None:
     return message.info.parent_id if isinstance(message.info, AssistantMessage) else None
 
 
+def rests(history: Sequence[MessageWithParts]) -> bool:
+    """Whether only a prompt or `resume` goes on with what the model owes: the outcome of a call is unknown,
+    or a compaction could not be made and ended the work.
+    """
+    last = _last_said(history)
+    gave_up = last is not None and projecting.is_summary(last) and not _goes_on(last)
+    return gave_up or is_recoverable(history)
+
+
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
-    """Whether the session waits for a word: its last answer has a call whose outcome is unknown."""
-    last = next((each for each in reversed(history) if not _is_aside(each.info)), None)
+    """Whether the last answer has a call whose outcome is unknown; a compaction since changes nothing."""
+    last = _last_said(projecting.spoken(history))
     if last is None or not isinstance(last.info, AssistantMessage):
-        return False
+        return last is not None and projecting.is_continuing(last, projecting.RESTS)
     return any(
         isinstance(part, ToolPart)
         and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
         for part in last.parts
     )
+
+
+def _last_said(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    return next((each for each in reversed(history) if not _is_aside(each.info)), None)
 
 
 def was_told(history: Sequence[MessageWithParts], text: str) -> bool:

@@ -14,6 +14,8 @@ from holdfast.schema.part import CompactionPart, TextPart
 
 CONTINUED: Final = "compaction_continue"
 """In the metadata of a text of ours that goes on with the person's prompt."""
+RESTS: Final = "compaction_rests"
+"""Beside it: the work rested when it was compacted, and goes on for a prompt or `resume` only."""
 
 
 def compaction_of(message: MessageWithParts) -> CompactionPart | None:
@@ -39,11 +41,9 @@ def is_finished_summary(message: MessageWithParts) -> bool:
     )
 
 
-def is_continuing(message: MessageWithParts) -> bool:
+def is_continuing(message: MessageWithParts, mark: str = CONTINUED) -> bool:
     """Whether a message is our word to go on after a compaction."""
-    return any(
-        isinstance(part, TextPart) and bool((part.metadata or {}).get(CONTINUED)) for part in message.parts
-    )
+    return any(isinstance(part, TextPart) and bool((part.metadata or {}).get(mark)) for part in message.parts)
 
 
 def asked(

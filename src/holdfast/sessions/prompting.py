@@ -2,15 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from holdfast.errors import InvalidInput, NotFound
+from holdfast.errors import InvalidInput, LeaseLost, NotFound
 from holdfast.feed.frame import Frame
 from holdfast.runtime import asking, inbox, plan
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.runtime.inbox import Admitted, Prompt
 from holdfast.runtime.room import Engine
+from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
@@ -97,13 +98,13 @@ class Prompting:
         )
         async with (
             aclosing(following) as batches,
-            aclosing(self._until_idle(session, batches, admitted.prompt.id)) as frames,
+            aclosing(self._until_idle(session, batches, admitted.prompt)) as frames,
         ):
             async for frame in frames:
                 yield frame
 
     async def _until_idle(
-        self, session: str, batches: AsyncGenerator[list[Frame], None], prompt: str
+        self, session: str, batches: AsyncGenerator[list[Frame], None], prompt: AdmittedPrompt
     ) -> AsyncGenerator[Frame, None]:
         """The frames until the session rests. One that another process runs does not say so here."""
         resting = asyncio.ensure_future(self.wait(session))
@@ -114,13 +115,15 @@ class Prompting:
                 await asyncio.wait({coming, resting}, timeout=late_s, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     if late_s is not None:
-                        resting.result()  # What kept it from running at all is raised.
+                        resting.result()  # What kept it from running, or cut it off, is raised.
+                        with suppress(NotFound):  # It waits in the inbox.
+                            await self._answer(session, prompt)
                         return
                     continue
                 for frame in coming.result():
                     yield frame
                     # One of the work before may still be on its way.
-                    if frame.type == "session.idle" and await self._is_heard(session, prompt):
+                    if frame.type == "session.idle" and await self._is_heard(session, prompt.id):
                         return
                 coming = asyncio.ensure_future(anext(batches))
         except StopAsyncIteration:
@@ -150,22 +153,30 @@ class Prompting:
             for message in reversed(page.messages):
                 since.append(message)
                 if message.info.id == prompt.id:
-                    found = message if prompt.no_reply else plan.answer(since[::-1])
-                    if found is None:
-                        raise NotFound(f"prompt {prompt.id} of session {session} has no answer yet")
-                    return found
+                    return message if prompt.no_reply else _finished(since[::-1], prompt)
             if (cursor := page.older) is None:
                 raise NotFound(f"prompt {prompt.id} is no longer in session {session}")
 
     async def wait(self, session: str) -> None:
-        """Return when nobody runs the session any more, here or elsewhere."""
-        await self._coordinator.wait(session)
+        """Return when nobody runs the session any more, here or elsewhere.
+
+        `LeaseLost` when this process had to stop in the middle, and no other has finished the work.
+        """
+        lost: LeaseLost | None = None
+        while True:
+            try:
+                await self._coordinator.wait(session)
+                break
+            except LeaseLost as error:
+                lost = error  # It may have been woken again, here or by another process.
         watch = self._engine.store.watch()
         try:
             while (record := await self._engine.store.session(session)) is not None and record.busy:
                 await watch.wait()
         finally:
             watch.close()
+        if lost is not None and plan.is_unfinished(await reading.latest(self._room, session)):
+            raise lost
 
     async def titled(self, session: str) -> None:
         """Return when nobody here looks for a title of the session any more."""
@@ -205,6 +216,20 @@ class Prompting:
         answered = await asking.reply(self._engine, session, request, reply, message)
         await self._coordinator.wake(session)
         return answered
+
+
+def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> MessageWithParts:
+    """The answer to the prompt that `since` begins with; an unfinished one is none."""
+    found = plan.answer(since)
+    if found is None:
+        raise NotFound(f"prompt {prompt.id} of session {prompt.session_id} has no answer yet")
+    newest = next((each for each in reversed(since) if isinstance(each.info, AssistantMessage)), None)
+    if newest is found and plan.is_unfinished([found]):
+        raise LeaseLost(
+            f"session {prompt.session_id}: the process that worked on prompt {prompt.id} is gone, and its "
+            "answer is unfinished; `resume` goes on with it"
+        )
+    return found
 
 
 def _model(model: str | ModelRef | None) -> ModelRef | None:

@@ -31,6 +31,7 @@ class Messages(msgspec.Struct, frozen=True):
 _MESSAGES = tuple[MessageWithParts, ...]
 
 LONG_BYTES = 1024 * 1024
+_LATEST = 20
 
 
 class Sessions(msgspec.Struct, frozen=True):
@@ -47,6 +48,15 @@ class Sessions(msgspec.Struct, frozen=True):
 async def get(room: Room, session: str) -> Session:
     """The session."""
     return (await found(room, session)).value()
+
+
+async def latest(room: Room, session: str) -> list[MessageWithParts]:
+    """The latest messages, in the model's order."""
+    page = await room.store.messages(MessageQuery(session, limit=_LATEST))
+    return [
+        MessageWithParts(each.info.value(), tuple(part.value() for part in each.parts))
+        for each in sorted(page.messages, key=lambda message: message.info.place)
+    ]
 
 
 async def list_(room: Room, query: SessionQuery) -> Sessions:

@@ -1,14 +1,12 @@
 """A session as a client that joins wants it, in one answer."""
 
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
 from holdfast.permission.policy import Policy
 from holdfast.runtime import authority, plan
 from holdfast.runtime.room import Engine
-from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepFinishPart, StepStartPart
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
@@ -17,8 +15,6 @@ from holdfast.sessions import reading
 from holdfast.sessions.reading import Messages
 from holdfast.sessions.room import Room, found
 from holdfast.store.query import MessageQuery
-
-_LATEST: Final = 20
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,11 +43,7 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
     page = await reading.messages(room, MessageQuery(session, limit=limit, system=False))
     around = await engine.around(info)
     policy = await authority.policy_of(engine, info, around, authority.agent_of(info, around))
-    latest = await engine.store.messages(MessageQuery(session, limit=_LATEST))
-    history = [
-        MessageWithParts(each.info.value(), tuple(part.value() for part in each.parts))
-        for each in sorted(latest.messages, key=lambda message: message.info.place)
-    ]
+    history = await reading.latest(room, session)
     return State(
         info=info,
         messages=page,

@@ -82,8 +82,8 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     run.begin_turn()
     message = await _opened(run, ready, info)
     todos = await _todos(run)
-    # Work that a compaction by hand came into goes on as well.
-    owed = part.auto or ready.owed
+    # Work that a compaction by hand came into goes on as well; or it can be gone on with, where it rests.
+    owed = part.auto or ready.owed or ready.rests
     spoken = projecting.spoken(ready.history)
     whole = _cut(ready, Divided(spoken, []), todos)
     cut = _cut(ready, fitting.divided(ready, spoken, todos, overflowed=bool(part.overflow)), todos)
@@ -96,11 +96,11 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     result = finishing.Result(
         info=info, part=part, message=message, tail=cut.divided.tail, carried=cut.carried, written=written
     )
-    await finishing.finish(run, result, goes_on=ready.user if goes_on else None)
+    await finishing.finish(run, result, goes_on=ready.user if goes_on else None, rests=ready.rests)
     announcing.compacted(run.engine.feed, run.recorder.session)
     if not owed:
         return Ended(next="done", compacted=True)
-    return Ended(next="continue" if goes_on else "stop", compacted=True)
+    return Ended(next="continue" if goes_on and not ready.rests else "stop", compacted=True)
 
 
 class _Cut(NamedTuple):

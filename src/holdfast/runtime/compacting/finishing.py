@@ -12,7 +12,7 @@ from holdfast.runtime.compacting import carrying, wording
 from holdfast.runtime.compacting.carrying import Carried
 from holdfast.runtime.compacting.summarising import Refusal, Written
 from holdfast.runtime.plan import Ended
-from holdfast.runtime.projecting import CONTINUED
+from holdfast.runtime.projecting import CONTINUED, RESTS
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema import usage
@@ -36,10 +36,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     written: Written
 
 
-async def finish(run: Run, result: Result, *, goes_on: UserMessage | None) -> None:
+async def finish(run: Run, result: Result, *, goes_on: UserMessage | None, rests: bool) -> None:
     """Make the compaction true: summary, carried text, tail, totals and what follows, in one commit.
 
-    `goes_on` is the prompt that the work goes on with, by itself.
+    `goes_on` is the prompt that the work goes on with: by itself, or, where it `rests`, when it is resumed.
     """
     now_ms = run.engine.clock.now_ms()
     message, written = result.message, result.written
@@ -51,7 +51,12 @@ async def finish(run: Run, result: Result, *, goes_on: UserMessage | None) -> No
                 []
                 if goes_on is None
                 else _continuing(
-                    ids, goes_on, result.part, now_ms, had_files="[attached: " in result.carried.request
+                    ids,
+                    goes_on,
+                    result.part,
+                    now_ms,
+                    had_files="[attached: " in result.carried.request,
+                    rests=rests,
                 )
             ),
         ]
@@ -105,7 +110,7 @@ def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
 
 
 def _continuing(
-    ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int, *, had_files: bool
+    ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int, *, had_files: bool, rests: bool
 ) -> list[Put]:
     """A prompt of ours that goes on with the person's: same agent, same model, same wishes."""
     info = replace(
@@ -120,7 +125,7 @@ def _continuing(
         message_id=info.id,
         text=words,
         synthetic=True,
-        metadata={CONTINUED: True},
+        metadata={CONTINUED: True, **({RESTS: True} if rests else {})},
     )
     return [message_put(info), part_put(text)]
 
