@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -20,7 +21,7 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.stored import Mark
-from holdfast.schema.tool_state import ToolError
+from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.batch import Batch
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
@@ -391,3 +392,98 @@ async def test_an_interrupt_that_is_refused_is_not_left_behind(
         page = await hf.sessions.messages(session)
 
     assert ("text", "whole") in shape(page.messages)[-1][1]
+
+
+class Keeper:
+    """Keeps tool output, as slowly as a story wants."""
+
+    def __init__(self, *, ever: bool = True) -> None:
+        self.begun = anyio.Event()
+        self.gate = anyio.Event()
+        self.ever = ever
+
+    async def keep(self, text: str) -> str | None:
+        self.begun.set()
+        await (self.gate.wait() if self.ever else anyio.sleep_forever())
+        return "/kept"
+
+
+async def interrupted_while_kept(world: World, keeper: Keeper, size: int) -> ToolPart:
+    """The call of a tool whose large output is being kept when the work is interrupted."""
+    world.settings(permission={"*": "allow"})
+
+    @tool()
+    async def large(context: ToolContext) -> str:
+        """Answer much."""
+        return "x" * size
+
+    async with world.open(Step(Call("large", {}))) as (hf, _):
+        hf.tools.register(large)
+        hf._prompting_now()._coordinator._keep = keeper.keep
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(20):
+            await keeper.begun.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(hf.sessions.interrupt, session)
+                entry = hf._prompting_now()._coordinator._entries[session]
+                while not entry.stop:
+                    await anyio.lowlevel.checkpoint()
+                for _ in range(20):  # Now it waits for the call.
+                    await anyio.lowlevel.checkpoint()
+                keeper.gate.set()
+        page = await hf.sessions.messages(session)
+    assert isinstance(page.messages[-1].info, AssistantMessage)
+    assert isinstance(page.messages[-1].info.error, AbortedFault)
+    (part,) = [part for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    return part
+
+
+async def test_a_call_that_succeeded_is_not_recorded_as_interrupted(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tool has returned: however long the output takes to be kept, it is waited for."""
+    monkeypatch.setattr(settling, "PATIENCE_S", 0.0)
+    part = await interrupted_while_kept(world, Keeper(), 100_000)
+    assert isinstance(part.state, ToolCompleted)
+    assert part.state.metadata["outputPath"] == "/kept"
+
+
+async def test_output_that_is_never_kept_is_waited_for_within_a_bound(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the record says that it has happened, and that its output is lost."""
+    monkeypatch.setattr(settling, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(settling, "RECORD_S", 0.01)
+    part = await interrupted_while_kept(world, Keeper(ever=False), 100_000)
+    assert isinstance(part.state, ToolError)
+    assert part.state.error == (
+        "The tool large broke: what it answered could not be recorded within 0.01 s. What it did has happened."
+    )
+    assert part.state.metadata == {"outcome": "failed"}
+
+
+@pytest.mark.ci
+async def test_156_megabytes_are_kept_though_the_work_is_interrupted(world: World) -> None:
+    """On the real path: the file and its record, with the patience that an interrupt has."""
+    world.settings(permission={"*": "allow"})
+    returned = anyio.Event()
+
+    @tool()
+    async def large(context: ToolContext) -> str:
+        """Answer much."""
+        returned.set()
+        return "line of output\n" * (156_000_000 // 15)
+
+    async with world.open(Step(Call("large", {}))) as (hf, _):
+        hf.tools.register(large)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await returned.wait()
+            await anyio.lowlevel.checkpoint()
+            await hf.sessions.interrupt(session)
+        page = await hf.sessions.messages(session)
+    (part,) = [part for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, ToolCompleted)
+    assert Path(str(part.state.metadata["outputPath"])).stat().st_size == 156_000_000 // 15 * 15

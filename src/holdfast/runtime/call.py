@@ -60,6 +60,8 @@ class Call:
         self.directory = directory
         self.worktree = worktree
         self.cancelled = False
+        self.returned = False
+        """The tool has ended by itself: what is left is to bound its output and to settle the call."""
         self.over = False
         """Settled: nothing that the tool still does is recorded."""
         self._asking = asking
@@ -69,6 +71,10 @@ class Call:
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(guard, host, self._note)
+
+    def return_(self) -> None:
+        """Note that the tool has ended by itself."""
+        self.returned = True
 
     @property
     def session_id(self) -> str:

@@ -40,6 +40,8 @@ from holdfast.tools.registry import Toolset
 
 PATIENCE_S = 0.15
 """How long an interrupt waits for a tool to end."""
+RECORD_S = 30.0
+"""How long it waits for the output of one that has ended: a large one takes its time to be kept."""
 LOOP = 3
 """So many identical calls in a row are a loop."""
 INTERRUPTED = "The call was interrupted."
@@ -139,7 +141,7 @@ class Settling:
             admit=self._admit,
         )
         try:
-            settlement = await _bounded(call, self._carried_out(call, called, repeated))
+            settlement = await _bounded(call, self._carried_out(call, called, repeated), self._recorder)
         except ToolParked as parked:
             if self._asking.waits(call.call_id):
                 self.parked = True  # Not settled: the call waits for its answer, as its record says.
@@ -205,6 +207,7 @@ class Settling:
             call,
             invalid=called.invalid,
             closed=self._closed,
+            returned=call.return_,
             limits=self._output,
             keep=self._keep,
         )
@@ -215,10 +218,11 @@ class Settling:
         await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
 
 
-async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement]) -> Settlement:
+async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement], recorder: Recorder) -> Settlement:
     """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
 
-    What it has done by then counts; what it does later is recorded nowhere.
+    What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done its
+    work, so its output is waited for, unless nothing can be recorded any more.
     """
     scope = anyio.CancelScope()
 
@@ -235,10 +239,15 @@ async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement]) -> Settlem
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
+            if call.returned and not recorder.lost:
+                await asyncio.wait({task}, timeout=RECORD_S)
         _leave(scope)
         if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
             return _given(task)  # It had succeeded.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if call.returned and not recorder.lost:
+            why = f"what it answered could not be recorded within {RECORD_S:g} s. What it did has happened."
+            return executing.broken(call.part.tool, why)
         raise
     if task.cancelled():  # By itself: nobody here has told it to end.
         return executing.broken(call.part.tool, "CancelledError")

@@ -53,10 +53,14 @@ async def execute(
     *,
     invalid: str | None = None,
     closed: Callable[[str], bool] = lambda _: False,
+    returned: Callable[[], None] = lambda: None,
     limits: OutputLimits,
     keep: Keep,
 ) -> Settlement:
-    """Run the call. `invalid` is what stood in the place of arguments; a `closed` tool is not to be used."""
+    """Run the call. `invalid` is what stood in the place of arguments; a `closed` tool is not to be used.
+
+    `returned` is called when the tool has ended by itself: from then on only its output is seen to.
+    """
     tool = toolset.find(name)
     if tool is None:
         known = ", ".join(each.name for each in toolset.tools) or "none"
@@ -85,6 +89,7 @@ async def execute(
         happened = _given_up(tool, error, limits, keep)
     else:
         happened = _answered(tool, answer, limits, keep)
+    returned()
     with anyio.CancelScope(shield=True):  # It has happened: an interruption must not make it look undone.
         return await happened
     raise AssertionError("nothing cancels a shield")
