@@ -458,7 +458,8 @@ async def test_output_that_is_never_kept_is_waited_for_within_a_bound(
     part = await interrupted_while_kept(world, Keeper(ever=False), 100_000)
     assert isinstance(part.state, ToolError)
     assert part.state.error == (
-        "The tool large broke: what it answered could not be recorded within 0.01 s. What it did has happened."
+        "The tool large broke: what it answered could not be recorded within 0.01 s. "
+        "What it did has happened."
     )
     assert part.state.metadata == {"outcome": "failed"}
 

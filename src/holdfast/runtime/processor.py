@@ -84,6 +84,8 @@ class Processor:
         self._step_pending = False
         self._texts: dict[str, OpenText] = {}
         self._calls: dict[str, ToolPart] = {}
+        self._named: dict[str, list[str]] = {}
+        """The ids under which calls are kept, by the one that the provider gave: it may give one twice."""
         self._lock = anyio.Lock()
         self._dirty = anyio.Event()
         self.said = False
@@ -165,6 +167,7 @@ class Processor:
                 metadata=event.metadata,
             )
 
+        await self._close(id, None)  # A provider may open one twice: what was said in the first one stays.
         made = await self._add(make)
         assert isinstance(made, TextPart | ReasoningPart)
         self._texts[id] = OpenText(made)
@@ -184,7 +187,13 @@ class Processor:
     async def _input(self, event: ToolInputStart) -> None:
         await self._pending(event.id, event.name, hosted=event.hosted)
 
-    async def _pending(self, id: str, name: str, *, hosted: bool) -> ToolPart:
+    async def _pending(self, given: str, name: str, *, hosted: bool) -> ToolPart:
+        """A new call. One that has the id of another gets an id of its own, and is a call of its own."""
+        id, count = given, 1
+        while id in self._calls:
+            count += 1
+            id = f"{given}-{count}"
+
         def make(part: PartID) -> ToolPart:
             return ToolPart(
                 id=part,
@@ -199,14 +208,17 @@ class Processor:
         made = await self._add(make)
         assert isinstance(made, ToolPart)
         self._calls[id] = made
+        self._named.setdefault(given, []).append(id)
         return made
 
+    def _first(self, given: str, is_it: Callable[[ToolPart], bool]) -> ToolPart | None:
+        """The first call of the id that the provider gave which is the one."""
+        calls = (self._calls[id] for id in self._named.get(given, ()))
+        return next((part for part in calls if is_it(part)), None)
+
     async def _called(self, event: ToolCalled) -> None:
-        part = self._calls.get(event.id)
-        id = event.id
-        if part is not None and not isinstance(part.state, ToolPending):
-            part, id = None, f"{event.id}-{len(self._calls)}"  # Two calls of one name are two calls.
-        part = part or await self._pending(id, event.name, hosted=event.hosted)
+        part = self._first(event.id, lambda part: isinstance(part.state, ToolPending))
+        part = part or await self._pending(event.id, event.name, hosted=event.hosted)
         metadata = {**(event.metadata or {}), **({"providerExecuted": True} if event.hosted else {})}
         part = replace(
             part,
@@ -214,14 +226,15 @@ class Processor:
             state=ToolRunning(input=event.input, time=Started(start=self._clock.now_ms())),
             metadata=metadata or None,
         )
-        self._calls[id] = part
+        self._calls[part.call_id] = part
         await self._recorder.commit(part_put(part))
         if not event.hosted:
             await self._on_call(Called(part, event.invalid))
 
     async def _hosted(self, event: ToolResulted | ToolFailed) -> None:
         """A tool at the provider answered: kept exactly, never bounded."""
-        part = self._calls.get(event.id) or await self._pending(event.id, event.name, hosted=True)
+        part = self._first(event.id, _is_hosted_and_open)
+        part = part or await self._pending(event.id, event.name, hosted=True)
         now = self._clock.now_ms()
         start = part.state.time.start if isinstance(part.state, ToolRunning) else now
         kept: JsonMap = {"hosted": event.output}
@@ -244,7 +257,7 @@ class Processor:
         settled = replace(
             part, state=state, metadata={**(part.metadata or {}), **(event.metadata or {})} or None
         )
-        self._calls[event.id] = settled
+        self._calls[part.call_id] = settled
         await self._recorder.commit(part_put(settled))
 
     async def _add(self, make: Callable[[PartID], Part]) -> Part:
@@ -263,6 +276,11 @@ class Processor:
         return [
             part
             for part in self._calls.values()
-            if isinstance(part.state, ToolPending)
-            or (isinstance(part.state, ToolRunning) and bool((part.metadata or {}).get("providerExecuted")))
+            if isinstance(part.state, ToolPending) or _is_hosted_and_open(part)
         ]
+
+
+def _is_hosted_and_open(part: ToolPart) -> bool:
+    """Whether a tool at the provider was called and has not answered."""
+    hosted = bool((part.metadata or {}).get("providerExecuted"))
+    return hosted and isinstance(part.state, ToolPending | ToolRunning)

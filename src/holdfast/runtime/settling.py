@@ -221,8 +221,8 @@ class Settling:
 async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement], recorder: Recorder) -> Settlement:
     """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
 
-    What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done its
-    work, so its output is waited for, unless nothing can be recorded any more.
+    What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done
+    its work, so its output is waited for, unless nothing can be recorded any more.
     """
     scope = anyio.CancelScope()
 
