@@ -229,3 +229,25 @@ def test_what_is_unknown_is_let_through() -> None:
     )
 
     assert events[1:-2] == [TextStart(id="1"), TextDelta(id="1", text="\ufffd"), TextEnd(id="1")]
+
+
+def test_an_index_that_is_opened_twice_ends_what_was_there() -> None:
+    """Its words, its signature and its call are kept."""
+    text = frame("content_block_start", index=0, content_block={"type": "text", "text": "abc"})
+    tool = {"type": "tool_use", "id": "t", "name": "read", "input": {"path": "a"}}
+    call = frame("content_block_start", index=0, content_block=tool)
+
+    assert heard(START, text, text, call, call, END)[1:-2] == [
+        TextStart(id="0"),
+        TextDelta(id="0", text="abc"),
+        TextEnd(id="0"),
+        TextStart(id="0"),
+        TextDelta(id="0", text="abc"),
+        TextEnd(id="0"),
+        *[
+            ToolInputStart(id="t", name="read"),
+            ToolInputEnd(id="t"),
+            ToolCalled(id="t", name="read", input={"path": "a"}),
+        ]
+        * 2,
+    ]

@@ -119,6 +119,10 @@ class MessagesDecoder:
         return (StepStart(),)
 
     def _open(self, index: int, start: ContentBlock) -> list[ProviderEvent]:
+        before = self._blocks.pop(index, None)  # An index that is opened twice: what was there has ended.
+        return [*([] if before is None else _ended(before)), *self._opened(index, start)]
+
+    def _opened(self, index: int, start: ContentBlock) -> list[ProviderEvent]:
         id = str(index)
         match start.type:
             case "text":
