@@ -17,7 +17,10 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
 from tests.stories.crashing import Machine, life
+from tests.stories.test_compaction import BIG, LONG
 from tests.stories.test_permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
@@ -380,3 +383,81 @@ async def test_an_interrupt_does_not_wait_for_whoever_is_asked_about_a_loop(worl
         page = await hf.sessions.messages(session)
     assert outcomes(page.messages)[2] == ("error", "The call was interrupted.")
     assert deed.done == ["x", "x"]
+
+
+STOPPED = (
+    "the model called act 10 times in a row with the same input, and got the same answer; the permission "
+    "`doom_loop: allow` lets it go on"
+)
+
+
+class Poll:
+    """A tool whose answer is another each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+        @tool(name="act")
+        async def act(context: ToolContext, what: str) -> str:
+            """Look how far it is."""
+            self.count += 1
+            return f"{self.count} % are done"
+
+        self.tool = act
+
+
+async def test_calls_whose_answers_differ_are_no_loop(world: World) -> None:
+    """The model polls: nobody is asked, however often it does."""
+    world.settings(permission={"act": "allow"})
+    poll = Poll()
+    async with world.open(*repeats(*map(str, range(12))), Step(Say("done"))) as (hf, _):
+        hf.tools.register(poll.tool)
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+    assert poll.count == 12
+    assert isinstance(answer.info, AssistantMessage)
+    assert (answer.info.finish, answer.info.error) == ("stop", None)
+
+
+async def test_a_loop_that_everything_is_allowed_to_ends_at_ten_with_a_name(world: World) -> None:
+    """A person who allows `*` has not thought of it: the tenth call is not run, and the work ends."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed(ask=False)
+    async with world.open(*repeats(*map(str, range(10)))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+    assert deed.done == ["x"] * 9
+    assert isinstance(answer.info, AssistantMessage)
+    assert isinstance(answer.info.error, UnknownFault)
+    assert answer.info.error.data.message == STOPPED
+    assert outcomes((answer,)) == [("error", f"It was not run: {STOPPED}.")]
+
+
+async def test_a_loop_that_is_allowed_by_name_goes_on(world: World) -> None:
+    """Whatever stands beside it."""
+    world.settings(permission={"*": "allow", "doom_loop": "allow"})
+    deed = Deed(ask=False)
+    async with world.open(*repeats(*map(str, range(12))), Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    assert deed.done == ["x"] * 12
+
+
+@pytest.mark.parametrize("polls", [False, True], ids=["same answers", "other answers"])
+async def test_a_compaction_in_between_sets_nothing_back(world: World, polls: bool) -> None:
+    """What was answered before it is still compared with what is answered after it."""
+    world.settings(permission={"*": "allow"}, compaction={"tail_turns": 0})
+    deed, poll = Deed(ask=False), Poll()
+    full = Step(Say(LONG), Call("act", SAME, id="5"), usage=BIG)
+    steps = [*repeats("1", "2", "3", "4"), full, Step(Say("summary")), *repeats("6", "7", "8", "9", "10")]
+    more = [*repeats("11"), Step(Say("done"))] if polls else []
+    async with world.open(*steps, *more) as (hf, script):
+        hf.tools.register(poll.tool if polls else deed.tool)
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+    assert not script.requests[5].tools, "it was a compaction"
+    assert (len(deed.done), poll.count) == ((0, 11) if polls else (9, 0))
+    assert isinstance(answer.info, AssistantMessage)
+    assert (answer.info.error is None) is polls

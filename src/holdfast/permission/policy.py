@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from holdfast.permission import wildcard
-from holdfast.permission.evaluate import evaluate, restricted, stricter
+from holdfast.permission.evaluate import evaluate, last_match, restricted, stricter
 from holdfast.schema.rule import Action, Rule, Ruleset
 
 
@@ -41,6 +41,11 @@ class Policy(msgspec.Struct, frozen=True):
         if self.above is None or own == "deny":
             return own
         return stricter(own, self.above.verdict(permission, pattern))
+
+    def names(self, permission: str, pattern: str) -> bool:
+        """Whether the rule that decides names the permission, and does not only match it by a wildcard."""
+        rule = last_match(permission, pattern, self.rules)
+        return rule is not None and rule.permission == permission
 
     def strictest(
         self, permission: str, patterns: Sequence[str], approved: Sequence[Approved] = ()

@@ -13,7 +13,7 @@ import anyio
 
 from holdfast.errors import ProviderError
 from holdfast.provider.request import Request
-from holdfast.runtime import announcing, budget, plan, retrying
+from holdfast.runtime import announcing, budget, repetition, retrying
 from holdfast.runtime.asking import Asking
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.faults import fault_of
@@ -88,7 +88,7 @@ async def _tell_retry(
 async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
     asking = asking_of(run, ready)
     settling = settling_of(run, ready, asking)
-    earlier = plan.calls_since_prompt(ready.history)
+    earlier = repetition.calls_since_prompt(ready.history)
 
     async def call(called: Called) -> None:
         if ready.last_step and called.part.tool != structured.NAME:
@@ -98,8 +98,8 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
             settling.stopped = settling.stopped or stops
             await settling.settle(called.part, executing.denied(NO_STEPS, stops=stops))
             return
-        repeated = plan.repeated(earlier, called.part)
-        earlier.append(plan.Made(called.part.id, called.part.tool, called.part.state.input))
+        repeated = repetition.repeated(earlier, called.part)
+        earlier.append(repetition.made(called.part))
         await settling.start(called, repeated=repeated)
 
     processor = Processor(run.recorder, run.engine.feed, message, call)

@@ -96,6 +96,11 @@ class Asking:
             case _:
                 assert_never(verdict)
 
+    def allows_anything(self, permission: str, pattern: str) -> bool:
+        """Whether the rules allow it without a rule that names it: nobody may have thought of it."""
+        verdict = self._policy.verdict(permission, pattern)
+        return verdict == "allow" and not self._policy.names(permission, pattern)
+
     async def _decided_since(self, verdict: Action, known: PermissionRequest | None) -> None:
         """The rules have come to answer a question that still waits: it is closed with what they say."""
         if known is None or known.time.heard is not None:

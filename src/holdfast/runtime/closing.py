@@ -38,7 +38,7 @@ async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard)
         return await _failed(run, ready, message, heard, failed.error)
     finish = heard.processor.finish
     assert finish is not None, "a stream ends with a finish or a failure"
-    fault = _filtered(finish) or shaping.fault(ready, heard)
+    fault = _filtered(finish) or shaping.fault(ready, heard) or heard.settling.looped
     missing = fault is None and shaping.is_missing(ready, heard)
     done = replace(message, structured=heard.settling.taken, finish=BROKEN_OFF if missing else None)
     await _finished(run, ready, done, finish, fault, remind=missing)

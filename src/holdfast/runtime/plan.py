@@ -1,7 +1,7 @@
 """The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
 
 from collections.abc import Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import msgspec
 
@@ -11,7 +11,6 @@ from holdfast.schema.message import AssistantMessage, Message, SystemMessage, Us
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
-from holdfast.schema.wire import JsonMap
 from holdfast.tools.executing import STOPPED
 
 BROKEN_OFF: Final = "unknown"
@@ -96,10 +95,10 @@ def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
     last: dict[str, MessageWithParts] = {}
     for message in since:
         id = message.info.id
-        if _begins(message):
+        if begins(message):
             begun.append(id)
         if isinstance(message.info, UserMessage) and begun:
-            works[id] = id if _begins(message) else begun[-1]
+            works[id] = id if begins(message) else begun[-1]
         # An answer to what stands before all this is none of ours, and a summary ends no work; one that
         # could not be written does, unless the work went on without it.
         elif (work := works.get(_parent(message) or "")) is not None and not _goes_on(message):
@@ -147,7 +146,7 @@ def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
     for each in reversed(history):
         if isinstance(each.info, SystemMessage) and each.info.text == text:
             return True
-        if _begins(each):
+        if begins(each):
             return False
     return False
 
@@ -180,49 +179,14 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     for each in reversed(history):
         if (carried := carrying.carried_in(each)) is not None:
             return count + carried.steps
-        if _begins(each):
+        if begins(each):
             break
         if isinstance(each.info, AssistantMessage) and not each.info.summary:
             count += 1
     return count
 
 
-class Made(NamedTuple):
-    """A call, by what tells a loop; those from before a compaction have no id any more."""
-
-    id: str | None
-    tool: str
-    input: JsonMap
-
-
-def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
-    """The calls since the person last spoke, in their order; a compaction in between sets nothing back."""
-    calls: list[Made] = []
-    for each in reversed(history):
-        calls += [
-            Made(part.id, part.tool, part.state.input)
-            for part in reversed(each.parts)
-            if isinstance(part, ToolPart)
-        ]
-        if (carried := carrying.carried_in(each)) is not None:
-            calls += [Made(None, call.tool, call.input) for call in reversed(carried.calls)]
-            break
-        if _begins(each):
-            break
-    return calls[::-1]
-
-
-def repeated(before: Sequence[Made], part: ToolPart) -> int:
-    """How often in a row the same tool was called with the same input, this call included."""
-    count = 1
-    for each in reversed(before):
-        if each.tool != part.tool or each.input != part.state.input:
-            break
-        count += 1
-    return count
-
-
-def _begins(message: MessageWithParts) -> bool:
+def begins(message: MessageWithParts) -> bool:
     """Whether a person's prompt begins here: not a note, a compaction, or our word to go on after one."""
     return (
         isinstance(message.info, UserMessage)

@@ -22,6 +22,7 @@ from holdfast.runtime import (
     groups,
     inbox,
     plan,
+    repetition,
     shaping,
 )
 from holdfast.runtime.answering import asking_of, settling_of
@@ -179,7 +180,7 @@ async def _run_again(
         return True
     asking = asking_of(run, ready, again=True)
     settling: Settling = settling_of(run, ready, asking)
-    made = plan.calls_since_prompt(history)
+    made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
     # A process without the tool leaves the call to one that has it, unless a person wants to go on.
     registry = run.tools(ready.session)
@@ -189,8 +190,11 @@ async def _run_again(
     async with anyio.create_task_group() as group:
         settling.within(group)
         for part in here:
-            repeated = plan.repeated(made[: numbers.get(part.id, 0)], part)
+            repeated = repetition.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(Called(part, None), repeated=repeated)
     if settling.taken is not None:
         await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
+    if settling.looped is not None:
+        await run.recorder.commit(message_put(replace(info, error=settling.looped)))
+        announcing.error(run.engine.feed, run.recorder.session, settling.looped)
     return settling.parked or len(here) < len(calls)

@@ -23,6 +23,7 @@ from holdfast.runtime.groups import GROUPS
 from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import Recorder, part_put
 from holdfast.runtime.room import Limits
+from holdfast.schema.fault import Fault, UnknownData, UnknownFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
 from holdfast.schema.part import ToolPart
@@ -43,7 +44,9 @@ PATIENCE_S = 0.15
 RECORD_S = 30.0
 """How long it waits for the output of one that has ended: a large one takes its time to be kept."""
 LOOP = 3
-"""So many identical calls in a row are a loop."""
+"""So many identical calls in a row, with one answer, are a loop."""
+LOOP_MAX = 10
+"""So many end the work, unless a rule allows `doom_loop` by its name: `*` does not mean it."""
 INTERRUPTED = "The call was interrupted."
 UNKNOWN = (
     "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
@@ -104,6 +107,8 @@ class Settling:
         """A person said no without words: the work ends after this turn."""
         self.parked = False
         """A person is there and silent: a call still waits for its answer."""
+        self.looped: Fault | None = None
+        """Why the work ends: the model has made one call again and again."""
 
     def within(self, group: TaskGroup) -> None:
         """Run the calls in this group."""
@@ -173,6 +178,13 @@ class Settling:
         if repeated < LOOP:
             return None
         part = call.part
+        if repeated >= LOOP_MAX and self._asking.allows_anything("doom_loop", part.tool):
+            why = (
+                f"the model called {part.tool} {repeated} times in a row with the same input, and got the "
+                "same answer; the permission `doom_loop: allow` lets it go on"
+            )
+            self.looped = UnknownFault(data=UnknownData(message=why))
+            return executing.denied(f"It was not run: {why}.", stops=True)
         try:
             await call.ask(
                 "doom_loop",

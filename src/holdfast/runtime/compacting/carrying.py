@@ -45,10 +45,12 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call that the model made: what tells a loop."""
+    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest."""
 
     tool: str
     input: JsonMap
+    answer: str | None = None
+    times: int = 1
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):

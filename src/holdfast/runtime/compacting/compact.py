@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
-from holdfast.runtime import accounting, announcing, answer, plan, projecting
+from holdfast.runtime import accounting, announcing, answer, plan, projecting, repetition
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.compacting import (
     carrying,
@@ -117,7 +117,7 @@ def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
         divided.head,
         todos,
         steps=plan.steps_since_prompt(ready.history),
-        calls=[carrying.Call(each.tool, each.input) for each in plan.calls_since_prompt(ready.history)],
+        calls=repetition.carried(ready.history),
         ratios=measuring.ratios(ready.history),
     )
     return _Cut(divided, carried)

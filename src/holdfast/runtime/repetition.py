@@ -1,0 +1,95 @@
+"""Calls that repeat themselves: how often in a row the model has made one and got the same answer. Pure.
+
+Identical calls whose answers differ are no loop: the model polls for something, and the world moves.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import NamedTuple
+
+from holdfast.runtime import plan
+from holdfast.runtime.compacting import carrying
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState
+from holdfast.schema.wire import JsonMap
+
+
+class Made(NamedTuple):
+    """A call, by what tells a loop. Of those from before a compaction a digest is left, and no id."""
+
+    id: str | None
+    tool: str
+    input: JsonMap
+    state: ToolState | None = None
+    digest: str | None = None
+    times: int = 1
+
+    @property
+    def answer(self) -> str | None:
+        """What it answered, as a digest; None where it has not, or was not run: that tells nothing."""
+        return self.digest if self.state is None else _digest(self.state)
+
+
+def made(part: ToolPart) -> Made:
+    """A call that was recorded."""
+    return Made(part.id, part.tool, part.state.input, part.state)
+
+
+def _digest(state: ToolState) -> str | None:
+    match state:
+        case ToolCompleted():
+            said = state.output
+            for path in state.metadata.get("outputPaths") or ():
+                said = said.replace(str(path), "")  # The same output is kept under another name each time.
+            said += "".join(file.url for file in state.attachments or ())
+        case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
+            pass
+        case _:
+            return None
+    return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
+    """The calls since the person last spoke, in their order; a compaction in between sets nothing back."""
+    calls: list[Made] = []
+    for each in reversed(history):
+        calls += [made(part) for part in reversed(each.parts) if isinstance(part, ToolPart)]
+        if (carried := carrying.carried_in(each)) is not None:
+            calls += [
+                Made(None, call.tool, call.input, None, call.answer, call.times)
+                for call in reversed(carried.calls)
+            ]
+            break
+        if plan.begins(each):
+            break
+    return calls[::-1]
+
+
+def repeated(before: Sequence[Made], part: ToolPart) -> int:
+    """How often in a row the same tool was called with the same input and gave the same answer, this call
+    included.
+    """
+    count, answer = 1, None
+    for each in reversed(before):
+        if each.tool != part.tool or each.input != part.state.input:
+            break
+        told = each.answer
+        if answer is not None and told is not None and told != answer:
+            break
+        answer = answer or told
+        count += each.times
+    return count
+
+
+def carried(history: Sequence[MessageWithParts]) -> list[carrying.Call]:
+    """What a compaction keeps of the calls since the prompt: those that repeat one another as one."""
+    kept: list[carrying.Call] = []
+    for each in calls_since_prompt(history):
+        last, answer = (kept[-1] if kept else None), each.answer
+        same = last is not None and (last.tool, last.input) == (each.tool, each.input)
+        if same and last is not None and (None in (last.answer, answer) or last.answer == answer):
+            kept[-1] = carrying.Call(last.tool, last.input, last.answer or answer, last.times + each.times)
+        else:
+            kept.append(carrying.Call(each.tool, each.input, answer, each.times))
+    return kept
