@@ -222,7 +222,10 @@ def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> Mess
     """The answer to the prompt that `since` begins with; an unfinished one is none."""
     found = plan.answer(since)
     if found is None:
-        raise NotFound(f"prompt {prompt.id} of session {prompt.session_id} has no answer yet")
+        raise NotFound(
+            f"prompt {prompt.id} of session {prompt.session_id} has no answer yet; `resume` goes on with the "
+            "session, and `holdfast doctor` looks for damage"
+        )
     newest = next((each for each in reversed(since) if isinstance(each.info, AssistantMessage)), None)
     if newest is found and plan.is_unfinished([found]):
         raise LeaseLost(
