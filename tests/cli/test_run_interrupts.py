@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Done, Shell, configured, ended, said
 
 pytestmark = pytest.mark.ci
@@ -140,3 +140,26 @@ async def test_a_reader_that_goes_away_or_is_full_is_no_bug_of_ours(shell: Shell
         assert [line.partition(" `")[0] for line in told] == ["Interrupted."]
         assert full == Done(1, "", "holdfast: standard output: No space left on device\n")
     assert "busy" not in (await said(shell, "session", "list")).out
+
+
+async def test_settings_that_break_between_two_steps_fail_the_command(
+    shell: Shell, mock: MockProvider
+) -> None:
+    """The tool has run and the next request cannot be made: exit code 1, and the reason is stored."""
+    (shell.folder / "a.txt").write_text("content of a\n")
+    mock.play(Reply((Say("Words that take their time."), Call("read", {"filePath": "a.txt"})), pace_ms=200))
+    process = await anyio.to_thread.run_sync(lambda: shell.start("run", "go"))
+    assert process.stdout is not None
+    assert await anyio.to_thread.run_sync(process.stdout.read, 5) == b"Words"
+    settings = shell.home / ".config/holdfast/holdfast.json"
+    good = settings.read_text()
+    settings.write_text('{"model": ')
+    done = await ended(process)
+    settings.write_text(good)
+
+    assert done.code == 1
+    assert "• read a.txt\n" in done.err
+    assert "not valid JSON" in done.err
+    mock.play(Reply((Say("And on."),)))
+    assert await said(shell, "run", "--continue", "go on") == Done(0, "And on.\n", "")
+    assert "content of a" in str(mock.requests[-1].json)

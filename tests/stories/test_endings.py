@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
+from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.errors import LeaseLost, ProviderError, Refused
@@ -17,7 +18,8 @@ from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.stories.crashing import Machine, life
 from tests.stories.endings import LONG, PLENTY, Ending, Stage, left_open, looked_at, shortly
-from tests.stories.world import World
+from tests.stories.tools import Deed
+from tests.stories.world import Attached, World
 
 REFUSED = Fail(ProviderError("no such luck", kind="other"))
 DONE = ["user Go", "model half", "user Next"]
@@ -420,6 +422,54 @@ async def test_a_runtime_that_breaks_is_no_answer(world: World) -> None:
             background = hf._prompting_now()._coordinator._background
             assert background._group is not None
             background._group.cancel_scope.cancel()
+
+
+async def test_a_compaction_does_not_go_on_with_what_a_crash_left(world: World) -> None:
+    """Killed between two steps, with every call settled: it is summarised, and goes on when it is resumed."""
+    machine, stage = Machine(), Stage(world)
+    script = ScriptedProvider(Step(Say(LONG)), *stage.steps("boundary"))
+    async with life(world.store, machine, provider=script) as (hf, mortal):
+        stage.prepare(hf, "boundary")
+        stage.session = await world.session(hf)
+        await hf.sessions.process(stage.session, LONG)
+        await hf.sessions.prompt(stage.session, "Go")
+        await stage.reach("boundary")
+        mortal.kill()
+    stage.holds_boundary = False
+    with ScriptedProvider(Step(Say("summary"))) as script:
+        async with life(world.store, machine, provider=script) as (hf, _):
+            stage.prepare(hf, "")
+            await hf.sessions.compact(stage.session, force=True)
+            await hf.sessions.wait(stage.session)
+            assert [bool(request.tools) for request in script.requests] == [False]
+            script.add(Step(Say("on")))
+            await hf.sessions.resume(stage.session)
+            await hf.sessions.wait(stage.session)
+            assert await left_open(hf, stage.session) == []
+    assert shortly(script.requests[-1])[-1] == "user The conversation was"
+
+
+async def test_an_answer_goes_on_though_a_compaction_waits(world: World) -> None:
+    """The session waited for a person: the call is run, the compaction made, and the work goes on."""
+    stage = Stage(world)
+    world.settings(permission={"act": "ask"}, compaction={"tail_turns": 0})
+    stage.deed = Deed()
+    async with world.open(Step(Say(LONG)), *stage.steps("tool"), presence=Attached()) as (hf, script):
+        stage.prepare(hf, "")
+        engine = hf._prompting_now()._engine
+        force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+        stage.session = await world.session(hf)
+        await hf.sessions.process(stage.session, LONG)
+        await hf.sessions.process(stage.session, "Go")
+        await hf.sessions.compact(stage.session, force=True)
+        await hf.sessions.wait(stage.session)
+        script.add(Step(Say("summary")), Step(Say("on")))
+        (question,) = await hf.sessions.requests(stage.session)
+        await hf.sessions.reply(stage.session, question.id, "once")
+        await hf.sessions.wait(stage.session)
+        assert await left_open(hf, stage.session) == []
+    assert stage.deed.done == ["x"]
+    assert [bool(request.tools) for request in script.requests] == [True, True, False, True]
 
 
 async def process(hf: Holdfast, session: str) -> None:

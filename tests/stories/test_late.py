@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from holdfast.errors import StoreBusy
+from holdfast.errors import LeaseLost, StoreBusy
 from holdfast.runtime import ownership
 from holdfast.schema import stored
 from holdfast.schema.ids import SessionID
@@ -104,7 +104,8 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
         with anyio.fail_after(5):
             await deed.begun.wait()
             cursor = await hf.store.head()
-            await coordinator.wait(session)
+            with pytest.raises(LeaseLost):
+                await coordinator.wait(session)
         took_ms = hf.clock.boot_ms() - began_ms
         changes = await hf.store.changes(cursor, session)
 

@@ -108,7 +108,7 @@ async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: Wo
         hf.tools.register(does(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(10), pytest.raises(LeaseLost):
             await hf.sessions.wait(session)
         assert (heard, await hf.sessions.todos(session)) == (["lost"], [])
 

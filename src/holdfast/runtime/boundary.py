@@ -77,7 +77,7 @@ async def cross(
     history, unheard = _parted(everything, {each.prompt.id for each in waiting})
     spoken = _spoken(run, history)
     owed = plan.owes_answer(spoken)
-    rests = owed and not force and not any(map(_asks, waiting)) and plan.rests(history)
+    rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
     promoted = inbox.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
@@ -114,10 +114,18 @@ def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]
     return projecting.spoken(history) if run.history.has_compaction else history
 
 
+def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
+    """Whether what the model owes is left alone: the session was woken for a compaction, or has to wait."""
+    return (any(map(_compacts, waiting)) and not run.answered) or plan.rests(history)
+
+
 def _asks(waiting: Waiting) -> bool:
     """Whether a prompt wants an answer of the model: a note and a compaction do not."""
-    compacts = any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
-    return not waiting.prompt.no_reply and not compacts
+    return not waiting.prompt.no_reply and not _compacts(waiting)
+
+
+def _compacts(waiting: Waiting) -> bool:
+    return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
 
 
 def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:

@@ -57,9 +57,12 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
         return False
     await groups.end_left(calls, run.engine.host)
     await _charge(run, last)
-    again = await _repeatable(run, last, calls)
+    waited = await _waited(run, last)
+    again = await _repeatable(run, calls, waited)
     info = await _close(run, last, [part for part in calls if part not in again])
-    return await _run_again(run, history, info, again) if again else False
+    parked = await _run_again(run, history, info, again) if again else False
+    run.answered = not parked and any(part.call_id in waited for part in again)
+    return parked
 
 
 async def _charge(run: Run, last: MessageWithParts) -> None:
@@ -100,9 +103,8 @@ async def _waited(run: Run, last: MessageWithParts) -> set[str]:
     }
 
 
-async def _repeatable(run: Run, last: MessageWithParts, calls: list[ToolPart]) -> list[ToolPart]:
+async def _repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
-    waited = await _waited(run, last)
     registry = run.tools(await run.session())
     found = []
     for part in calls:

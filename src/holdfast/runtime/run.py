@@ -57,6 +57,8 @@ class Run:
         """Whether a person wants prompts to be summarised."""
         self.released = False
         """Whether the claim was given back for sure."""
+        self.answered = False
+        """Whether a person's answer let a call run that had waited for it: the work goes on."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
 
