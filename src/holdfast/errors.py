@@ -105,7 +105,9 @@ class StoreBusy(StoreError):
 
 
 class LeaseLost(StoreError):
-    """The fence of a commit is stale: another owner has the session. The runner must stop at once."""
+    """The fence of a commit is stale, or the lease behind it may be: another owner may have the session. The
+    runner must stop at once; whoever waits for its work is told so.
+    """
 
 
 class StoreTooNew(StoreError):

@@ -14,12 +14,13 @@ from msgspec.structs import force_setattr, replace
 from holdfast.app import Holdfast
 from holdfast.errors import LeaseLost, ProviderError, Refused
 from holdfast.schema.budget import Budget
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.stories.crashing import Machine, life
 from tests.stories.endings import LONG, PLENTY, Ending, Stage, left_open, looked_at, shortly
 from tests.stories.tools import Deed
-from tests.stories.world import Attached, World
+from tests.stories.world import Attached, World, shape
 
 REFUSED = Fail(ProviderError("no such luck", kind="other"))
 DONE = ["user Go", "model half", "user Next"]
@@ -166,7 +167,7 @@ async def test_out_of_time(
     """The tree's time is used up: in a text, in a tool, and before the next request."""
     between = where == "boundary"
     ending = await held(
-        world, where, no_time if between else nothing, PLENTY if between else Budget(time_ms=150)
+        world, where, no_time if between else nothing, PLENTY if between else Budget(time_ms=600)
     )
     assert ending == Ending(ended, calls, ("BudgetExceededError", 1), next_)
 
@@ -284,7 +285,7 @@ async def test_ended_while_compacting(
     async with world.open(*steps) as (hf, script):
         stage.prepare(hf, "compaction")
         stage.session = await world.session(hf)
-        await hf.sessions.set_budget(stage.session, Budget(time_ms=400) if how == "time" else PLENTY)
+        await hf.sessions.set_budget(stage.session, Budget(time_ms=800) if how == "time" else PLENTY)
         async with stage.watched(hf):
             await hf.sessions.prompt(stage.session, "Go")
             if how == "interrupt":
@@ -341,6 +342,39 @@ async def test_abandoned(world: World, where: str) -> None:
     }
     if where in expected:
         assert shortly(script.requests[-1]) == expected[where]
+
+
+async def test_abandoned_and_finished_by_another_process(world: World) -> None:
+    """Whoever waited for the answer gets it, from the store."""
+    stage = Stage(world)
+    answers: list[MessageWithParts] = []
+    async with world.open(*stage.steps("text")) as (hf, _), world.open(Step(Say("on"))) as (other, _):
+        stage.session = await world.session(hf)
+        taken_over = anyio.Event()
+        coordinator = hf._prompting_now()._coordinator
+        real = coordinator.wait
+
+        async def slow(session: str) -> None:
+            try:
+                await real(session)
+            except LeaseLost:
+                await taken_over.wait()
+                raise
+
+        coordinator.wait = slow  # type: ignore[method-assign]
+
+        async def wait() -> None:
+            answers.append(await hf.sessions.process(stage.session, "Go"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(wait)
+            await stage.reach("text")
+            await hf.store.retire(str(coordinator.ownership.id))
+            coordinator.ownership._forget()
+            await other.sessions.resume(stage.session)
+            await other.sessions.wait(stage.session)
+            taken_over.set()
+    assert [part for part in shape(tuple(answers))[0][1] if part[0] == "text"] == [("text", "on")]
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ async def test_a_call_that_was_cut_off_by_the_time_is_told_too(world: World) -> 
         hf.tools.register(deed.tool)
         hf.tools.register(slow.tool)
         session = await world.session(hf)
-        await hf.sessions.set_budget(session, Budget(time_ms=150))
+        await hf.sessions.set_budget(session, Budget(time_ms=600))
         await hf.sessions.process(session, "do it")
         await hf.sessions.set_budget(session, None)
         await hf.sessions.process(session, "go on")

@@ -194,13 +194,19 @@ class SessionService:
     async def process(
         self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
     ) -> MessageWithParts:
-        """Say something to a session, and wait for its last answer."""
+        """Say something to a session, and wait for its last answer.
+
+        An unfinished one is none: `LeaseLost` when the process that worked on it is gone or had to stop.
+        """
         return await self._prompting().process(session, parts, **wishes)
 
     def turn(
         self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
     ) -> "AsyncGenerator[Frame, None]":
-        """Say something to a session, and hear everything that comes of it, until it is idle."""
+        """Say something to a session, and hear everything that comes of it, until it is idle.
+
+        As in `process`, work that was cut off raises `LeaseLost`.
+        """
         return self._prompting().turn(session, parts, **wishes)
 
     async def state(self, session: str, *, limit: int = 100) -> "State":
