@@ -106,7 +106,7 @@ class StoreBusy(StoreError):
 
 class LeaseLost(StoreError):
     """The fence of a commit is stale, or the lease behind it may be: another owner may have the session. The
-    runner must stop at once; whoever waits for its work is told so.
+    runner must stop at once. Callers that wait for its unfinished work get this error.
     """
 
 

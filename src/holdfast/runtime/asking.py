@@ -97,7 +97,7 @@ class Asking:
                 assert_never(verdict)
 
     def allows_anything(self, permission: str, pattern: str) -> bool:
-        """Whether the rules allow it without a rule that names it: nobody may have thought of it."""
+        """Whether the rules allow it by a wildcard only: the user may not have thought of it."""
         verdict = self._policy.verdict(permission, pattern)
         return verdict == "allow" and not self._policy.names(permission, pattern)
 

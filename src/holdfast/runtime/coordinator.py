@@ -213,7 +213,7 @@ class Coordinator:
                     await watch.wait()
         finally:
             watch.close()
-        # Whoever runs the session next must not meet an order that its caller was told has failed.
+        # The next process that runs the session must not act on an interrupt whose caller was refused.
         await interrupts.withdraw(store, request, self._engine.clock.now_ms())
         if (record := await store.session(session)) is not None and record.busy:
             raise Refused(

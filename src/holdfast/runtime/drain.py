@@ -67,7 +67,9 @@ async def drain(run: Run, *, force: bool = False) -> None:
                     break
             run.again()
     except LeaseLost:
-        run.abandoned = True  # Another process may have the session now: nothing more is written or told.
+        run.abandoned = (
+            True  # Another process may have the session now: nothing more is written or published.
+        )
     except BaseException as error:
         if is_cancelled(error):
             raise

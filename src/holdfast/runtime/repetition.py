@@ -40,7 +40,8 @@ def _digest(state: ToolState) -> str | None:
     match state:
         case ToolCompleted():
             said = state.output
-            for path in state.metadata.get("outputPaths") or ():
+            paths = state.metadata.get("outputPaths")
+            for path in paths if isinstance(paths, list) else ():
                 said = said.replace(str(path), "")  # The same output is kept under another name each time.
             said += "".join(file.url for file in state.attachments or ())
         case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
@@ -74,10 +75,10 @@ def repeated(before: Sequence[Made], part: ToolPart) -> int:
     for each in reversed(before):
         if each.tool != part.tool or each.input != part.state.input:
             break
-        told = each.answer
-        if answer is not None and told is not None and told != answer:
+        given = each.answer
+        if answer is not None and given is not None and given != answer:
             break
-        answer = answer or told
+        answer = answer or given
         count += each.times
     return count
 
