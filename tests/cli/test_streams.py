@@ -206,3 +206,12 @@ def test_a_question_without_an_answer_leaves_its_line(shell: Shell) -> None:
     assert lines[0].endswith("[y/N]: ")
     assert lines[-2:] == ["holdfast: interrupted", ""]
     assert shell("session", "show", session).code == 0
+
+
+def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
+    """Nothing was erased, and that is said."""
+    session = shell.conversation()
+    lines = terminal(shell, b"n\n", "session", "delete", session).split("\r\n")
+
+    assert lines[-2:] == ["Nothing was erased.", ""]
+    assert shell("session", "show", session).code == 0

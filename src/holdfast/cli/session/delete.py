@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.naming import named, session_argument
 from holdfast.cli.opening import reading, with_holdfast
-from holdfast.cli.output import clean, format_option, print_json
+from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.readable import readable
 from holdfast.store.record import SessionPage
 
@@ -30,7 +30,9 @@ def delete(ctx: click.Context, *, name: str, yes: bool, form: str) -> None:
             raise click.UsageError(f"deleting {record.id} asks first, and nobody can answer here; give --yes")
         # A session that cannot be read is named, and can be erased.
         titles = "".join(f" ({clean(line.title)})" for _, line in readable(SessionPage((record,))))
-        click.confirm(f"Erase {record.id}{titles} and its children for ever?", abort=True)
+        if not click.confirm(f"Erase {record.id}{titles} and its children for ever?"):
+            note("Nothing was erased.")
+            ctx.exit(1)
 
     async def work(hf: "Holdfast") -> Sequence[str]:
         return await hf.sessions.remove(record.id)
