@@ -13,6 +13,7 @@
     │   ├── LeaseLost          another owner runs the session: stop at once
     │   ├── StoreTooNew        written by a later version: upgrade
     │   ├── StoreMissing       nothing is where a store was expected
+    │   ├── StoreDamaged       its file is damaged: doctor
     │   └── RecordCorrupt      one record cannot be read: doctor
     └── InvariantBroken        our bug: report it
 
@@ -116,6 +117,18 @@ class StoreTooNew(StoreError):
 
 class StoreMissing(StoreError):
     """There is no store where one was expected; an empty one is never opened in its place."""
+
+
+class StoreDamaged(StoreError):
+    """The file of a store is damaged, so that nothing in it can be trusted to be found."""
+
+    def __init__(self, path: str, what: str) -> None:
+        super().__init__(path, what)
+        self.path = path
+        self.what = what
+
+    def __str__(self) -> str:
+        return f"{self.path} is damaged ({self.what}); run `holdfast doctor`, or restore a backup"
 
 
 class RecordCorrupt(StoreError):

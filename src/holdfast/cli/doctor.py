@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from holdfast.cli import damaged_store
 from holdfast.cli.opening import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
-from holdfast.errors import Refused
+from holdfast.errors import Refused, StoreDamaged
 from holdfast.store.place import Place, shown
 from holdfast.store.report import Report
 
@@ -20,11 +21,18 @@ if TYPE_CHECKING:
 @click.option("--repair", is_flag=True, help="Mend what can be mended, after a backup.")
 @click.option("--backup", metavar="FILE", help="Write a backup there (with --repair: that one).")
 @click.option("--no-backup", is_flag=True, help="With --repair: there is a backup already.")
+@click.option("--salvage", metavar="NEW", help="Write all that can be read of a SQLite store into a new one.")
 @format_option
 @click.pass_context
-def doctor(ctx: click.Context, *, repair: bool, backup: str | None, no_backup: bool, form: str) -> None:
+def doctor(
+    ctx: click.Context, *, repair: bool, backup: str | None, no_backup: bool, salvage: str | None, form: str
+) -> None:
     """Verify numbers, parents, JSON and index of the store. Nothing is changed unless asked."""
     place = place_of(ctx)
+    if salvage is not None:
+        if repair or backup is not None or no_backup:
+            raise click.UsageError("--salvage only reads the store; it stands alone")
+        ctx.exit(damaged_store.salvage_to(place, salvage, form))
     if no_backup and (backup is not None or not repair):
         raise click.UsageError("--no-backup goes with --repair, and in place of --backup")
     if place.path is None and (backup is not None or (repair and not no_backup)):
@@ -41,7 +49,14 @@ def doctor(ctx: click.Context, *, repair: bool, backup: str | None, no_backup: b
         note("examining …")
         return await hf.store.examine(repair=repair), target
 
-    report, target = with_holdfast(ctx, work)
+    try:
+        report, target = with_holdfast(ctx, work)
+    except StoreDamaged as error:
+        if repair:
+            report, target = damaged_store.mend(place, error, backup)
+            note(f"the damaged file is kept as {target}")
+        else:
+            report, target = damaged_store.looked_at(place, error), None
     if form == "json":
         body = {
             **msgspec.to_builtins(report),
@@ -64,8 +79,9 @@ def backup_name(place: Place) -> str:
 def print_report(report: Report, where: str, *, repair: bool) -> None:
     """The findings, a line each."""
     for finding in report.findings:
-        click.echo(
-            f"{'mended' if finding.mended else 'found'}: {clean(finding.where)}: {clean(finding.what)}"
-        )
+        state = "given up" if finding.given_up else "mended" if finding.mended else "found"
+        click.echo(f"{state}: {clean(finding.where)}: {clean(finding.what)}")
+    for advice in report.advice:
+        click.echo(f"note: {clean(advice)}")
     verdict = "sound" if report.clean else "not sound" if repair else "not sound; --repair mends what it can"
     click.echo(f"{clean(where)}: {report.sessions} sessions, {report.records} records, {verdict}")

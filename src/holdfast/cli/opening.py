@@ -91,6 +91,8 @@ def _sqlite(place: Place, *, named: bool) -> Iterator[Reading | None]:
             raise
         yield None
         return
+    except apsw.Error as error:
+        raise translated(error, place.path) from error
     db = database.connect(readonly=True)
     try:
         db.execute("BEGIN")

@@ -18,16 +18,26 @@ INT_MAX = (1 << 53) - 1
 """The greatest whole number that JSON and every engine agree on."""
 
 
+def is_id(id: str) -> bool:
+    """Whether this can be the id of a record."""
+    return _ID.fullmatch(id) is not None
+
+
+def is_session(id: str) -> bool:
+    """Whether this can name a session or a scope."""
+    return _SESSION.fullmatch(id) is not None
+
+
 def check_id(id: str) -> str:
     """The id itself, if it can be one: letters, digits, `_` and `-`, at most 128 of them."""
-    if _ID.fullmatch(id) is None:
+    if not is_id(id):
         raise InvalidInput(f"{id[:40]!r} is not an id: letters, digits, '_' and '-' only, at most 128")
     return id
 
 
 def check_session(id: str) -> str:
     """The id itself, if it can name a session or a scope."""
-    if _SESSION.fullmatch(id) is None:
+    if not is_session(id):
         raise InvalidInput(f"{id[:40]!r} is not a session id: 'ses_', then letters, digits, '_' and '-'")
     return id
 

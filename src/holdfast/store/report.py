@@ -9,6 +9,8 @@ class Finding(msgspec.Struct, frozen=True):
     what: str
     where: str
     mended: bool = False
+    given_up: bool = False
+    """The store is sound without it, but what it held could not be brought back."""
 
 
 class Report(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.errors import StoreBusy, StoreError, StoreMissing, StoreTooNew
+from holdfast.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.lock import FileLock
 from holdfast.store.sqlite import migrate, tables
@@ -36,8 +36,9 @@ class Database:
     ) -> None:
         self.path = path
         self.lock_path = path.with_name(path.name + "-lock")
-        self.wake_path = path.with_name(path.name + "-wake")
+        self.wake_path = wake_path(path)
         self.search_path = path.with_name(path.name + "-search")
+        self.log_path = path.with_name(path.name + "-wal")
         self._vfs = vfs
         self._migrations, self._oldest = migrations, oldest
 
@@ -112,7 +113,7 @@ class Database:
             db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())
         self.path.chmod(0o600)
-        _sync_folder(self.path.parent)
+        sync_folder(self.path.parent)
 
     def connect(self, *, readonly: bool = False) -> apsw.Connection:
         """A connection. FULL: acknowledged means on the disk, through a power cut too."""
@@ -150,16 +151,21 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
             return StoreBusy(
                 f"{path} is busy: another process has been writing for {BUSY_MS // 1000} s; try again"
             )
-        case apsw.NotADBError():
+        case apsw.NotADBError() if not wake_path(path).exists():
             return StoreError(f"{path} is not a SQLite database; name another file or restore a backup")
-        case apsw.CorruptError():
-            return StoreError(f"{path} is damaged ({error}); run `holdfast doctor`, or restore a backup")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return StoreDamaged(str(path), str(error))
         case apsw.FullError():
             return StoreError(f"the disk that holds {path} is full; nothing was written")
         case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be opened for writing: {error}")
         case _:
             return StoreError(f"{path}: {error}")
+
+
+def wake_path(path: Path) -> Path:
+    """The file beside a store that is touched after each commit: also the sign that a store was here."""
+    return path.with_name(path.name + "-wake")
 
 
 def touch(path: Path) -> None:
@@ -183,7 +189,8 @@ def _identity() -> list[tuple[str, str]]:
     return [("format", str(FORMAT)), ("incarnation", secrets.token_hex(8)), ("horizon", "0")]
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -12,12 +12,14 @@ import apsw
 import msgspec
 
 from holdfast.clock import Clock
+from holdfast.errors import StoreDamaged
 from holdfast.schema.stored import KINDS
 from holdfast.store.columns import stub
 from holdfast.store.judge import complaint
 from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 from holdfast.store.sqlite.writer import MESSAGE
 
@@ -31,13 +33,25 @@ def examine(db: Connection, database: Database, clock: Clock, *, repair: bool) -
     """Look at everything, in one transaction of the caller's."""
     examination = _Examination(db, database, clock, repair=repair)
     try:
-        return examination.run()
+        wrong = examination.file()
+        if not wrong:
+            return examination.run()
     except apsw.CorruptError as error:
-        # A page of the file itself is broken: no table can be trusted to mend it.
-        examination.find(
-            f"SQLite: {error}; restore a backup, or export what can still be read", database.path
-        )
-        return examination.report(0)
+        wrong = [str(error)]
+    # A page of the file itself is broken: no table can be trusted to mend it.
+    if repair:
+        raise StoreDamaged(str(database.path), "; ".join(wrong))
+    return surveyed(database, clock, wrong)
+
+
+def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
+    """What can be said of a store whose file is damaged."""
+    left = survey(database, clock)
+    findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong]
+    readable = f"{len(left.whole)} sessions can be read whole, {len(left.incomplete)} in part"
+    ways = "--salvage NEW writes them into a new store, --repair puts it in the place of this one"
+    sessions = len(left.whole) + len(left.incomplete)
+    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}",))
 
 
 class _Examination:
@@ -50,10 +64,12 @@ class _Examination:
         self._seen: set[int] = set()
         self._records = 0
 
+    def file(self) -> list[str]:
+        """What SQLite has to say about the file."""
+        lines = [line for (line,) in self._db.execute("PRAGMA integrity_check(20)")]
+        return [" ".join(line.split()) for line in lines if line != "ok"]
+
     def run(self) -> Report:
-        for (line,) in self._db.execute("PRAGMA integrity_check(20)"):
-            if line != "ok":
-                self.find(f"SQLite: {line}", self._database.path)
         living = 0
         numbers = [n for (n,) in self._db.execute("SELECT n FROM session ORDER BY n")]
         for n in numbers:

@@ -1,0 +1,110 @@
+"""What `holdfast doctor` does with a SQLite file that is damaged: salvage it, or bring a backup back."""
+
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from holdfast.cli.output import clean, note, print_json
+from holdfast.clock import SystemClock
+from holdfast.errors import InvalidInput, StoreDamaged
+from holdfast.store.place import Place
+from holdfast.store.report import Finding, Report
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.salvage.report import SalvageReport
+
+LINES_MAX = 200
+
+
+def path_of(place: Place, option: str) -> Path:
+    """The file of a SQLite store; other engines have no such thing."""
+    if place.engine != "sqlite" or place.path is None:
+        raise InvalidInput(f"{option} is for a SQLite store; this one is another engine's")
+    return place.path
+
+
+def salvage_to(place: Place, target: str, form: str) -> int:
+    """Write all that can be read into a new store, and say what could not; the exit code."""
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.salvage.rescue import salvage
+
+    path = path_of(place, "--salvage")
+    note("reading …")
+    report = salvage(Database(path), Path(target), SystemClock())
+    if form == "json":
+        print_json({**msgspec.to_builtins(report), "complete": report.complete, "store": target})
+    else:
+        print_losses(report)
+        click.echo(
+            f"{clean(target)}: {len(report.whole)} sessions whole, {len(report.incomplete)} in part, "
+            f"{report.records} records"
+        )
+    return 0 if report.complete else 1
+
+
+def print_losses(report: "SalvageReport") -> None:
+    """What is gone, by name, a line each."""
+    lines = [f"lost: {each}" for each in report.lost]
+    for session in report.incomplete:
+        lines += [f"lost: {name} of {session.id} ({session.title})" for name in session.lost]
+    if report.doubtful:
+        lines.append(f"not certain to be complete: {', '.join(report.doubtful)}")
+    for line in lines[:LINES_MAX]:
+        click.echo(clean(line))
+    if len(lines) > LINES_MAX:
+        click.echo(f"… {len(lines) - LINES_MAX} more; --format json has them all")
+
+
+def looked_at(place: Place, error: StoreDamaged) -> Report:
+    """The report on a store that cannot even be opened."""
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.examine import surveyed
+
+    return surveyed(Database(path_of(place, "doctor")), SystemClock(), [error.what])
+
+
+def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report, str]:
+    """The last resort of --repair: salvage, and let the new store take the place of the damaged file.
+
+    The findings, and where the damaged file is kept. A backup of it that was asked for is a plain copy.
+    """
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.exchange import exchange
+    from holdfast.store.sqlite.salvage.rescue import salvage
+
+    path = path_of(place, "--repair")
+    aside = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.damaged")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    if backup is not None and not Path(backup).exists():
+        keep_copy(path, Path(backup))
+    note("the file itself is damaged; salvaging what can be read …")
+    try:
+        report = salvage(Database(path), draft, SystemClock())
+        exchange(Database(path), draft, aside)
+    finally:
+        draft.unlink(missing_ok=True)
+    findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)]
+    findings += [Finding("it is lost", each, mended=True, given_up=True) for each in report.lost]
+    findings += [
+        Finding(f"{name} is lost", f"session {each.id}", mended=True, given_up=True)
+        for each in report.incomplete
+        for name in each.lost
+    ]
+    sessions = len(report.whole) + len(report.incomplete)
+    return Report(sessions, report.records, tuple(findings)), str(aside)
+
+
+def keep_copy(path: Path, target: Path) -> None:
+    """Copy a damaged file as it is, with its log: nothing else can be done with it."""
+    for suffix in ("-wal", ""):
+        source = path.with_name(path.name + suffix)
+        if source.exists():
+            copy = target.with_name(target.name + suffix)
+            os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            shutil.copyfile(source, copy)

@@ -1,0 +1,60 @@
+"""Puts another file in the place of a store's: the present one is kept beside, never written over.
+
+What must stay true: at no moment does a log lie beside a database that it does not belong to. A crash in the
+middle leaves no file under the store's name, which opening says by name, and both others whole.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.errors import Refused, StoreError
+from holdfast.store.lock import FileLock
+from holdfast.store.sqlite.database import Database, sync_folder
+
+_LOCK_BYTES, _LOCK_COUNT = 0x40000000, 512
+"""The bytes of a database file that SQLite locks: an open connection to a log holds some of them."""
+
+
+def exchange(database: Database, new: Path, aside: Path) -> None:
+    """Move the store's file to `aside` and `new` into its place; refused while another process has it open.
+
+    The caller has no connection to the store.
+    """
+    if aside.exists():
+        raise StoreError(f"{aside} exists already; move it away")
+    lock = FileLock(database.lock_path)
+    try:
+        with lock, _alone(database.path):
+            if database.path.exists():
+                database.path.rename(aside)
+            if database.log_path.exists():
+                database.log_path.rename(aside.with_name(aside.name + "-wal"))
+            derived = [database.path.with_name(database.path.name + "-shm")]
+            derived += [Path(f"{database.search_path}{suffix}") for suffix in ("", "-wal", "-shm")]
+            for path in derived:
+                path.unlink(missing_ok=True)
+            new.rename(database.path)
+            sync_folder(database.path.parent)
+    finally:
+        lock.close()
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep every other process from opening the file, if none has it open."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        yield
+        return
+    try:
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCK_COUNT, _LOCK_BYTES)
+        except OSError:
+            raise Refused(f"{path} is in use by another process; end it, then try again") from None
+        yield
+    finally:
+        os.close(fd)

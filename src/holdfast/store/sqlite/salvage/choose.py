@@ -1,0 +1,304 @@
+"""Which of the rows that were found make the new store, and what is missing then. Pure.
+
+The newest sound state of a row wins. What was removed stays removed wherever the file still says so: by a
+tombstone, by an index of tombstones, or by an index of names that is whole and does not have it.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from holdfast.schema import ids
+from holdfast.schema.stored import KINDS
+from holdfast.store.batch import scope_of
+from holdfast.store.columns import SCOPE_NUMBER, stub
+from holdfast.store.judge import complaint
+from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.pages import Pages
+from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
+from holdfast.store.sqlite.salvage.rows import Row
+from holdfast.store.sqlite.tables import POSITION_BITS
+from holdfast.store.sqlite.writer import KIND_NUMBER, MESSAGE, PART
+
+INCOMPLETE = " (incomplete)"
+"""What the title of a session ends with of which something is gone."""
+_SCOPED = range(KIND_NUMBER["project"], len(KINDS))
+
+
+class KeptSession(msgspec.Struct):
+    """A session of the new store. `data` None: it was removed, and stays so."""
+
+    row: Row
+    data: bytes | None
+    records: list[Row] = []
+    lost: list[str] = []
+    head: int = 0
+    top: str = ""
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A row that could be read and belongs to nothing: it is kept in quarantine."""
+
+    reason: str
+    session: str
+    row: Row
+
+
+class Choice(msgspec.Struct):
+    """What goes into the new store, and the report of it."""
+
+    sessions: list[KeptSession]
+    aside: list[Aside]
+    report: SalvageReport
+
+
+class Chooser:
+    """Goes through a harvest once."""
+
+    def __init__(self, pages: Pages, found: Harvest, *, now_ms: int, mint: Callable[[], str]) -> None:
+        self._pages = pages
+        self._found = found
+        self._now_ms = now_ms
+        self._mint = mint
+        self._aside: list[Aside] = []
+        self._lost: list[str] = []
+        self._numbers: set[int] = set()
+        self._live = {(row.page, row.offset) for rows in found.live.values() for row in rows}
+        self._records = _grouped(found.live["record"], found.stray["record"])
+        self._sessions = _grouped(found.live["session"], found.stray["session"])
+        self._next = 1 + max(
+            [0, *(max(row.seq, row.head) for rows in self._sessions.values() for row in rows)]
+            + [row.seq for rows in self._records.values() for row in rows]
+        )
+
+    def run(self) -> Choice:
+        """Choose."""
+        by_session: dict[int, list[int]] = {}
+        for k in sorted(self._records.keys() | self._found.record_names.entries.keys()):
+            by_session.setdefault(k >> POSITION_BITS, []).append(k)
+        kept: list[KeptSession] = []
+        for n in sorted(self._sessions.keys() | by_session.keys() | self._found.session_names.entries.keys()):
+            session = self._session(n, by_session.get(n, []))
+            if session is not None:
+                kept.append(session)
+        self._give_parents(kept)
+        for session in kept:
+            _mark(session)
+        return Choice(kept, self._aside, self._report(kept))
+
+    def _session(self, n: int, keys: list[int]) -> KeptSession | None:
+        if n in self._found.removed_sessions or self._is_gone(n):
+            states = [row for k in keys for row in self._records.get(k, [])[:1] if self._is_live(row)]
+            self._aside += [Aside("its session is missing", "", row) for row in states if not row.removed]
+            keys = []
+        row, data = self._session_row(n)
+        if row is not None and row.removed:
+            self._number(row)
+            return KeptSession(row, None, head=row.seq)
+        name = _name(self._found.session_names.entries.get(n, ()), 0)
+        id = row.id if row is not None else name
+        records, lost = self._contents(keys, id or "")
+        if row is None and not records:
+            if id is not None and n not in self._found.removed_sessions:
+                self._lost.append(f"session {id}, with {len(lost)} records")
+            return None
+        if id is None and any(each.kind in _SCOPED for each in records):
+            self._aside += [Aside("its project is unknown", "", each) for each in records if not each.removed]
+            self._lost += [f"{KINDS[each.kind]} {each.id} of a project" for each in records]
+            return None
+        if id is not None and scope_of(id) != "session" and (row is None or data is None):
+            row, data = self._made_scope(n, id), b""
+        elif row is None or data is None:
+            row, data = self._made_up(n, row, id or self._mint(), records)
+            lost.insert(0, "its own record")
+        self._number(row)
+        head = max([row.seq, *(each.seq for each in records)])
+        bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
+        return KeptSession(row, data, records, lost, head, max(bodies, default=""))
+
+    def _is_gone(self, n: int) -> bool:
+        return n not in self._sessions and self._found.session_names.whole and not self._known(n)
+
+    def _known(self, n: int) -> bool:
+        return n in self._found.session_names.entries
+
+    def _session_row(self, n: int) -> tuple[Row | None, bytes | None]:
+        """The row of a session and its JSON; a row without JSON when only its columns are left."""
+        fallback: Row | None = None
+        for row in self._sessions.get(n, []):
+            is_live = self._is_live(row)
+            if not is_live and self._found.session_names.whole and not self._known(n):
+                continue
+            if row.removed:
+                return row, None
+            if not is_live and n in self._found.removed_sessions:
+                continue
+            data = content(self._pages, row)
+            if row.scope != 0 and data is not None:
+                return row, data
+            if data is not None and not complaint("session", data, id=row.id, session=row.id, parent=None):
+                return row, data
+            fallback = fallback or row
+        return fallback, None
+
+    def _made_scope(self, n: int, id: str) -> Row:
+        """A project or a machine: it has numbers, and no content of its own."""
+        self._next += 1
+        scope = SCOPE_NUMBER[scope_of(id)]
+        return Row(
+            n, n, 0, id, self._next, self._next, removed=False, torn=False, page=0, offset=0, scope=scope
+        )
+
+    def _made_up(self, n: int, row: Row | None, id: str, records: list[Row]) -> tuple[Row, bytes]:
+        """A session whose own record is gone, from what is left of it."""
+        self._next += 1
+        info = msgspec.json.decode(
+            stub(row.project if row else None, row.directory if row else None, self._now_ms)
+        )
+        info["title"] = (row.title if row is not None else None) or "Recovered session"
+        info["directory"] = info["directory"] or "/"
+        if row is not None and row.above is not None:
+            info["parentID"] = row.above
+        position = min([self._next, *(each.position for each in records)])
+        fence = row.fence if row is not None else 0
+        made = Row(
+            n, n, 0, id, self._next, position, removed=False, torn=False, page=0, offset=0, fence=fence
+        )
+        return made, msgspec.json.encode(info)
+
+    def _contents(self, keys: list[int], session: str) -> tuple[list[Row], list[str]]:
+        chosen: dict[int, Row] = {}
+        lost: list[str] = []
+        newest: dict[tuple[int, str], int] = {}
+        for k in keys:  # A name that was removed and made anew has a greater key the second time.
+            newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
+        for k in keys:
+            states = self._records.get(k, [])
+            if states and newest[states[0].kind, states[0].id] != k:
+                continue
+            row = self._record(k, session, chosen, lost)
+            if row is not None:
+                chosen[k] = row
+        return list(chosen.values()), lost
+
+    def _record(self, k: int, session: str, chosen: dict[int, Row], lost: list[str]) -> Row | None:
+        refused: list[Aside] = []
+        for row in self._records.get(k, []):
+            if row.removed:
+                return row if self._number(row) else None
+            if not self._is_live(row) and (k in self._found.removed_records or self._is_stale(k)):
+                continue
+            reason = self._refusal(row, session, chosen)
+            if not reason and self._number(row):
+                return row
+            refused.append(Aside(reason or "its number was given twice", session, row))
+        entry = self._found.record_names.entries.get(k)
+        if k in self._found.removed_records or (entry is None and not refused):
+            return None
+        self._aside += [each for each in refused if not each.row.torn]
+        kind = refused[0].row.kind if refused else _number(entry, 2)
+        id = refused[0].row.id if refused else _name(entry or (), 1)
+        lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
+        return None
+
+    def _is_live(self, row: Row) -> bool:
+        return (row.page, row.offset) in self._live
+
+    def _is_stale(self, k: int) -> bool:
+        names = self._found.record_names
+        return names.whole and k not in names.entries
+
+    def _refusal(self, row: Row, session: str, chosen: dict[int, Row]) -> str:
+        """Why a row cannot be in the new store; empty when it can."""
+        if row.torn or (data := content(self._pages, row)) is None:
+            return "its content is gone"
+        message = chosen.get(row.parent) if row.parent is not None else None
+        if row.kind == PART and (message is None or message.removed or message.kind != MESSAGE):
+            return "its message is gone"
+        parent = message.id if message is not None else None
+        return complaint(KINDS[row.kind], data, id=row.id, session=session, parent=parent) or ""
+
+    def _number(self, row: Row) -> bool:
+        """Take the row's number, if no other has it."""
+        if row.seq in self._numbers:
+            return False
+        self._numbers.add(row.seq)
+        return True
+
+    def _give_parents(self, kept: list[KeptSession]) -> None:
+        """A session that others lie below, and of which nothing is left, is made up: they must be found."""
+        known = {each.row.id for each in kept if each.data is not None}
+        gone = {each.row.id for each in kept if each.data is None}
+        number = max((each.row.key for each in kept), default=0)
+        for each in tuple(kept):
+            above = _above(each.data)
+            if above is None or above in known or above in gone:
+                continue
+            known.add(above)
+            number += 1
+            row, data = self._made_up(number, None, above, [])
+            kept.append(KeptSession(row, data, [], ["its own record"], row.seq))
+
+    def _report(self, kept: list[KeptSession]) -> SalvageReport:
+        living = [each for each in kept if each.data is not None and each.row.scope == 0]
+        whole = [each for each in living if not each.lost]
+        scoped = [each for each in kept if each.data is not None and each.row.scope != 0]
+        proved = self._found.record_names.whole and self._found.session_names.whole
+        ranges = [] if proved else [*self._found.lost["record"].values()]
+        return SalvageReport(
+            tuple(each.row.id for each in whole),
+            tuple(
+                Incomplete(each.row.id, _title(each.data), tuple(each.lost)) for each in living if each.lost
+            ),
+            (*self._lost, *(f"{name} of {each.row.id}" for each in scoped for name in each.lost)),
+            tuple(
+                each.row.id
+                for each in whole
+                if any(low >> POSITION_BITS <= each.row.key <= high >> POSITION_BITS for low, high in ranges)
+            ),
+            sum(not row.removed for each in kept for row in each.records),
+            self._found.pages,
+            len({page for lost in self._found.lost.values() for page in lost}),
+        )
+
+
+def _grouped(live: list[Row], stray: list[Row]) -> dict[int, list[Row]]:
+    """Every state of each row, the newest first; of two equal ones that of the tree itself."""
+    states: dict[int, list[Row]] = {}
+    for row in (*live, *stray):
+        states.setdefault(row.key, []).append(row)
+    for rows in states.values():
+        rows.sort(key=lambda row: -row.seq)  # Stable: live ones stay in front.
+    return states
+
+
+def _name(columns: tuple[object, ...], at: int) -> str | None:
+    found = columns[at] if len(columns) > at else None
+    return found.decode(errors="replace") if isinstance(found, bytes) else None
+
+
+def _number(columns: tuple[object, ...] | None, at: int) -> int:
+    found = columns[at] if columns is not None and len(columns) > at else None
+    return found if isinstance(found, int) else -1
+
+
+class _Info(msgspec.Struct):
+    title: str = ""
+    parentID: str | None = None  # noqa: N815 - the wire's name
+
+
+def _above(data: bytes | None) -> str | None:
+    return None if not data else msgspec.json.decode(data, type=_Info).parentID
+
+
+def _title(data: bytes | None) -> str:
+    return "" if not data else msgspec.json.decode(data, type=_Info).title
+
+
+def _mark(session: KeptSession) -> None:
+    """Say in a session's title that something of it is gone."""
+    if session.data and session.lost and session.row.scope == 0:
+        info = msgspec.json.decode(session.data, type=dict[str, msgspec.Raw])
+        title = _title(session.data).removesuffix(INCOMPLETE) + INCOMPLETE
+        info["title"] = msgspec.Raw(msgspec.json.encode(title))
+        session.data = msgspec.json.encode(info)

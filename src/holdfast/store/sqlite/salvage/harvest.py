@@ -1,0 +1,127 @@
+"""Everything in the pages that is a row of ours, and what the indexes say there should be. Pure.
+
+Where a tree is whole it is the truth. Where a page of it is gone, every leaf that no tree reaches is looked
+at: the pages below a lost inner one lie there, but so do pages from the past that were freed. What the file
+itself calls free is left out; of several states of a row all are handed on, and `choose` takes the newest.
+"""
+
+import msgspec
+
+from holdfast.store.sqlite.salvage.cells import LEAF_TABLE, Cell, loose_cells, node, read_cell
+from holdfast.store.sqlite.salvage.pages import Pages
+from holdfast.store.sqlite.salvage.rows import Quarantined, Row, quarantined, record_row, session_row
+from holdfast.store.sqlite.salvage.tree import Walk, walk_index, walk_table
+
+TABLES = ("session", "record", "quarantine")
+SCHEMA_ROOT = 1
+
+
+class Index(msgspec.Struct):
+    """What an index says: the keys of rows with their columns. `whole`: what is not in it does not exist."""
+
+    entries: dict[int, tuple[object, ...]] = {}
+    whole: bool = False
+
+
+class Harvest(msgspec.Struct):
+    """The rows by key, each state of them that was found; live ones come from the tree itself."""
+
+    live: dict[str, list[Row]]
+    stray: dict[str, list[Row]]
+    """Rows of pages that no tree reaches, or that stand in a page without a head."""
+    lost: dict[str, dict[int, tuple[int, int]]]
+    """The pages of each table that cannot be read, with the keys they had."""
+    session_names: Index
+    record_names: Index
+    removed_sessions: set[int]
+    removed_records: set[int]
+    quarantine: list[Quarantined]
+    settings: dict[str, str]
+    pages: int
+
+
+def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
+    """Read everything. `roots` are those of our own tables, for a file whose schema cannot be read."""
+    roots = roots | _schema(pages)
+    walks = {name: walk_table(pages, roots[name]) for name in TABLES}
+    reached = {1}.union(*(walk.reached for walk in walks.values()))
+    live = {
+        "session": [row for cell in walks["session"].cells if (row := session_row(cell)) is not None],
+        "record": [row for cell in walks["record"].cells if (row := record_row(cell)) is not None],
+    }
+    strays: dict[str, list[Row]] = {"session": [], "record": []}
+    if any(walks[name].lost for name in strays):
+        for cell in _stray_cells(pages, reached, walks):
+            if (row := record_row(cell)) is not None:
+                strays["record"].append(row)
+            elif (row := session_row(cell)) is not None:
+                strays["session"].append(row)
+    kept = [each for cell in walks["quarantine"].cells if (each := quarantined(cell)) is not None]
+    return Harvest(
+        live,
+        strays,
+        {name: walks[name].lost for name in strays},
+        _index(pages, roots.get("sqlite_autoindex_session_1")),
+        _index(pages, roots.get("record_id")),
+        set(_index(pages, roots.get("session_removed")).entries),
+        set(_index(pages, roots.get("record_removed")).entries),
+        kept,
+        _settings(pages, roots.get("store")),
+        pages.count,
+    )
+
+
+def content(pages: Pages, row: Row) -> bytes | None:
+    """The JSON of a row, read again from its page; None when it cannot be."""
+    page = pages.page(row.page)
+    cell = None if page is None else read_cell(pages, page, row.page, row.offset, LEAF_TABLE)
+    found = cell.columns[-1] if cell is not None else None
+    return found if isinstance(found, bytes) else None
+
+
+def _stray_cells(pages: Pages, reached: set[int], walks: dict[str, Walk]) -> list[Cell]:
+    free = pages.free()
+    found: list[Cell] = []
+    for number in range(2, pages.count + 1):
+        if number in reached or number in free:
+            continue
+        here = node(pages, number)
+        if here is not None and here.type == LEAF_TABLE:
+            cells = (read_cell(pages, here.page, number, offset, LEAF_TABLE) for offset in here.offsets)
+            found += [cell for cell in cells if cell is not None]
+    for number in {number for walk in walks.values() for number in walk.lost}:
+        found += loose_cells(pages, number)
+    return found
+
+
+def _schema(pages: Pages) -> dict[str, int]:
+    """Where each table and index begins, by the file's own schema."""
+    roots: dict[str, int] = {}
+    for cell in walk_table(pages, SCHEMA_ROOT).cells:
+        if len(cell.columns) == 5 and isinstance(cell.columns[1], bytes) and isinstance(cell.columns[3], int):
+            roots[cell.columns[1].decode(errors="replace")] = cell.columns[3]
+    return roots
+
+
+def _index(pages: Pages, root: int | None) -> Index:
+    """An index by the keys of its rows, which are its last column."""
+    if root is None:
+        return Index()
+    walk = walk_index(pages, root)
+    entries = {
+        cell.columns[-1]: tuple(cell.columns[:-1])
+        for cell in walk.cells
+        if cell.columns and isinstance(cell.columns[-1], int)
+    }
+    return Index(dict(entries), walk.whole)
+
+
+def _settings(pages: Pages, root: int | None) -> dict[str, str]:
+    cells = walk_index(pages, root).cells if root is not None else []
+    return {
+        cell.columns[0].decode(errors="replace"): cell.columns[1].decode(errors="replace")
+        for cell in cells
+        if len(cell.columns) == 2
+        and isinstance(cell.columns[0], bytes)
+        and isinstance(cell.columns[1], bytes)
+    }

@@ -1,0 +1,59 @@
+"""The pages of a database file with its log laid over it. Pure: bytes in, pages out, nothing is repaired."""
+
+import mmap
+
+from holdfast.store.sqlite.salvage.log import is_page_size, read_log
+
+HEADER = 100
+PAGE_SIZE = 4096
+"""What every store of ours has, where the file itself no longer says it."""
+_MAGIC = b"SQLite format 3\0"
+_LOCK_BYTE = 0x40000000
+_FREE_MAX = 1 << 20
+
+Bytes = bytes | mmap.mmap
+
+
+class Pages:
+    """A database by its page numbers, which begin at 1; a page that is not there is None."""
+
+    def __init__(self, data: Bytes, log: bytes = b"") -> None:
+        self._data = data
+        self._log_data = log
+        self._log = read_log(log)
+        lead = bytes(data[:HEADER])
+        sound = lead[:16] == _MAGIC
+        declared = int.from_bytes(lead[16:18]) if sound else 0
+        declared = 65536 if declared == 1 else declared
+        if self._log is not None:
+            self.size = self._log.page_size
+        else:
+            self.size = declared if is_page_size(declared) else PAGE_SIZE
+        reserved = lead[20] if sound else 0
+        self.usable = self.size - (reserved if self.size - reserved >= 480 else 0)
+        self.count = self._log.pages if self._log is not None else -(-len(data) // self.size)
+
+    def page(self, number: int) -> bytes | None:
+        """The bytes of a page, as of the last commit; None beyond the end, or where half of one is left."""
+        if not 0 < number <= self.count or number == _LOCK_BYTE // self.size + 1:
+            return None
+        if self._log is not None and (at := self._log.offsets.get(number)) is not None:
+            return self._log_data[at : at + self.size]
+        found = bytes(self._data[(number - 1) * self.size : number * self.size])
+        return found if len(found) == self.size else None
+
+    def free(self) -> set[int]:
+        """The pages that the database says are unused, as far as it can still be read."""
+        first = self.page(1)
+        if first is None or first[:16] != _MAGIC:
+            return set()
+        found: set[int] = set()
+        trunk = int.from_bytes(first[32:36])
+        while trunk not in found and len(found) < _FREE_MAX and (page := self.page(trunk)) is not None:
+            count = int.from_bytes(page[4:8])
+            if count > self.usable // 4 - 2:
+                break  # No trunk: whatever follows is not to be believed.
+            found.add(trunk)
+            found.update(int.from_bytes(page[8 + 4 * i : 12 + 4 * i]) for i in range(count))
+            trunk = int.from_bytes(page[:4])
+        return found

@@ -1,0 +1,30 @@
+"""What a salvage brought, and what it did not, by name."""
+
+import msgspec
+
+
+class Incomplete(msgspec.Struct, frozen=True):
+    """A session of which something is gone."""
+
+    id: str
+    title: str
+    lost: tuple[str, ...]
+
+
+class SalvageReport(msgspec.Struct, frozen=True):
+    """The sessions that came whole, those that did not, and those of which only the name is left."""
+
+    whole: tuple[str, ...]
+    incomplete: tuple[Incomplete, ...]
+    lost: tuple[str, ...]
+    """Sessions, and records of projects and machines, that are gone altogether."""
+    doubtful: tuple[str, ...]
+    """Sessions that look whole, but the pages that would prove it are gone."""
+    records: int
+    pages: int
+    pages_lost: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is known to be lost."""
+        return not (self.incomplete or self.lost)

@@ -1,0 +1,67 @@
+"""Salvages a store: a damaged file in, a new store and a report out. The damaged file is only read."""
+
+import mmap
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreError, StoreMissing
+from holdfast.schema.ids import Mint
+from holdfast.store.lock import FileLock
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.salvage.choose import Choice, Chooser
+from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
+from holdfast.store.sqlite.salvage.pages import Pages
+from holdfast.store.sqlite.salvage.report import SalvageReport
+from holdfast.store.sqlite.salvage.write import default_roots, write_store
+
+
+def salvage(database: Database, target: Path, clock: Clock) -> SalvageReport:
+    """Write everything that can be read of a store into a new one; never over a file."""
+    if target.exists():
+        raise StoreError(f"{target} exists already; name another file")
+    if not target.absolute().parent.is_dir():
+        raise StoreError(f"{target.parent} is no folder; make it, or name another")
+    with _opened(database) as pages:
+        found, choice = _chosen(pages, clock)
+        write_store(target, choice, found, pages, now_ms=clock.now_ms())
+    return choice.report
+
+
+def survey(database: Database, clock: Clock) -> SalvageReport:
+    """What a salvage would bring; nothing is written."""
+    with _opened(database) as pages:
+        return _chosen(pages, clock)[1].report
+
+
+def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
+    mint = Mint(clock)
+    found = harvest(pages, default_roots())
+    choice = Chooser(pages, found, now_ms=clock.now_ms(), mint=lambda: mint.descending("ses")).run()
+    return found, choice
+
+
+@contextmanager
+def _opened(database: Database) -> Iterator[Pages]:
+    """The pages of a store that no process writes meanwhile, where its lock can be had."""
+    with ExitStack() as opened:
+        try:
+            lock = FileLock(database.lock_path)
+        except OSError:
+            pass  # Nobody can write where not even the lock can be made.
+        else:
+            opened.callback(lock.close)
+            lock.acquire()
+        try:
+            file = opened.enter_context(database.path.open("rb"))
+            log = database.log_path.read_bytes() if database.log_path.exists() else b""
+            size = database.path.stat().st_size
+        except FileNotFoundError:
+            raise StoreMissing(f"there is no store at {database.path}") from None
+        except OSError as error:
+            raise StoreError(f"{database.path} cannot be read: {error.strerror or error}") from error
+        if size == 0:
+            yield Pages(b"", log)
+            return
+        yield Pages(opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), log)

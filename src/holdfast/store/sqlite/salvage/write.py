@@ -1,0 +1,133 @@
+"""Writes the rows that were chosen as a new store: complete and on the disk, or not there at all."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from holdfast.errors import StoreError
+from holdfast.store.base import FORMAT
+from holdfast.store.columns import columns_of
+from holdfast.store.sqlite import tables
+from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.salvage.choose import Choice, KeptSession
+from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.pages import Pages
+from holdfast.store.sqlite.writer import session_values
+
+
+def default_roots() -> dict[str, int]:
+    """Where the tables of a store begin that was made by us: always at the same pages."""
+    db = apsw.Connection(":memory:")
+    try:
+        db.execute(tables.CREATE + tables.MOVED)
+        return {str(name): int(root) for name, root in db.execute("SELECT name, rootpage FROM sqlite_master")}
+    finally:
+        db.close()
+
+
+def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, now_ms: int) -> None:
+    """Make the store, never over a file. It has an incarnation of its own, and no owners."""
+    if target.exists():
+        raise StoreError(f"{target} exists already; name another file")
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        db = apsw.Connection(str(draft))
+        try:
+            with db:
+                _fill(db, choice, found, pages, now_ms)
+            if db.execute("PRAGMA integrity_check(1)").get != "ok":
+                raise StoreError(f"{target} could not be written whole; try another disk")
+        finally:
+            db.close()
+        with draft.open("rb") as file:
+            os.fsync(file.fileno())
+        os.link(draft, target)
+    except FileExistsError:
+        raise StoreError(f"{target} exists already; name another file") from None
+    finally:
+        for suffix in ("", "-journal"):
+            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def _fill(db: apsw.Connection, choice: Choice, found: Harvest, pages: Pages, now_ms: int) -> None:
+    db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
+    horizon = found.settings.get("horizon", "0")
+    db.executemany(
+        "INSERT INTO store VALUES (?,?)",
+        (
+            ("format", str(FORMAT)),
+            ("incarnation", secrets.token_hex(8)),
+            ("horizon", horizon if horizon.isdigit() else "0"),
+        ),
+    )
+    for session in choice.sessions:
+        _put_session(db, session)
+    db.executemany(
+        "INSERT INTO record(k, session, kind, mark, seq, place, parent, at, id, data) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        _records(choice, pages),
+    )
+    db.executemany("INSERT INTO quarantine VALUES (?,?,?,?,?,?)", _quarantine(choice, found, pages, now_ms))
+
+
+def _put_session(db: Connection, session: KeptSession) -> None:
+    row = session.row
+    db.execute(
+        "INSERT INTO session(n, id, scope, position, seq, head, top, fence, at, data) "
+        "VALUES (?,?,?,?,?,?,?,?,?,?)",
+        (
+            row.key,
+            row.id,
+            row.scope,
+            row.position,
+            row.seq,
+            session.head,
+            session.top,
+            row.fence,
+            row.at,
+            None if session.data is None else session.data.decode(),
+        ),
+    )
+    if session.data is None:
+        db.execute(
+            "UPDATE session SET project=?, directory=? WHERE n=?", (row.project, row.directory, row.key)
+        )
+    elif row.scope == 0:
+        db.execute(
+            "UPDATE session SET project=?, directory=?, path=?, slug=?, title=?, placement=?, updated=?, "
+            "archived=?, parent=? WHERE n=?",
+            (*session_values(columns_of(row.id, session.data)), row.key),
+        )
+
+
+def _records(choice: Choice, pages: Pages) -> Iterator[tuple[object, ...]]:
+    for session in choice.sessions:
+        for row in session.records:
+            data = content(pages, row)
+            yield (
+                row.key,
+                row.session,
+                row.kind,
+                row.mark,
+                row.seq,
+                row.place,
+                row.parent,
+                row.at,
+                row.id,
+                None if row.removed or data is None else data.decode(),
+            )
+
+
+def _quarantine(choice: Choice, found: Harvest, pages: Pages, now_ms: int) -> Iterator[tuple[object, ...]]:
+    for kept in found.quarantine:
+        values = msgspec.structs.astuple(kept)
+        yield (*values[:5], None if kept.data is None else kept.data.decode(errors="replace"))
+    for each in choice.aside:
+        data = content(pages, each.row)
+        text = None if data is None else data.decode(errors="replace")
+        yield (now_ms, each.reason, each.session or None, each.row.kind, each.row.id, text)

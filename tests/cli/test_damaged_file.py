@@ -1,0 +1,131 @@
+"""The command line over a SQLite file that is damaged itself: found, salvaged, put right."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.app import Holdfast
+from tests.cli.conftest import Shell
+from tests.sessions.filling import answer, ask
+from tests.store.sqlite.damage import garbage
+
+pytestmark = pytest.mark.ci
+
+PAGE = 4096
+RECORD_ROOT = 11
+"""Of every store that we make: the page at which the table of records begins."""
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A shell over SQLite."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    return Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
+
+
+def filled(shell: Shell, count: int = 4) -> list[str]:
+    """Sessions with some pages of text each."""
+
+    async def work(hf: Holdfast) -> list[str]:
+        ids = []
+        for number in range(count):
+            session = await hf.sessions.create(directory=shell.folder, title=f"Talk {number}")
+            for _ in range(6):
+                asked = await ask(hf, session.id, f"question {number} " * 40)
+                await answer(hf, session.id, asked.id, f"answer {number} " * 60)
+            ids.append(session.id)
+        return ids
+
+    return list(shell.make(work))
+
+
+def overwrite(path: Path, page: int) -> None:
+    """Garbage in the place of a page."""
+    data = path.read_bytes()
+    at = (page - 1) * PAGE
+    path.write_bytes(data[:at] + garbage(PAGE, page) + data[at + PAGE :])
+
+
+@pytest.mark.parametrize("page", [1, 3, RECORD_ROOT])
+def test_a_damaged_file_is_salvaged_and_then_repaired(shell: Shell, tmp_path: Path, page: int) -> None:
+    """The head of the file, the sessions, the root of the records: no message of doctor's leads to doctor;
+    what is whole comes back, into a new store and, with --repair, into the place of the old one.
+    """
+    ids = filled(shell)
+    before = {id: shell("session", "export", id).out for id in ids}
+    path = tmp_path / "store.db"
+    overwrite(path, page)
+    damaged = path.read_bytes()
+
+    looked = shell("doctor")
+    assert looked.code == 1, looked
+    assert "SQLite" in looked.out
+    assert "--salvage NEW" in looked.out
+    assert "holdfast doctor" not in looked.out + looked.err
+
+    new = tmp_path / "new.db"
+    wrote = shell("doctor", "--salvage", str(new), "--format", "json")
+    assert "holdfast doctor" not in wrote.err
+    report = wrote.json()
+    sessions = {*report["whole"], *(each["id"] for each in report["incomplete"])}
+    assert (wrote.code, sessions) == (int(page == 3), set(ids))
+    assert shell("--store", f"sqlite://{new}", "doctor").code == 0
+    for id in report["whole"]:
+        assert shell("--store", f"sqlite://{new}", "session", "export", id).out == before[id]
+    assert path.read_bytes() == damaged
+
+    mended = shell("doctor", "--repair")
+    assert mended.code == 0, mended
+    assert "holdfast doctor" not in mended.out + mended.err
+    (aside,) = tmp_path.glob("store.db.*.damaged")
+    assert aside.read_bytes() == damaged
+    assert shell("doctor").code == 0
+    for id in report["whole"]:
+        assert shell("session", "export", id).out == before[id]
+
+
+def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
+    """A session that lost its own record keeps its messages and says so in its title; the report names it."""
+    ids = filled(shell)
+    overwrite(tmp_path / "store.db", 3)
+    wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"))
+    assert wrote.code == 1
+    for id in ids:
+        assert f"lost: its own record of {id}" in wrote.out
+    listed = shell("--store", f"sqlite://{tmp_path}/new.db", "session", "list", "--all", "--format", "json")
+    assert {each["id"]: each["title"] for each in listed.json()} == dict.fromkeys(
+        ids, "Recovered session (incomplete)"
+    )
+    assert "exists already" in shell.fails("doctor", "--salvage", str(tmp_path / "new.db"))
+    assert "it stands alone" in shell.fails("doctor", "--salvage", "x", "--repair", code=2)
+
+
+def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
+    """Cut in the middle: what lies before the cut comes, here all that was said first."""
+    ids = filled(shell, 8)
+    path = tmp_path / "store.db"
+    said = shell("session", "export", ids[0]).json()["sessions"][0]["messages"]
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    assert "is damaged" in shell.fails("session", "list", "--all")
+    looked = shell("doctor")
+    assert (looked.code, "holdfast doctor" in looked.out + looked.err) == (1, False)
+    wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"), "--format", "json")
+    assert wrote.code == 1
+    assert ids[0] in {*wrote.json()["whole"], *(each["id"] for each in wrote.json()["incomplete"])}
+    came = shell("--store", f"sqlite://{tmp_path}/new.db", "session", "export", ids[0]).json()
+    assert came["sessions"][0]["messages"] == said
+
+
+def test_a_store_in_use_is_not_exchanged(shell: Shell, tmp_path: Path) -> None:
+    """Another process would go on writing into the file that was moved aside."""
+    filled(shell, 1)
+    path = tmp_path / "store.db"
+
+    async def work(_: Holdfast) -> str:
+        # From another process: closing the file here would drop the locks of this one.
+        shell.sh(f"dd if=/dev/urandom of={path} bs={PAGE} seek={RECORD_ROOT - 1} count=1 conv=notrunc")
+        return shell.fails("doctor", "--repair", "--no-backup")
+
+    assert "is in use by another process" in shell.make(work)
+    assert not list(tmp_path.glob("*.damaged"))
