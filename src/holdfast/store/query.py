@@ -43,6 +43,8 @@ class MessageQuery(msgspec.Struct, frozen=True):
     """Only what the model may still see: from the kept tail of the last completed compaction on."""
     system: bool = True
     """Whether Mid-Conversation System Messages are among them: they are for the model, not for people."""
+    damaged: bool = False
+    """Whether a record that cannot be read is among them, without content, or ends the page by its name."""
 
 
 class SearchQuery(msgspec.Struct, frozen=True):

@@ -58,10 +58,13 @@ async def test_a_damaged_part_is_named_by_whoever_reads_it(tmp_path: Path, conte
             store.get(S1, "part", prt(2)),
             store.messages(MessageQuery(S1)),
             store.messages_json(MessageQuery(S1)),
-            store.select("part", session=S1),
         ):
             with pytest.raises(RecordCorrupt, match=PART):
                 await read
+        values = {each.id: each for each in await store.select("part", session=S1)}
+        assert values[prt(3)].value() is not None
+        with pytest.raises(RecordCorrupt, match=prt(2)):
+            values[prt(2)].value()
         fine = await store.get(S1, "part", prt(3))
         assert fine is not None
         assert len((await store.sessions(SessionQuery())).sessions) == 2

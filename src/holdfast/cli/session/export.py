@@ -1,7 +1,5 @@
 """`holdfast session export`."""
 
-import os
-import secrets
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,71 +7,97 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import session_argument
 from holdfast.cli.opening import with_holdfast
-from holdfast.cli.output import note
-from holdfast.errors import InvalidInput
+from holdfast.cli.output import clean, note
+from holdfast.cli.session.whole_file import prepare_folder, write_whole
+from holdfast.errors import InvalidInput, RecordCorrupt
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.store.portable.content import Losses
 
 
 @click.command()
-@session_argument
+@click.argument("name", metavar="SESSION", required=False)
 @click.option("-o", "--output", metavar="FILE", default="-", help="Where to write; - is standard output.")
+@click.option("--all", "folder", metavar="FOLDER", help="Every session, with those below it a file each.")
 @click.option("--descendants", is_flag=True, help="With the sessions below it.")
 @click.option("--opencode", is_flag=True, help="In the format that `opencode import` reads.")
 @click.option("--sanitize", is_flag=True, help="With --opencode: without texts, paths and contents.")
 @click.pass_context
 def export(
-    ctx: click.Context, *, name: str, output: str, descendants: bool, opencode: bool, sanitize: bool
+    ctx: click.Context,
+    *,
+    name: str | None,
+    output: str,
+    folder: str | None,
+    descendants: bool,
+    opencode: bool,
+    sanitize: bool,
 ) -> None:
     """Write a session to one JSON file, which `holdfast session import` reads.
 
-    It holds everything that was said, secrets included: look before you share it.
+    It holds everything that was said, secrets included: look before you share it. A record that cannot be
+    read is left out and named, and the exit code is 1.
     """
     if sanitize and not opencode:
         raise click.UsageError("--sanitize goes with --opencode")
     if descendants and opencode:
         raise click.UsageError("OpenCode's format holds one session; leave --descendants out")
+    if (name is None) == (folder is None):
+        raise click.UsageError("name a session, or give --all FOLDER")
+    if folder is not None and (output != "-" or opencode or descendants):
+        raise click.UsageError("--all writes portable files into its folder; leave the other options out")
     if output != "-" and Path(output).exists():
         raise InvalidInput(f"{output} exists already; name another file")
+    if folder is not None:
+        prepare_folder(Path(folder))
 
-    async def work(hf: "Holdfast") -> int:
+    async def work(hf: "Holdfast") -> list[str]:
+        from holdfast.store.portable.content import Losses
         from holdfast.store.portable.exporting import export_session
         from holdfast.store.portable.opencode_file import export_opencode
 
+        losses = Losses()
+        if folder is not None:
+            await _export_all(hf, Path(folder), losses)
+            return losses.names
+        assert name is not None, "checked above"
         session = (await hf.sessions.named(name)).id
         if opencode:
-            pieces = export_opencode(hf.store, session, sanitize=sanitize)
+            pieces = export_opencode(hf.store, session, sanitize=sanitize, losses=losses)
         else:
-            pieces = export_session(hf.store, session, descendants=descendants)
-        return await _write(pieces, output)
+            pieces = export_session(hf.store, session, descendants=descendants, losses=losses)
+        await _write(pieces, output)
+        return losses.names
 
-    size = with_holdfast(ctx, work)
-    if output != "-":
-        note(f"Wrote {size} bytes to {output}.")
+    missing = with_holdfast(ctx, work)
+    for each in missing:
+        note(f"{clean(each)} cannot be read and was left out; run holdfast doctor")
+    if missing:
+        ctx.exit(1)
 
 
-async def _write(pieces: AsyncIterator[bytes], output: str) -> int:
-    """Write to a file of another name first: what stands under the given one is always whole."""
-    size = 0
+async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> None:
+    """A file for each tree of sessions, under the id of its root; one that fails does not stop the others."""
+    from holdfast.store.portable.content import trees
+    from holdfast.store.portable.exporting import export_session
+
+    count = 0
+    for root in await trees(hf.store):
+        try:
+            pieces = export_session(hf.store, root, descendants=True, losses=losses)
+            await write_whole(pieces, folder / f"{root}.json")
+            count += 1
+        except RecordCorrupt as error:
+            losses.note(error)
+    note(f"Wrote {count} files to {folder}.")
+
+
+async def _write(pieces: AsyncIterator[bytes], output: str) -> None:
     if output == "-":
         async for piece in pieces:
             sys.stdout.buffer.write(piece)
-            size += len(piece)
-        return size
-    target = Path(output)
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            async for piece in pieces:
-                file.write(piece)
-                size += len(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
-    return size
+        return
+    size = await write_whole(pieces, Path(output))
+    note(f"Wrote {size} bytes to {output}.")

@@ -1,7 +1,8 @@
 """Reads records: which ones and in what order from the index, what they say from the tree.
 
-A damaged file fails whoever reads it, by name. What spans sessions (lists, the feed, open records of the
-whole store) leaves it out instead, so that every other session still works; a list of sessions says which.
+A damaged file fails whoever reads it, or a page of messages with it, by name; in a list of records of a kind
+only its own value fails. What spans sessions (lists, the feed, open records of the whole store) leaves it out
+instead, so that every other session still works; a list of sessions says which.
 """
 
 from collections.abc import Callable, Iterable
@@ -86,11 +87,20 @@ class TreeReader(Reader):
         found = super().select(kind, session, mark)
         if session is None:
             return list(_readable(self.content.load, found))
-        return [self.content.load(record) for record in found]
+        return [self._handed_on(record) for record in found]
+
+    def _handed_on(self, record: StoredRecord) -> StoredRecord:
+        """The record with its content; without any where that cannot be read, so that its value fails by name
+        and those beside it do not.
+        """
+        try:
+            return self.content.load(record)
+        except RecordCorrupt:
+            return msgspec.structs.replace(record, data=b"")
 
     def messages(self, query: MessageQuery) -> MessagePage:
         low, high, place, older, newer = self._range(query)
-        session, load = query.session, self.content.data
+        session, load = query.session, self._data if query.damaged else self.content.data
         messages: list[StoredMessage] = []
         for k, rows in groupby(
             self._db.execute(shown(_MESSAGES, system=query.system), (low, high, place)), itemgetter(0)
@@ -112,6 +122,13 @@ class TreeReader(Reader):
             if info is not None:
                 messages.append(StoredMessage(info, tuple(parts)))
         return MessagePage(tuple(messages), older, newer)
+
+    def _data(self, path: str, kind: Kind, session: str, id: str, parent: str | None) -> bytes:
+        """The stored JSON in a file, empty where it cannot be read."""
+        try:
+            return self.content.data(path, kind, session, id, parent)
+        except RecordCorrupt:
+            return b""
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: each file's bytes without our numbers, one join."""

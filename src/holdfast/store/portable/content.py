@@ -6,12 +6,12 @@ happened. Replayed, they give every message the same place among its neighbours.
 claims and the share (which has a secret) are left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.schema import stored
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind
@@ -42,19 +42,62 @@ class Content(msgspec.Struct):
         return Put(id, "session", id, stored.strip("session", self.session))
 
 
-async def gather(store: Store, session: str) -> Content:
-    """Read everything that a session holds; as of one moment, unless it is being written all the time."""
+class Losses:
+    """The names of records that cannot be read, and so are left out; `strict` ones end the reading."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        self.names: list[str] = []
+        self._strict = strict
+
+    def sound(self, record: StoredRecord) -> bool:
+        """Whether a record can be read; if not, it is noted."""
+        try:
+            record.value()
+        except RecordCorrupt as error:
+            self.note(error)
+            return False
+        return True
+
+    def note(self, error: RecordCorrupt) -> None:
+        """Note a record that is left out; nothing may be, where one is strict."""
+        if self._strict:
+            raise error
+        of = f" of {error.session}" if error.session and error.kind != "session" else ""
+        self.names.append(f"{error.kind} {error.id}{of}")
+
+    def left(self, messages: Iterable[StoredMessage]) -> tuple[StoredMessage, ...]:
+        """The messages that can be read, with the parts of them that can; parts go with their message."""
+        found: list[StoredMessage] = []
+        for message in messages:
+            parts = tuple(part for part in message.parts if self.sound(part))
+            if self.sound(message.info):
+                found.append(StoredMessage(message.info, parts))
+            else:
+                self.names += [f"part {part.id} of {part.session}" for part in parts]
+        return tuple(found)
+
+
+async def gather(store: Store, session: str, losses: Losses | None = None) -> Content:
+    """Read everything that a session holds; as of one moment, unless it is being written all the time.
+
+    A record that cannot be read is `RecordCorrupt`; with `losses` it is left out and noted there.
+    """
     record = await _found(store, session)
     for attempt in range(1, TRIES + 1):
-        page = await store.messages(MessageQuery(session))
+        page = await store.messages(MessageQuery(session, damaged=losses is not None))
         beside = [each for kind in BESIDE for each in await store.select(kind, session=session)]
-        lists = [await store.get(session, kind, session) for kind in LISTS]
+        lists = [each for kind in LISTS for each in await store.select(kind, session=session)]
         before, record = record, await _found(store, session)
         if record.head == before.head or attempt == TRIES:
             value = stored.load("session", record.data, id=session)
             assert isinstance(value, Session)
-            alone = (_put(each) for each in lists if each is not None)
-            return Content(replace(value, share=None), [*_in_order(page.messages, beside), *alone])
+            messages = page.messages
+            if losses is not None:
+                messages = losses.left(messages)
+                beside = [each for each in beside if losses.sound(each)]
+                lists = [each for each in lists if losses.sound(each)]
+            alone = (_put(each) for each in lists if each.id == session)
+            return Content(replace(value, share=None), [*_in_order(messages, beside), *alone])
     raise AssertionError("unreachable")
 
 
@@ -64,16 +107,39 @@ async def family(store: Store, session: str) -> list[str]:
     ids = [session]
     for parent in ids:  # grows while it is walked: each generation behind the one before
         children: list[SessionRecord] = []
+        damaged: list[str] = []
         cursor: str | None = None
         while True:
             query = SessionQuery(parent=parent, archived=None, limit=LIMIT_MAX, cursor=cursor)
             page = await store.sessions(query)
             children.extend(page.sessions)
+            damaged.extend(page.damaged)
             cursor = page.next
             if cursor is None:
                 break
         ids.extend(child.id for child in sorted(children, key=lambda child: child.position))
+        ids.extend(damaged)
     return ids
+
+
+async def trees(store: Store) -> list[str]:
+    """The sessions that have none above them here; those that cannot be read come last."""
+    parents: dict[str, str | None] = {}
+    damaged: list[str] = []
+    cursor: str | None = None
+    while True:
+        page = await store.sessions(SessionQuery(archived=None, limit=LIMIT_MAX, cursor=cursor))
+        for record in page.sessions:
+            try:
+                parents[record.id] = record.value().parent_id
+            except RecordCorrupt:
+                damaged.append(record.id)
+        damaged.extend(page.damaged)
+        cursor = page.next
+        if cursor is None:
+            break
+    below = {id for id, parent in parents.items() if parent in parents}
+    return [*(id for id in reversed(parents) if id not in below), *damaged]
 
 
 def same(one: Content, other: Content) -> bool:

@@ -2,10 +2,11 @@
 
 from collections.abc import AsyncIterator, Iterator
 
+from holdfast.errors import RecordCorrupt
 from holdfast.schema import stored, wire
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
-from holdfast.store.portable.content import BESIDE, LISTS, Content, family, gather
+from holdfast.store.portable.content import BESIDE, LISTS, Content, Losses, family, gather
 from holdfast.store.portable.pieces import bunched
 
 VERSION = 1
@@ -15,12 +16,25 @@ LIST_NAMES = {"todo": "todos", "diff": "diffs"}
 """How the file calls the records of which a session has one."""
 
 
-async def export_session(store: Store, session: str, *, descendants: bool = False) -> AsyncIterator[bytes]:
-    """The pieces of the file, in order; `NotFound` before the first of them."""
+async def export_session(
+    store: Store, session: str, *, descendants: bool = False, losses: Losses | None = None
+) -> AsyncIterator[bytes]:
+    """The pieces of the file, in order; `NotFound` before the first of them.
+
+    A record that cannot be read ends it with `RecordCorrupt`; with `losses` it is left out and noted there.
+    The session itself must be readable; of those below it, one that is not is left out and noted too.
+    """
     ids = await family(store, session) if descendants else [session]
+    losses = losses if losses is not None else Losses(strict=True)
     lead = b'{"holdfast":%d,"sessions":[\n' % VERSION
     for id in ids:
-        content = await gather(store, id)
+        try:
+            content = await gather(store, id, losses)
+        except RecordCorrupt as error:
+            if id == session or error.kind != "session":
+                raise
+            losses.note(error)
+            continue
         yield lead
         for piece in bunched(_session(content)):
             yield piece

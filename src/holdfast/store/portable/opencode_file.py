@@ -15,15 +15,20 @@ from holdfast.schema.message import SystemMessage
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.portable import redacting
-from holdfast.store.portable.content import Content, gather
+from holdfast.store.portable.content import Content, Losses, gather
 
 _SYSTEM: Final = b'{"role":"system"'
 Redact = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-async def export_opencode(store: Store, session: str, *, sanitize: bool = False) -> AsyncIterator[bytes]:
-    """The pieces of the file, the messages in the order of the model's history; `NotFound` first."""
-    content = await gather(store, session)
+async def export_opencode(
+    store: Store, session: str, *, sanitize: bool = False, losses: Losses | None = None
+) -> AsyncIterator[bytes]:
+    """The pieces of the file, the messages in the order of the model's history; `NotFound` first.
+
+    A record that cannot be read ends it with `RecordCorrupt`; with `losses` it is left out and noted there.
+    """
+    content = await gather(store, session, losses if losses is not None else Losses(strict=True))
     info = wire.encode(replace(content.session, placement=None))
     if sanitize:
         info = _redacted(replace(content.session, placement=None), redacting.session)
