@@ -60,7 +60,10 @@ HEADS: Final[dict[Kind, tuple[str, ...]]] = {
     "trust": ("id",),
     "cache": ("id",),
 }
-"""The wire names that the store keeps in columns, in order. A session has one todo list, diff and share."""
+"""The wire names that the store keeps in columns, in order."""
+
+SINGLE: Final[frozenset[Kind]] = frozenset(("todo", "diff", "share"))
+"""Kinds of which a session has one record, under the session's own id."""
 
 _TYPES: Final[dict[Kind, Any]] = {
     "session": Session,

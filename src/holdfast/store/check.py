@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema.stored import KINDS
+from holdfast.schema.stored import KINDS, SINGLE
 from holdfast.store.batch import Batch, Put, Settled, Unchanged, scope_of
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -63,6 +63,8 @@ def check_batch(batch: Batch) -> None:
         check_kind(change.kind)
         if (change.kind in _SCOPED) == (scope_of(change.session) == "session"):
             raise InvalidInput(f"a {change.kind} record does not belong into {change.session}")
+        if change.kind in SINGLE and change.id != change.session:
+            raise InvalidInput(f"a session has one {change.kind}, under its own id, not {change.id[:40]}")
         if isinstance(change, Put):
             _check_put(change)
         elif change.kind == "session":

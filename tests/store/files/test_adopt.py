@@ -89,7 +89,7 @@ async def test_adoption_numbers_by_created_and_id(tmp_path: Path) -> None:
     ]
     positions = {each.id: each.position for each in (await store.sessions(SessionQuery())).sessions}
     assert sorted(positions, key=positions.__getitem__) == [S_NEW, S_CHILD, S_OLD]
-    share = await store.get(S_OLD, "share", "share")
+    share = await store.get(S_OLD, "share", S_OLD)
     assert share is not None
     assert share.value() is not None
     assert (await store.examine()).findings == ()
@@ -209,7 +209,7 @@ async def test_the_first_layout_is_gathered_and_its_diffs_extracted(tmp_path: Pa
     session = msgspec.json.decode(found.json())
     assert (session["projectID"], session["directory"]) == (project, str(tmp_path / "work"))
     assert session["summary"] == {"additions": 5, "deletions": 1, "files": 2}
-    diff = await store.get(S_OLD, "diff", "diff")
+    diff = await store.get(S_OLD, "diff", S_OLD)
     assert diff is not None
     assert [each["file"] for each in msgspec.json.decode(diff.data)] == ["a", "b"]
     page = await store.messages(MessageQuery(S_OLD))

@@ -180,7 +180,7 @@ async def test_a_file_edited_by_hand_is_read(tmp_path: Path) -> None:
     life = Life(tmp_path / "store")
     async with opened(life) as store:
         await fill(store)
-        await store.commit(Batch((record(S1, "todo", "todo", TODO),)))
+        await store.commit(Batch((record(S1, "todo", S1, TODO),)))
         (life.root / PART).write_bytes(b'{"text":"by hand","type":"text","more":[1]}')
         (life.root / "todo" / f"{S1}.json").write_bytes(b"[]")
 
@@ -190,7 +190,7 @@ async def test_a_file_edited_by_hand_is_read(tmp_path: Path) -> None:
             3,
             {"text": "by hand", "type": "text", "more": [1]},
         )
-        todo = await store.get(S1, "todo", "todo")
+        todo = await store.get(S1, "todo", S1)
         assert todo is not None
         assert todo.data == b"[]"
         assert [each.what for each in (await store.examine()).findings] == ["its numbers are missing"]

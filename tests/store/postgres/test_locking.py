@@ -47,17 +47,17 @@ async def lock(other: asyncpg.Connection, store: PostgresStore, id: str) -> None
 
 
 def todo(count: int) -> Put:
-    return record(S1, "todo", "todo", {"count": count})
+    return record(S1, "todo", S1, {"count": count})
 
 
 @pytest.mark.parametrize(
     ("change", "expectation", "meanwhile"),
     [
-        pytest.param(todo(2), Unchanged(S1, "todo", "todo", 2), todo(1), id="unchanged"),
+        pytest.param(todo(2), Unchanged(S1, "todo", S1, 2), todo(1), id="unchanged"),
         pytest.param(user(5), Unchanged(S1, "message", msg(5), 0), user(5), id="absent"),
         pytest.param(None, Unchanged(NONE, "session", NONE, 0), session(NONE), id="no session"),
         pytest.param(todo(2), Settled(S1, "prompt"), prompt(3), id="settled"),
-        pytest.param(None, Settled(S1, "todo"), record(S1, "todo", "x", {}, mark=Mark.OPEN), id="asked"),
+        pytest.param(None, Settled(S1, "todo"), record(S1, "todo", S1, {}, mark=Mark.OPEN), id="asked"),
         pytest.param(user(5), Rising(S1), user(6), id="rising"),
         pytest.param(user(5), Unclaimed(S1), None, id="unclaimed"),
     ],

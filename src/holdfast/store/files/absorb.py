@@ -208,7 +208,6 @@ class Absorber:
         if numbers is None or n is None:
             self.unusable.append(path)
             return
-        id = place.id or numbers.id or place.kind
         kind = KIND_NUMBER[place.kind]
         parent = None
         if kind == PART:
@@ -222,7 +221,7 @@ class Absorber:
         self._insert(
             n,
             place.kind,
-            id,
+            place.id,
             position=numbers.position,
             seq=numbers.seq,
             parent=parent,
@@ -325,7 +324,5 @@ class Absorber:
             self._sessions.pop(id, None)
             return
         n = self._db.execute("SELECT n FROM session WHERE id=?", (session,)).get
-        # A session has one record of some kinds, in a file without its id.
-        where = "session=? AND kind=? AND id=?" if id else "session=? AND kind=? AND ''=?"
-        clause = f"{where} AND data {state}" + ("" if id else " AND data=''")
-        self._db.execute(f"DELETE FROM record WHERE {clause}", (n, KIND_NUMBER[kind], id))
+        where = f"session=? AND kind=? AND id=? AND data {state}"
+        self._db.execute(f"DELETE FROM record WHERE {where}", (n, KIND_NUMBER[kind], id))

@@ -33,8 +33,6 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int
     place: int | None = None
     mark: int = 0
-    id: str | None = None
-    """Where neither the content nor the path tells it."""
     at: int | None = None
     """When its former life was removed, if its id was made anew."""
 

@@ -11,20 +11,14 @@ import re
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema.stored import KINDS, Kind
+from holdfast.schema.stored import KINDS, SINGLE, Kind
 from holdfast.store.batch import project_scope
 
 FOLDER: dict[Kind, str] = {kind: "session_diff" if kind == "diff" else kind for kind in KINDS}
 _KIND = {folder: kind for kind, folder in FOLDER.items()}
 
-SINGLE: frozenset[Kind] = frozenset(("todo", "diff", "share"))
-"""Kinds of which a session has one record, in a file named by the session."""
-
 ARRAYS: frozenset[Kind] = frozenset(("todo", "diff"))
 """Kinds whose JSON may be an array: its numbers then stand in a sidecar."""
-
-SHARED: frozenset[Kind] = frozenset(("part", "todo", "diff", "share"))
-"""Kinds whose natural place two records may want."""
 
 SEEDS = ("project", "session", "message", "part", "session_diff", "todo", "share")
 """The folders that the seeds name."""
@@ -65,7 +59,7 @@ def record_path(kind: Kind, session: str, id: str, parent: str | None, *, aside:
         return f"part/~{session}/{parent}/{id}.json" if aside else f"part/{parent}/{id}.json"
     folder = FOLDER[kind]
     if kind in SINGLE:
-        return f"{folder}/~{session}/{id}.json" if aside else f"{folder}/{session}.json"
+        return f"{folder}/{session}.json"
     if kind == "project":
         return f"project/{id}.json" if session == project_scope(id) else f"project/~{session}/{id}.json"
     return f"{folder}/{session}/{id}.json"
@@ -111,8 +105,8 @@ def place_of(path: str) -> Place | None:
             return Place("part", owner, id, parent, aside=aside)
         case "project", [id]:
             return Place("project", owner or project_scope(id), id)
-        case (("todo" | "diff" | "share"), [name]):
-            return Place(kind, owner or name, name if aside else "", aside=aside)
+        case (("todo" | "diff" | "share"), [name]) if not aside:
+            return Place(kind, name, name)
         case _, [session, id] if kind not in ("session", "part", "project", *SINGLE) and not aside:
             return Place(kind, session, id)
     return None

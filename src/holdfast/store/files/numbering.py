@@ -12,7 +12,6 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import stored
-from holdfast.schema.stored import HEADS
 from holdfast.store.columns import columns_of
 from holdfast.store.files import form, layout
 from holdfast.store.files.disk import Disk
@@ -186,9 +185,9 @@ class Numbering:
             self.damaged.append(file)
             self._lost.append((place, seq))
             return
-        id = place.id or place.kind
+        id = place.id
         data = form.data_of(place.kind, file.raw, id=id, session=place.session, parent=place.parent)
-        numbers = form.Numbers(seq, seq, mark=_mark(place, data), id=None if HEADS[place.kind] else id)
+        numbers = form.Numbers(seq, seq, mark=_mark(place, data))
         if data[:1] == b"[":
             beside = msgspec.json.format(msgspec.json.encode(numbers), indent=2)
             self.files[layout.sidecar(file.path)] = beside
@@ -206,7 +205,7 @@ class Numbering:
                 "INSERT OR IGNORE INTO record(k, session, kind, mark, seq, id, data, parent) "
                 "SELECT ?1 << 40 | ?2, ?1, ?3, 0, ?2, ?4, '', "
                 "(SELECT k FROM record WHERE session=?1 AND id=?5 AND kind=1)",
-                (n, seq, KIND_NUMBER[place.kind], place.id or place.kind, place.parent),
+                (n, seq, KIND_NUMBER[place.kind], place.id, place.parent),
             )
             self._db.execute("UPDATE session SET head=max(head, ?) WHERE n=?", (seq, n))
 

@@ -80,7 +80,7 @@ class Plan:
 
     def _put(self, record: StoredRecord, body: bytes) -> None:
         kind = record.kind
-        aside = kind in layout.SHARED and self._aside(record)
+        aside = kind == "part" and self._aside(record)
         path = layout.record_path(kind, record.session, record.id, record.parent, aside=aside)
         if HEADS[kind]:
             at = self._revived.get(record.position)
@@ -95,7 +95,7 @@ class Plan:
         """A file whose content does not name its record: an object with our key, an array with a sidecar."""
         place = None if record.place == record.position else record.place
         at = self._revived.get(record.position)
-        numbers = form.Numbers(record.position, record.seq, place, int(record.mark), record.id, at)
+        numbers = form.Numbers(record.position, record.seq, place, int(record.mark), at)
         beside = layout.sidecar(path)
         if body.startswith(b"["):
             self.files[beside] = msgspec.json.format(msgspec.json.encode(numbers), indent=2)

@@ -126,7 +126,7 @@ def _place(key: Sequence[str]) -> Place:
     place = layout.place_of("/".join(names) + ".json")
     if place is None:
         raise InvalidInput(f"{'/'.join(names)[:80]!r} is not a file that the store keeps")
-    return place if place.id else msgspec.structs.replace(place, id=place.kind)
+    return place
 
 
 def _name(name: str) -> str:

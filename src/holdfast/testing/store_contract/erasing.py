@@ -55,10 +55,10 @@ class Erasing(Contract):
         """Nothing of an erased session can be read, selected or found."""
         kinds: list[tuple[Kind, str]] = [
             ("epoch", "e1"),
-            ("todo", "todo"),
+            ("todo", S1),
             ("request", "per_1"),
-            ("diff", "diff"),
-            ("share", "share"),
+            ("diff", S1),
+            ("share", S1),
         ]
         await world.put(session(title="zebra title"), user(1), text(2, 1, "zebra text"), prompt(3))
         await world.put(*(record(S1, kind, id, {"a": 1}, mark=Mark.OPEN) for kind, id in kinds))

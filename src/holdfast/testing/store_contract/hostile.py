@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from holdfast.errors import CallerError, InvalidInput, RecordCorrupt
+from holdfast.schema.stored import Kind
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put, Remove, Settled, Unchanged, project_scope
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Resync
-from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
+from holdfast.testing.store_contract.build import S1, S2, msg, prt, record, session, text, user
 from holdfast.testing.store_contract.world import Contract, World
 
 BAD_IDS = [
@@ -103,6 +104,14 @@ class Hostile(Contract):
 
         with pytest.raises(InvalidInput):
             await world.store.commit(Batch((Put(S1, "../x", "a", b"{}"),)))  # type: ignore[arg-type]
+
+    @pytest.mark.parametrize("kind", ["todo", "diff", "share"])
+    async def test_a_session_has_one_list_of_a_kind(self, world: World, kind: Kind) -> None:
+        """Under its own id: a second one could be found by nobody who asks for the session's."""
+        await world.put(session())
+        with pytest.raises(InvalidInput, match="under its own id"):
+            await world.put(record(S1, kind, "other", {"a": 1}))
+        assert list(await world.store.select(kind, session=S1)) == []
 
     async def test_empty_content_is_invalid(self, world: World) -> None:
         """Empty data would read as a tombstone."""

@@ -285,7 +285,7 @@ class Watching(Contract):
 
 def _counter(kind: Kind, count: int) -> Put:
     value: dict[str, object] = {"type": "text", "text": "", "metadata": {"count": count}}
-    return part(2, 1, value) if kind == "part" else record(S1, kind, kind, value)
+    return part(2, 1, value) if kind == "part" else record(S1, kind, S1, value)
 
 
 def _title(json: bytes) -> str:
