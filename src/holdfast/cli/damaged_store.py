@@ -1,6 +1,5 @@
 """What `holdfast doctor` does with a SQLite file that is damaged: salvage it, or bring a backup back."""
 
-import os
 import secrets
 import shutil
 import time
@@ -13,6 +12,7 @@ import msgspec
 from holdfast.cli.output import clean, note, print_json
 from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput, StoreDamaged
+from holdfast.person.private import make_file
 from holdfast.store.place import Place
 from holdfast.store.report import Finding, Report
 
@@ -106,5 +106,5 @@ def keep_copy(path: Path, target: Path) -> None:
         source = path.with_name(path.name + suffix)
         if source.exists():
             copy = target.with_name(target.name + suffix)
-            os.close(os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            make_file(copy)
             shutil.copyfile(source, copy)

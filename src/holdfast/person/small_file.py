@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast.errors import ContextError
+from holdfast.person.private import make_folder
 
 BYTES_MAX = 16 * 1024 * 1024
 WAIT_S = 10.0
@@ -43,12 +44,12 @@ def read(path: Path, *, bytes_max: int = BYTES_MAX) -> bytes | None:
     return data
 
 
-def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace the file: on disk before this returns. Missing folders are made, private when the file is."""
+def write(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """Replace the file: on disk before this returns. Missing folders are made, for the user alone."""
     path = Path(os.path.realpath(path))
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if mode & 0o077 else 0o700)
+        make_folder(path.parent)
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
         try:
             with os.fdopen(fd, "wb") as file:
@@ -66,7 +67,7 @@ def write(path: Path, data: bytes, *, mode: int = 0o644) -> None:
         raise ContextError(f"{path} cannot be written: {_reason(error)}") from error
 
 
-def edit(path: Path, editor: Callable[[bytes | None], bytes], *, mode: int = 0o644) -> None:
+def edit(path: Path, editor: Callable[[bytes | None], bytes], *, mode: int = 0o600) -> None:
     """Read, change and write as one step among all processes that use this function."""
     with lock(path):
         write(path, editor(read(path)), mode=mode)
@@ -77,7 +78,7 @@ def lock(path: Path) -> Iterator[None]:
     """Hold the lock that belongs to `path` (a file beside it); a crash of the holder frees it."""
     path = Path(os.path.realpath(path))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(path.parent)
         fd = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ContextError(f"{path} cannot be locked: {_reason(error)}") from error

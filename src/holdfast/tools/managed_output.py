@@ -18,6 +18,7 @@ from typing import BinaryIO
 import anyio.to_thread
 
 from holdfast.clock import Clock
+from holdfast.person.private import make_folder
 from holdfast.schema.ids import Mint
 
 RETENTION_MS = 7 * 24 * 60 * 60 * 1000
@@ -83,7 +84,7 @@ class ManagedOutput:
         data = text.encode("utf-8", "replace")
         if len(data) > FILE_BYTES_MAX:
             raise OSError(f"{len(data)} bytes are more than the {FILE_BYTES_MAX} that one file may have")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.folder)
         folder = os.open(self.folder, _FOLDER)
         try:
             _make_private(folder)

@@ -84,7 +84,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pyte
     """A file where the data folder should be is an error of one line that names it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(given(tmp_path, b"")))
 
-    with pytest.raises(ContextError, match=r"given/holdfast/models cannot be used: Not a directory"):
+    with pytest.raises(ContextError, match=r"given/holdfast cannot be used: Not a directory"):
         install.install(MODEL, source=given(tmp_path, BYTES))
 
 

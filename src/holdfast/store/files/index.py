@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import StoreError
+from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.files.journal import Mark, parse_mark
 from holdfast.store.sqlite import tables
@@ -69,10 +70,12 @@ class Index(Database):
     def _emptied(self) -> apsw.Connection:
         if not self.identity():
             self.discard()  # A write-ahead log without its database would spoil the new one.
+        make_file(self.path)
         try:
             db = self.connect()
         except StoreError:  # Not a database at all.
             self.discard()
+            make_file(self.path)
             db = self.connect()
         try:
             db.execute("PRAGMA journal_mode=WAL")

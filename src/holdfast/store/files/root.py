@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreMissing, StoreTooNew
+from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT, Failpoint
 from holdfast.store.files import adopt as adoption
 from holdfast.store.files import layout, rebuild, recovery
@@ -19,7 +20,6 @@ from holdfast.store.files.gate import Gate
 from holdfast.store.files.index import Index, read_mark
 from holdfast.store.files.journal import Journal
 from holdfast.store.host import Host
-from holdfast.store.sqlite.database import touch
 
 _OURS = frozenset(
     (*layout.FOLDERS, layout.MARKER, layout.HORIZON, layout.MIGRATION, "lock", "queue", "wake", "index.db")
@@ -69,7 +69,7 @@ class Root:
         marker = self.marker()
         if marker is None:
             self._refuse(create=create, adopt=adopt)
-            self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.path)
         gate = Gate(self.path)
         try:
             if marker is not None and self._is_current(boot):
@@ -133,7 +133,7 @@ class Root:
                 self._refuse(create=True, adopt=adopt)
                 self._make(disk, journal, adopt=adopt, clock=clock, boot=boot)
             self._check_tree()
-            touch(self.index.wake_path)
+            make_file(self.index.wake_path)
             if not self.index.is_usable():
                 rebuild.rebuild(self.index, disk, journal, clock=clock, boot=boot)
                 return

@@ -7,6 +7,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import StoreError
+from holdfast.person.private import make_file
 from holdfast.store.sqlite.connection import set_pragmas
 
 
@@ -14,12 +15,13 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) 
     """Write a complete copy, never over a file; `fresh` gives it an incarnation of its own."""
     if target.exists():
         raise StoreError(f"{target} exists already; name another file for the backup")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.absolute().parent.is_dir():
+        raise StoreError(f"{target.parent} is no folder; make it, or name another")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
+        make_file(draft)
         copy = apsw.Connection(str(draft))
         try:
-            draft.chmod(0o600)
             with copy.backup("main", source, "main") as backup:
                 while not backup.done:
                     backup.step(1000)

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing, StoreTooNew
+from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
 from holdfast.store.lock import FileLock
 from holdfast.store.sqlite import migrate, tables
@@ -56,7 +57,7 @@ class Database:
                 )
             if not create:
                 raise StoreMissing(f"there is no store at {self.path}")
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(self.path.parent)
         elif self._is_current():
             return
         lock = FileLock(self.lock_path)
@@ -77,6 +78,7 @@ class Database:
             db.close()
 
     def _prepare(self) -> None:
+        make_file(self.path)
         db = self.connect()
         try:
             found = _format(db)
@@ -94,7 +96,7 @@ class Database:
             if not has_moved(db):
                 with db:
                     db.execute(tables.MOVED)
-            touch(self.wake_path)
+            make_file(self.wake_path)
         finally:
             db.close()
 
@@ -112,7 +114,6 @@ class Database:
         with db:
             db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())
-        self.path.chmod(0o600)
         sync_folder(self.path.parent)
 
     def connect(self, *, readonly: bool = False) -> apsw.Connection:
@@ -166,11 +167,6 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
 def wake_path(path: Path) -> Path:
     """The file beside a store that is touched after each commit: also the sign that a store was here."""
     return path.with_name(path.name + "-wake")
-
-
-def touch(path: Path) -> None:
-    """Make the file if it is not there."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _format(db: apsw.Connection) -> int | None:

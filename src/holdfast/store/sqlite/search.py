@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from holdfast.person.private import make_file
 from holdfast.schema.stored import KINDS
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Changed, Hit, Resync
@@ -54,6 +55,7 @@ class Search:
         self._feed = Feed(self._db)
 
     def _open(self) -> apsw.Connection:
+        make_file(self._path)
         index = apsw.Connection(str(self._path))
         index.set_busy_timeout(10_000)
         set_pragmas(index, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=4194304")

@@ -1,0 +1,34 @@
+"""Files and folders for the user alone: 0600 and 0700, whatever the umask.
+
+`mkdir(parents=True)` gives its mode to the last folder only, and SQLite makes a file that others may read
+where it finds none: so both are made here first.
+"""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it that are missing. One that is there stays as it is."""
+    missing: list[Path] = []
+    above = path
+    while not above.exists():
+        missing.append(above)
+        above = above.parent
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file if none is there; one that others may read is closed to them."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        found = os.fstat(fd)
+        if stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
+            os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
