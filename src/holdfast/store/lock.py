@@ -4,6 +4,7 @@ import fcntl
 import os
 import random
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,10 +15,16 @@ WAIT_S = 10.0
 
 
 class FileLock:
-    """One handle on the lock file. Not reentrant; a crash of the holder frees it."""
+    """One handle on the lock file. Not reentrant; a crash of the holder frees it.
 
-    def __init__(self, path: Path) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    `readonly` ones make no file: where there is none that could be opened, there is nothing to wait for.
+    """
+
+    def __init__(self, path: Path, *, readonly: bool = False) -> None:
+        flags = os.O_RDONLY if readonly else os.O_RDWR | os.O_CREAT
+        self._fd: int | None = None
+        with suppress(*((FileNotFoundError, PermissionError) if readonly else ())):
+            self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
         self._path = path
 
     def acquire(self, *, shared: bool = False, wait_s: float = WAIT_S) -> None:
@@ -26,6 +33,8 @@ class FileLock:
         A blocking `flock` has no time limit, so contenders ask again after short random pauses. Measured
         with 20 processes this is as fair as the kernel's own queue.
         """
+        if self._fd is None:
+            return
         mode = (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB
         give_up = 0.0
         while True:
@@ -44,11 +53,13 @@ class FileLock:
 
     def release(self) -> None:
         """Give the lock back."""
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        if self._fd is not None:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the handle, which also gives the lock back."""
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
 
     def __enter__(self) -> Self:
         self.acquire()

@@ -26,8 +26,9 @@ class TornWrite(BaseException):
 class Disk:
     """The tree's root folder, held open."""
 
-    def __init__(self, root: Path, failpoint: Failpoint = no_failpoint) -> None:
+    def __init__(self, root: Path, failpoint: Failpoint = no_failpoint, *, readonly: bool = False) -> None:
         self.root = root
+        self._log_flags = os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_RDONLY if readonly else os.O_RDWR | os.O_CREAT)
         self._failpoint = failpoint
         self._folders: set[str] = set()
         self._fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -142,13 +143,14 @@ class Disk:
                 self.rename(f"{path}.draft", path)
 
     def open_log(self, path: str) -> int:
-        """A file that is written in place, for reading and writing."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        """A file that is written in place, for reading and, where that is allowed, writing."""
         try:
-            return os.open(path, flags, 0o600, dir_fd=self._fd)
+            return os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
         except FileNotFoundError:
+            if not self._log_flags & os.O_CREAT:
+                raise
             self._make_folder(_above(path))
-            return os.open(path, flags, 0o600, dir_fd=self._fd)
+            return os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
 
     def write_at(self, fd: int, data: bytes, offset: int) -> None:
         """Write into an open file at an offset, and wait until the bytes are on the disk."""

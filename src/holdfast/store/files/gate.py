@@ -14,9 +14,9 @@ from holdfast.store.lock import FileLock
 class Gate:
     """One holder's handle: each thread has its own, since locks belong to handles."""
 
-    def __init__(self, root: Path) -> None:
-        self._queue = FileLock(root / "queue")
-        self._lock = FileLock(root / "lock")
+    def __init__(self, root: Path, *, readonly: bool = False) -> None:
+        self._queue = FileLock(root / "queue", readonly=readonly)
+        self._lock = FileLock(root / "lock", readonly=readonly)
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:

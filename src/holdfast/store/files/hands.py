@@ -46,9 +46,9 @@ class Hand:
     def __init__(self, index: Index, clock: Clock, host: Host, failpoint: Failpoint = no_failpoint) -> None:
         self.index = index
         self.clock, self.host = clock, host
-        self.disk = Disk(index.path.parent, failpoint)
+        self.disk = Disk(index.path.parent, failpoint, readonly=index.readonly)
         self.journal = Journal(self.disk)
-        self.gate = Gate(index.path.parent)
+        self.gate = Gate(index.path.parent, readonly=index.readonly)
         self._identity = 0
 
     def connect(self) -> None:
@@ -96,6 +96,14 @@ class Hand:
         self.journal.close()
         self.disk.close()
         self.gate.close()
+
+
+def behind(root: Path) -> StoreError:
+    """Why a store that cannot be written cannot be read either."""
+    return StoreError(
+        f"{root} was not closed as it should be, and can only be put right where it can be written; "
+        "copy it to a folder of your own"
+    )
 
 
 class WritingHand(Hand):
@@ -254,6 +262,8 @@ class ReadingHand(Hand):
                     finally:
                         self.db.execute("ROLLBACK")
                     return
+            if self.index.readonly:
+                raise behind(self.disk.root)
             with self.gate.exclusive():
                 if not self.is_ready():
                     self.make_ready()

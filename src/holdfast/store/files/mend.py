@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 async def examine(store: "FilesStore", *, repair: bool) -> Report:
     """See the port."""
     seen = await store.read(lambda hand: Examination(hand.db, hand.disk).run())
-    spoilt = await store.read(lambda hand: search_is_spoilt(hand.index.search_path))
+    spoilt = await store.read(
+        lambda hand: not hand.index.readonly and search_is_spoilt(hand.index.search_path)
+    )
     report = seen.report()
     found = Finding("the search index is damaged", str(store.root.index.search_path), mended=repair)
     if not repair:

@@ -52,15 +52,27 @@ def recover(db: apsw.Connection, disk: Disk, journal: Journal, *, clock: Clock, 
 
 def write_tree(disk: Disk, entries: list[Entry]) -> None:
     """Write the files as the last entry that names each wants it."""
-    wanted: dict[str, bytes | None] = {}
-    for entry in entries:
-        wanted.update(dict.fromkeys(entry.gone))
-        wanted.update((path, bytes(content)) for path, content in entry.files.items())
-    for path, content in wanted.items():
+    for path, content in _wanted(entries).items():
         if content is None:
             disk.unlink(path)
         else:
             disk.write(path, content)
+
+
+def is_written(disk: Disk, entries: list[Entry]) -> bool:
+    """Whether the files are as the last entry that names each wants it: a power cut may have undone some."""
+    return all(
+        not disk.exists(path) if content is None else disk.exists(path) and disk.read(path) == content
+        for path, content in _wanted(entries).items()
+    )
+
+
+def _wanted(entries: list[Entry]) -> dict[str, bytes | None]:
+    wanted: dict[str, bytes | None] = {}
+    for entry in entries:
+        wanted.update(dict.fromkeys(entry.gone))
+        wanted.update((path, bytes(content)) for path, content in entry.files.items())
+    return wanted
 
 
 def absorb(absorber: Absorber, entry: Entry) -> None:

@@ -4,6 +4,7 @@ A tree of ours has a marker, `holdfast.json`. A tree without it that has content
 left alone unless the caller asked to adopt it. An empty store is never made where one was.
 """
 
+import os
 import secrets
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from holdfast.store.files import adopt as adoption
 from holdfast.store.files import layout, rebuild, recovery
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.gate import Gate
+from holdfast.store.files.hands import behind
 from holdfast.store.files.index import Index, read_mark
 from holdfast.store.files.journal import Journal
 from holdfast.store.host import Host
@@ -70,6 +72,10 @@ class Root:
         if marker is None:
             self._refuse(create=create, adopt=adopt)
             make_folder(self.path)
+        elif not os.access(self.path, os.W_OK):
+            self.index.readonly = True
+            self._check_readable()
+            return
         gate = Gate(self.path)
         try:
             if marker is not None and self._is_current(boot):
@@ -118,6 +124,30 @@ class Root:
             journal.close()
             disk.close()
             db.close()
+
+    def _check_readable(self) -> None:
+        """Whether a store that cannot be written can be read: index and tree have all of the journal."""
+        self._check_tree()
+        if not self.index.is_usable():
+            raise behind(self.path)
+        disk = Disk(self.path, readonly=True)
+        try:
+            journal = Journal(disk)
+            try:
+                db = self.index.connect(readonly=True)
+                try:
+                    mark = read_mark(db)
+                finally:
+                    db.close()
+                stale = journal.generation() not in (None, mark.generation)
+                if stale or journal.is_begun(mark.generation, mark.offset):
+                    raise behind(self.path)
+                if not recovery.is_written(disk, [entry for _, entry in journal.frames(mark.generation, 0)]):
+                    raise behind(self.path)
+            finally:
+                journal.close()
+        finally:
+            disk.close()
 
     def _check_tree(self) -> None:
         if not (self.path / "session").is_dir():

@@ -43,14 +43,16 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         super().__init__(clock)
         self.host = host
         self._loop = asyncio.get_running_loop()
-        self._wakes = Wakes(root.index.wake_path)
+        self._wakes = Wakes(root.index.wake_path, readonly=root.index.readonly)
         self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
-        hand = WritingHand(root.index, clock, host, failpoint, self._wakes.written)
-        self._hands: list[WritingHand | ReadingHand] = [hand]
-        self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = [
-            Worker("holdfast-files-writer", self._writes, hand.run, group=64, told=self._wakes.wake)
-        ]
+        self._hands: list[WritingHand | ReadingHand] = []
+        self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = []
+        if not root.index.readonly:
+            hand = WritingHand(root.index, clock, host, failpoint, self._wakes.written)
+            writer = Worker("holdfast-files-writer", self._writes, hand.run, group=64, told=self._wakes.wake)
+            self._hands.append(hand)
+            self._workers.append(writer)
         for number in range(READERS):
             reader = ReadingHand(root.index, clock, host, failpoint)
             self._hands.append(reader)
@@ -87,6 +89,8 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
     async def write(self, work: Callable[[WritingHand], T]) -> T:
         """Do something in the writing thread, in its next group."""
         self._check_open()
+        if self.root.index.readonly:
+            raise StoreError(f"{self.root.path} can only be read by this user; nothing was written")
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadingHand], T]) -> T:
@@ -125,6 +129,10 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
             self._workers.append(Worker("holdfast-files-renewals", self._renewing, hand.run, group=1))
         await submit(self._renewing, lambda hand: hand.renew(owner))
         self.renewals.note(owner, self.clock.boot_ms())
+
+    async def sweep(self) -> None:
+        if not self.root.index.readonly:
+            await super().sweep()
 
     async def examine(self, *, repair: bool = False) -> Report:
         from holdfast.store.files.mend import examine

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import apsw
 
@@ -40,6 +41,8 @@ class Database:
         self.wake_path = wake_path(path)
         self.search_path = path.with_name(path.name + "-search")
         self.log_path = path.with_name(path.name + "-wal")
+        self.readonly = False
+        """Whether this user may only read the store; known once it is prepared."""
         self._vfs = vfs
         self._migrations, self._oldest = migrations, oldest
 
@@ -58,6 +61,10 @@ class Database:
             if not create:
                 raise StoreMissing(f"there is no store at {self.path}")
             make_folder(self.path.parent)
+        elif not is_writable(self.path):
+            self.readonly = True
+            self._check_readable()
+            return
         elif self._is_current():
             return
         lock = FileLock(self.lock_path)
@@ -77,6 +84,23 @@ class Database:
         finally:
             db.close()
 
+    def _check_readable(self) -> None:
+        """Whether a store that cannot be written can be read as it is."""
+        db = self.connect(readonly=True)
+        try:
+            found = _format(db)
+        finally:
+            db.close()
+        if found is None:
+            raise StoreError(f"{self.path} is a database, but not a Holdfast store; name another file")
+        if found > FORMAT:
+            raise _too_new(self.path, found)
+        if found < FORMAT:
+            raise StoreError(
+                f"{self.path} has format {found} and must be brought up to date, but cannot be written; "
+                "copy it to a folder of your own"
+            )
+
     def _prepare(self) -> None:
         make_file(self.path)
         db = self.connect()
@@ -88,9 +112,7 @@ class Database:
             if found is None:
                 self._create(db)
             elif found > FORMAT:
-                raise StoreTooNew(
-                    f"{self.path} has format {found}, this Holdfast knows {FORMAT}; use a newer Holdfast"
-                )
+                raise _too_new(self.path, found)
             elif found < FORMAT:
                 migrate.migrate(db, self.path, found, self._migrations, self._oldest)
             if not has_moved(db):
@@ -121,8 +143,12 @@ class Database:
         flags = (
             apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
+        name = str(self.path)
+        if self.readonly and self._is_settled():
+            name = f"file:{quote(os.fsencode(self.path.absolute()))}?immutable=1"
+            flags |= apsw.SQLITE_OPEN_URI
         try:
-            db = apsw.Connection(str(self.path), flags=flags, vfs=self._vfs or None)
+            db = apsw.Connection(name, flags=flags, vfs=self._vfs or None)
             try:
                 self._set_up(db)
             except BaseException:
@@ -131,6 +157,22 @@ class Database:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return db
+
+    def _is_settled(self) -> bool:
+        """Whether all commits are in the file itself. A log can only be read through memory that processes
+        share, in a file beside it that this user may not make.
+        """
+        try:
+            if self.log_path.stat().st_size == 0:
+                return True
+        except FileNotFoundError:
+            return True
+        if not self.path.with_name(self.path.name + "-shm").exists():
+            raise StoreError(
+                f"{self.log_path} holds commits that cannot be read where nothing can be written; "
+                "copy it and the store to a folder of your own, and read them there"
+            )
+        return False
 
     def _set_up(self, db: apsw.Connection) -> None:
         db.set_busy_timeout(BUSY_MS)
@@ -162,6 +204,15 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
             return StoreError(f"{path} cannot be opened for writing: {error}")
         case _:
             return StoreError(f"{path}: {error}")
+
+
+def is_writable(path: Path) -> bool:
+    """Whether this user may write a file and what lies beside it."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _too_new(path: Path, found: int) -> StoreTooNew:
+    return StoreTooNew(f"{path} has format {found}, this Holdfast knows {FORMAT}; use a newer Holdfast")
 
 
 def wake_path(path: Path) -> Path:

@@ -207,7 +207,7 @@ class _Examination:
     def _search(self) -> None:
         """The index is derived: a bad one is thrown away and comes back with the next search."""
         path = self._database.search_path
-        if not path.exists():
+        if not path.exists() or self._database.readonly:
             return
         try:
             index = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)

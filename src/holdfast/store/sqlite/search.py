@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 
+from holdfast.errors import StoreError
 from holdfast.person.private import make_file
 from holdfast.schema.stored import KINDS
 from holdfast.store.query import SearchQuery
@@ -44,6 +45,10 @@ class Search:
 
     def __init__(self, database: Database) -> None:
         self._path = database.search_path
+        if database.readonly:
+            raise StoreError(
+                f"{database.path} cannot be searched by a user who may only read it: that writes an index"
+            )
         try:
             self._index: apsw.Connection = self._open()
         except (apsw.CorruptError, apsw.NotADBError):

@@ -58,24 +58,28 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
-            self._wakes = Wakes(database.wake_path, self._recent.forget)
+            self._wakes = Wakes(database.wake_path, self._recent.forget, readonly=database.readonly)
             opened.callback(self._wakes.close)
-            writer = WritingHand(database, clock, host, failpoint, self._wakes.written, recent=self._recent)
-            opened.callback(writer.close)
+            writer: WritingHand | None = None
+            if not database.readonly:
+                written = self._wakes.written
+                writer = WritingHand(database, clock, host, failpoint, written, recent=self._recent)
+                opened.callback(writer.close)
             readers = []
             for _ in range(READERS):
                 readers.append(ReadingHand(database, clock, host))
                 opened.callback(readers[-1].close)
             self._glancing = ReadingHand(database, clock, host, waits=False)
             opened.callback(self._glancing.close)
-            self._start(
-                "writer",
-                self._writes,
-                writer.run,
-                group=GROUP_MAX,
-                told=self._wakes.wake,
-                after=writer.tidy,
-            )
+            if writer is not None:
+                self._start(
+                    "writer",
+                    self._writes,
+                    writer.run,
+                    group=GROUP_MAX,
+                    told=self._wakes.wake,
+                    after=writer.tidy,
+                )
             for reader in readers:
                 self._start("reader", self._reads, reader.run)
             # Let go in reverse: the writer's connection closes last and tidies the log away.
@@ -116,6 +120,8 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
 
     async def write(self, work: Callable[[WritingHand], T]) -> T:
         self._check_open()
+        if self.database.readonly:
+            raise StoreError(f"{self.database.path} can only be read by this user; nothing was written")
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadingHand], T]) -> T:
@@ -194,6 +200,10 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
             self._start("renewals", self._renewing, self._renewer.run)
         await submit(self._renewing, lambda hand: hand.leases.renew(owner))
         self.renewals.note(owner, self.clock.boot_ms())
+
+    async def sweep(self) -> None:
+        if not self.database.readonly:
+            await super().sweep()
 
     async def examine(self, *, repair: bool = False) -> Report:
         from holdfast.store.sqlite.examine import examine

@@ -38,12 +38,16 @@ class StoreWatch:
 class Wakes:
     """All who wait in this process, and the one file watch behind them."""
 
-    def __init__(self, path: Path, others: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, path: Path, others: Callable[[], None] = lambda: None, *, readonly: bool = False
+    ) -> None:
         self._path = path
         self._others = others
         """Is told when another process may have committed; by the writer's thread too."""
         self._mark = os.urandom(8)
-        self._fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        self._fd: int | None = None
+        with suppress(*((FileNotFoundError, PermissionError) if readonly else ())):
+            self._fd = os.open(path, (os.O_RDONLY if readonly else os.O_RDWR) | os.O_CLOEXEC)
         self._inotify: int | None = None
         self._loop = asyncio.get_running_loop()
         self._watches: set[StoreWatch] = set()
@@ -55,7 +59,8 @@ class Wakes:
         with suppress(OSError):
             if not self._is_ours():
                 self._others()
-            os.pwrite(self._fd, self._mark, 0)
+            if self._fd is not None:
+                os.pwrite(self._fd, self._mark, 0)
 
     def wake(self) -> None:
         """Wake everybody who waits, in the event loop."""
@@ -101,14 +106,15 @@ class Wakes:
             self.wake()
 
     def _is_ours(self) -> bool:
-        return os.pread(self._fd, len(self._mark), 0) == self._mark
+        return self._fd is not None and os.pread(self._fd, len(self._mark), 0) == self._mark
 
     def close(self) -> None:
         """Let everybody go."""
         for watch in tuple(self._watches):
             watch.event.set()
             self.leave(watch)
-        os.close(self._fd)
+        if self._fd is not None:
+            os.close(self._fd)
 
 
 def _inotify(path: Path) -> int | None:

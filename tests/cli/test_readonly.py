@@ -1,0 +1,125 @@
+"""A store that this user may only read is read, and nothing beside it is made."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done, Shell
+
+pytestmark = pytest.mark.ci
+
+WITHOUT_POWERS = """
+import ctypes, os, sys
+# Root may write everywhere, unless it gives that up: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
+if os.geteuid() == 0:
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, sets) == 0
+    sets[0] &= ~0b110
+    sets[1] &= ~0b110
+    assert libc.capset(header, sets) == 0
+sys.argv[0] = "holdfast"
+from holdfast.cli.main import main
+main()
+"""
+
+
+def reads(shell: Shell, *arguments: str) -> Done:
+    """A command of a user who has no powers over files but those of their modes."""
+    ran = subprocess.run(
+        [sys.executable, "-c", WITHOUT_POWERS, *arguments],
+        cwd=shell.folder,
+        env=shell.variables(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return Done(ran.returncode, ran.stdout, ran.stderr)
+
+
+def close(root: Path, *, writable: bool) -> None:
+    """Take the right to write below a folder away, or give it back."""
+    for path in (root, *root.rglob("*")):
+        mode = 0o700 if path.is_dir() else 0o600
+        path.chmod(mode if writable else mode & 0o555)
+
+
+@pytest.fixture(params=["sqlite", "file"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    """A shell over each store that lies in a folder."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    return Shell(tmp_path / "home", tmp_path / "project", f"{request.param}://{tmp_path}/data/store")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root's powers are given up with a call of Linux")
+@pytest.mark.parametrize("wake", [True, False])
+def test_a_store_in_a_folder_that_cannot_be_written_is_read(shell: Shell, tmp_path: Path, wake: bool) -> None:
+    """Lists, exports and the examination are as ever; what writes is one clear line; no file is made."""
+    session = shell.conversation("A talk")
+    root = tmp_path / "data"
+    listed = shell("session", "list", "--all", "--format", "json").out if wake else None
+    exported = shell("session", "export", session).out if wake else None
+    if not wake:
+        names = ("wake", "lock", "queue") if (root / "store").is_dir() else ("store-wake", "store-lock")
+        for name in names:
+            (root / "store" / name if (root / "store").is_dir() else root / name).unlink()
+    close(root, writable=False)
+    before = sorted((str(path), path.stat().st_mtime_ns) for path in (root, *root.rglob("*")))
+    try:
+        done = {
+            name: reads(shell, *name.split())
+            for name in (
+                "session list --all --format json",
+                f"session show {session}",
+                f"session export {session}",
+                "doctor",
+            )
+        }
+        denied = reads(shell, "session", "archive", session)
+        searched = reads(shell, "session", "search", "frobnicator")
+        after = sorted((str(path), path.stat().st_mtime_ns) for path in (root, *root.rglob("*")))
+    finally:
+        close(root, writable=True)
+
+    assert {name: (each.code, each.err) for name, each in done.items() if each.code} == {}
+    assert listed in (None, done["session list --all --format json"].out)
+    assert exported in (None, done[f"session export {session}"].out)
+    assert "it is fixed" in done[f"session show {session}"].out
+    assert "1 sessions" in done["doctor"].out
+    assert (denied.code, "can only be read by this user; nothing was written" in denied.err) == (1, True)
+    assert (searched.code, "cannot be searched by a user who may only read it" in searched.err) == (1, True)
+    assert after == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="root's powers are given up with a call of Linux")
+def test_a_log_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    """Commits that are in the log alone need a file beside it; without one the rest is not taken for all."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    shell = Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/data/store")
+    shell.conversation("A talk")
+    copy = tmp_path / "copy"
+    copy.mkdir()
+
+    async def work(hf: object) -> None:
+        await hf.sessions.create(directory=str(shell.folder))  # type: ignore[attr-defined]
+        for name in ("store", "store-wal"):
+            (copy / name).write_bytes(b"")
+            os.system(f"cp {tmp_path}/data/{name} {copy}/{name}")  # Not here: closing it drops our locks.
+
+    shell.make(work)
+    shell.store = f"sqlite://{copy}/store"
+    close(copy, writable=False)
+    try:
+        done = reads(shell, "session", "list", "--all")
+    finally:
+        close(copy, writable=True)
+    assert (done.code, done.out) == (1, "")
+    assert "store-wal holds commits that cannot be read where nothing can be written" in done.err
+    assert len(shell("session", "list", "--all", "--format", "json").json()) == 2
