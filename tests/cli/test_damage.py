@@ -90,6 +90,7 @@ def test_doctor_says_by_its_code_that_a_store_is_not_sound(shell: Shell, tmp_pat
     assert not list(tmp_path.glob("*.backup"))
 
     mended = shell("doctor", "--repair", "--format", "json")
+    assert [(each["mended"], each["given_up"]) for each in mended.json()["findings"]] == [(True, True)]
     assert (mended.code, mended.json()["clean"]) == (0, True)
     (backup,) = tmp_path.glob("*.backup")
     assert str(backup) == mended.json()["backup"]

@@ -274,3 +274,20 @@ async def test_closing_tidies_up_even_when_it_is_cancelled(tmp_path: Path) -> No
         with pytest.raises(StoreError):
             await SqliteStore.open(tmp_path / "notdb.db")
     assert (process.num_fds(), threading.active_count()) == before
+
+
+async def test_a_store_reached_by_a_link_is_one_store(tmp_path: Path) -> None:
+    """Its lock and its wake file lie beside the file itself: both names wait for and wake each other."""
+    path, link = tmp_path / "data" / "store.db", tmp_path / "link.db"
+    path.parent.mkdir()
+    await made(path)
+    link.symlink_to(path)
+    one, other = await SqliteStore.open(path), await SqliteStore.open(link)
+    await other.commit(Batch((user(2),)))
+    assert len((await one.messages(MessageQuery(S1))).messages) == 2
+    await one.close()
+    await other.close()
+
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "link.db"]
+    names = sorted(each.name for each in path.parent.iterdir())
+    assert names == ["store.db", "store.db-lock", "store.db-wake"]

@@ -78,15 +78,16 @@ def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report,
     from holdfast.store.sqlite.exchange import exchange
     from holdfast.store.sqlite.salvage.rescue import salvage
 
-    path = path_of(place, "--repair")
+    database = Database(path_of(place, "--repair"))
+    path = database.path
     aside = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.damaged")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     if backup is not None and not Path(backup).exists():
         keep_copy(path, Path(backup))
     note("the file itself is damaged; salvaging what can be read …")
     try:
-        report = salvage(Database(path), draft, SystemClock())
-        exchange(Database(path), draft, aside)
+        report = salvage(database, draft, SystemClock())
+        exchange(database, draft, aside)
     finally:
         draft.unlink(missing_ok=True)
     findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)]

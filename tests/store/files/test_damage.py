@@ -149,7 +149,10 @@ async def test_a_missing_file_is_found_and_mended(tmp_path: Path) -> None:
         with pytest.raises(RecordCorrupt, match="missing"):
             await store.get(S1, "part", prt(2))
         assert [each.what for each in (await store.examine()).findings] == ["its file is missing"]
-        await store.examine(repair=True)
+        mended = (await store.examine(repair=True)).findings
+        assert [(each.what, each.mended, each.given_up) for each in mended] == [
+            ("its file is missing", True, True)
+        ]
         assert (await store.examine()).findings == ()
         assert await store.get(S1, "part", prt(2)) is None
 

@@ -38,7 +38,8 @@ class Fault(msgspec.Struct, frozen=True):
 
     def finding(self, *, mended: bool = False) -> Finding:
         """The fault as a report shows it."""
-        return Finding(self.what, self.where, mended)
+        is_record = self.cure == "set aside" and self.place is not None and self.place.kind != "session"
+        return Finding(self.what, self.where, mended, given_up=mended and is_record)
 
 
 class Examination:

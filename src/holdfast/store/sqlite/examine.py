@@ -82,9 +82,9 @@ class _Examination:
         """What was found."""
         return Report(sessions, self._records, tuple(self._findings))
 
-    def find(self, what: str, where: object, *, mended: bool = False) -> None:
+    def find(self, what: str, where: object, *, mended: bool = False, given_up: bool = False) -> None:
         """Note something wrong."""
-        self._findings.append(Finding(what, str(where), mended))
+        self._findings.append(Finding(what, str(where), mended, given_up))
 
     def _number(self, number: int, where: str) -> None:
         if number in self._seen:
@@ -137,11 +137,13 @@ class _Examination:
             self.find("its numbers are out of order", where)
         is_below = parent_kind == MESSAGE and parent_session == n and parent is not None and parent < k
         if parent is not None and not (is_below and (data is None or not parent_gone)):
-            self.find("its message is missing", where, mended=self._set_aside(k, "its message is missing"))
+            aside = self._set_aside(k, "its message is missing")
+            self.find("its message is missing", where, mended=aside, given_up=aside)
         elif data is not None:
             wrong = complaint(KINDS[kind], data, id=id, session=session, parent=message)
             if wrong is not None:
-                self.find(f"its JSON cannot be read: {wrong}", where, mended=self._set_aside(k, wrong))
+                aside = self._set_aside(k, wrong)
+                self.find(f"its JSON cannot be read: {wrong}", where, mended=aside, given_up=aside)
         return int(seq)
 
     def _set_aside(self, k: int, why: str) -> bool:
@@ -202,7 +204,7 @@ class _Examination:
                     (now_ms, k),
                 )
                 self._db.execute("DELETE FROM record WHERE k=?", (k,))
-            self.find("its session is missing", f"record {id}", mended=self._repair)
+            self.find("its session is missing", f"record {id}", mended=self._repair, given_up=self._repair)
 
     def _search(self) -> None:
         """The index is derived: a bad one is thrown away and comes back with the next search."""
