@@ -92,7 +92,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(shell: Shell, tmp_pa
     assert exported in (None, done[f"session export {session}"].out)
     assert "it is fixed" in done[f"session show {session}"].out
     assert "1 sessions" in done["doctor"].out
-    assert (denied.code, "can only be read by this user; nothing was written" in denied.err) == (1, True)
+    assert (denied.code, "can only be read by this user, not written" in denied.err) == (1, True)
     assert (searched.code, "cannot be searched by a user who may only read it" in searched.err) == (1, True)
     assert after == before
 

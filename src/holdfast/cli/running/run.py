@@ -19,6 +19,7 @@ from holdfast.cli.running.latest import latest
 from holdfast.cli.running.offering import offer
 from holdfast.cli.running.saying import said
 from holdfast.cli.trust_asking import ask_trust
+from holdfast.errors import StoreError
 from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.choosing import Wish
 from holdfast.runtime.surroundings import Surroundings
@@ -113,8 +114,11 @@ async def begun(hf: "Holdfast", session: str, prompt: Callable[[], Awaitable[Non
         await prompt()
     except BaseException:
         with anyio.CancelScope(shield=True):
-            if not (await hf.sessions.messages(session, limit=1)).messages:
-                await hf.sessions.remove(session)
+            try:
+                if not (await hf.sessions.messages(session, limit=1)).messages:
+                    await hf.sessions.remove(session)
+            except StoreError:  # What kept the prompt out keeps the removal out too: a disk that is full.
+                note(f"Session {session} was made, and stays without a message.")
         raise
 
 

@@ -90,7 +90,7 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         """Do something in the writing thread, in its next group."""
         self._check_open()
         if self.root.index.readonly:
-            raise StoreError(f"{self.root.path} can only be read by this user; nothing was written")
+            raise StoreError(f"{self.root.path} can only be read by this user, not written")
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadingHand], T]) -> T:

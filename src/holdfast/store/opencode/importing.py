@@ -12,7 +12,7 @@ import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
 from holdfast.store.host import Host
@@ -62,7 +62,13 @@ async def import_opencode(
             made = await anyio.to_thread.run_sync(_draft, source, stub, clock.now_ms(), host.id, tally)
             if made is not None:
                 tally.session(stub.id)
-                await merge(store, made, stub.where, tally)
+                try:
+                    await merge(store, made, stub.where, tally)
+                except StoreError as error:
+                    raise StoreError(
+                        f"{error}; {done} of {len(plan)} sessions had come over whole, and the same import "
+                        "brings the rest"
+                    ) from error
         if not has_database:
             for source in found:
                 await anyio.to_thread.run_sync(source.leftovers, tally)

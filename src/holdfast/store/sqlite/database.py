@@ -201,7 +201,7 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(str(path), str(error))
         case apsw.FullError():
-            return StoreError(f"the disk that holds {path} is full; nothing was written")
+            return StoreError(f"the disk that holds {path} is full, so this change was not written")
         case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be opened for writing: {error}")
         case _:

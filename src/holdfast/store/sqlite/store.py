@@ -121,7 +121,7 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
     async def write(self, work: Callable[[WritingHand], T]) -> T:
         self._check_open()
         if self.database.readonly:
-            raise StoreError(f"{self.database.path} can only be read by this user; nothing was written")
+            raise StoreError(f"{self.database.path} can only be read by this user, not written")
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadingHand], T]) -> T:
