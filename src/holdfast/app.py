@@ -1,8 +1,10 @@
 """Builds every room and closes it again: the only file that knows them all."""
 
+import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -252,6 +254,28 @@ class Holdfast:
                 await self.store.close()
 
 
+def _start_backup(path: Path) -> None:
+    """Let a process of its own make the daily backup, after everybody else: nobody waits for it.
+
+    The shell ends at once, so that the process is nobody's child.
+    """
+    import subprocess
+    import sys
+
+    command = ["nice", "-n", "19", sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        subprocess.run(
+            ["/bin/sh", "-c", '"$@" &', "sh", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+            timeout=10,
+            check=False,
+        )
+
+
 _warned: dict[str, None] = {}
 
 
@@ -287,7 +311,9 @@ async def open(
     """
     host = host or ThisHost()
     # Without a given clock each store uses its own: PostgreSQL that of the database.
-    opened = await open_store(store, create=create, adopt=adopt, clock=clock, host=host)
+    opened = await open_store(
+        store, create=create, adopt=adopt, clock=clock, host=host, start_backup=_start_backup
+    )
     await opened.sweep()
     holdfast = Holdfast(
         opened,

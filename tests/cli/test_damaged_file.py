@@ -98,7 +98,7 @@ def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
         ids, "Recovered session (incomplete)"
     )
     assert "exists already" in shell.fails("doctor", "--salvage", str(tmp_path / "new.db"))
-    assert "it stands alone" in shell.fails("doctor", "--salvage", "x", "--repair", code=2)
+    assert "stand alone" in shell.fails("doctor", "--salvage", "x", "--repair", code=2)
 
 
 def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:

@@ -76,6 +76,8 @@ async def test_everything_is_for_the_user_alone(
         ]
         if engine == "sqlite":
             script.append(f"holdfast doctor --salvage {data}/new.db")
+            script.append(f"touch -d @0 {data}/holdfast.db-backups/last")
+            script.append(f"{sys.executable} -m holdfast.cli.daily_backup {data}/holdfast.db")
         # While a process has the store open, its log and its shared memory are there too.
         script.append(f"{sys.executable} look.py {data} {shell.store}")
         return shell.sh("\n".join(script)).out

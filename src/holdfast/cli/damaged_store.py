@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from holdfast.cli.output import clean, note, print_json
+from holdfast.cli.output import ago, clean, note, print_json, print_table
 from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput, StoreDamaged
 from holdfast.person.private import make_file
@@ -99,6 +99,52 @@ def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report,
     ]
     sessions = len(report.whole) + len(report.incomplete)
     return Report(sessions, report.records, tuple(findings)), str(aside)
+
+
+def list_backups(place: Place, form: str) -> None:
+    """The automatic backups of a store, the newest first."""
+    from holdfast.store.sqlite.backups import Backups
+    from holdfast.store.sqlite.database import Database
+
+    found = Backups(Database(path_of(place, "--restore"))).listed()
+    held = [(path.name, path.stat()) for path in found]
+    if form == "json":
+        print_json(
+            [{"name": name, "made": int(each.st_mtime * 1000), "bytes": each.st_size} for name, each in held]
+        )
+    elif held:
+        rows = [[name, ago(int(each.st_mtime * 1000)), str(each.st_size)] for name, each in held]
+        print_table(["BACKUP", "MADE", "BYTES"], rows, stretch=0)
+    else:
+        note("There are no automatic backups yet.")
+
+
+def restore(place: Place, name: str, form: str) -> None:
+    """Put a backup in the place of the store, whose present file is kept beside it."""
+    from holdfast.store.sqlite import backups
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.exchange import exchange
+
+    database = Database(path_of(place, "--restore"))
+    path = database.path
+    source = backups.Backups(database).named(name)
+    backups.check(source)
+    aside = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.replaced")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    kept = str(aside) if path.exists() else None
+    held = Database(source)
+    held.readonly = True  # Nothing is made beside a backup.
+    try:
+        backups.copy(held, draft)
+        exchange(database, draft, aside)
+    finally:
+        draft.unlink(missing_ok=True)
+    if form == "json":
+        print_json({"restored": str(source), "kept": kept, "store": str(path)})
+        return
+    click.echo(clean(f"{path} is the backup {source.name} now"))
+    if kept is not None:
+        note(f"the former file is kept as {kept}")
 
 
 def keep_copy(path: Path, target: Path) -> None:

@@ -22,17 +22,37 @@ if TYPE_CHECKING:
 @click.option("--backup", metavar="FILE", help="Write a backup there (with --repair: that one).")
 @click.option("--no-backup", is_flag=True, help="With --repair: there is a backup already.")
 @click.option("--salvage", metavar="NEW", help="Write all that can be read of a SQLite store into a new one.")
+@click.option(
+    "--restore",
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value="",
+    help="List the automatic backups of a SQLite store; with NAME, put that one in its place.",
+)
 @format_option
 @click.pass_context
 def doctor(
-    ctx: click.Context, *, repair: bool, backup: str | None, no_backup: bool, salvage: str | None, form: str
+    ctx: click.Context,
+    *,
+    repair: bool,
+    backup: str | None,
+    no_backup: bool,
+    salvage: str | None,
+    restore: str | None,
+    form: str,
 ) -> None:
     """Verify numbers, parents, JSON and index of the store. Nothing is changed unless asked."""
     place = place_of(ctx)
-    if salvage is not None:
-        if repair or backup is not None or no_backup:
-            raise click.UsageError("--salvage only reads the store; it stands alone")
-        ctx.exit(damaged_store.salvage_to(place, salvage, form))
+    if salvage is not None or restore is not None:
+        if repair or backup is not None or no_backup or None not in (salvage, restore):
+            raise click.UsageError("--salvage and --restore stand alone")
+        if salvage is not None:
+            ctx.exit(damaged_store.salvage_to(place, salvage, form))
+        if restore:
+            damaged_store.restore(place, restore, form)
+        else:
+            damaged_store.list_backups(place, form)
+        return
     if no_backup and (backup is not None or not repair):
         raise click.UsageError("--no-backup goes with --repair, and in place of --backup")
     if place.path is None and (backup is not None or (repair and not no_backup)):

@@ -53,6 +53,11 @@ def load(where: Places, *, trusted: Trusted | bool, remote: Sequence[Remote] = (
     return _Loading(where, trusted if callable(trusted) else lambda _: trusted).load(remote)
 
 
+def load_own(where: Places) -> Config:
+    """The settings that the user's own files and variables make, wherever they work."""
+    return _Loading(where, lambda _: False).load_own()
+
+
 class _Loading:
     """The layers so far."""
 
@@ -83,6 +88,12 @@ class _Loading:
         )
         self.notices.extend(host_providers.withhold(self.merged, chosen))
         return self.answer(chosen)
+
+    def load_own(self) -> Config:
+        for each in places.of_person(self.where):
+            self.folder(each)
+        self.flagged()
+        return msgspec.convert(self.merged.value, Config)
 
     def project(self) -> None:
         """The files and folders of the project, each as far as it is trusted."""

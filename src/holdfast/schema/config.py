@@ -133,6 +133,8 @@ class Config(Settings, frozen=True, kw_only=True):
     skills: SkillsConfig | None = None
     references: dict[str, str | JsonMap] | None = None
     snapshot: bool | None = None
+    backup: bool | None = None
+    """Whether the user's SQLite store is backed up once a day; only the user's own settings are asked."""
     share: Literal["manual", "auto", "disabled"] | None = None
     compaction: CompactionConfig | None = None
     tool_output: ToolOutputConfig | None = None

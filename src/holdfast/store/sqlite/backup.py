@@ -11,8 +11,11 @@ from holdfast.person.private import make_file
 from holdfast.store.sqlite.connection import set_pragmas
 
 
-def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) -> None:
-    """Write a complete copy, never over a file; `fresh` gives it an incarnation of its own."""
+def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, verify: bool = False) -> None:
+    """Write a complete copy, never over a file; `fresh` gives it an incarnation of its own.
+
+    With `verify` a copy that is not sound is thrown away, and `StoreError` says so.
+    """
     if target.exists():
         raise StoreError(f"{target} exists already; name another file for the backup")
     if not target.absolute().parent.is_dir():
@@ -29,6 +32,8 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True) 
             if fresh:
                 copy.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
                 copy.execute("DELETE FROM owner; UPDATE session SET owner=NULL")
+            if verify and (wrong := copy.execute("PRAGMA integrity_check(1)").get) != "ok":
+                raise StoreError(f"the store is damaged: {' '.join(str(wrong).split())}")
         finally:
             copy.close()
         fd = os.open(draft, os.O_RDONLY)

@@ -17,6 +17,7 @@ from holdfast.schema.stored import KINDS
 from holdfast.store.columns import stub
 from holdfast.store.judge import complaint
 from holdfast.store.report import Finding, Report
+from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.rescue import survey
@@ -48,10 +49,12 @@ def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
     """What can be said of a store whose file is damaged."""
     left = survey(database, clock)
     findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong]
+    backups = Backups(database)
+    kept = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]
     readable = f"{len(left.whole)} sessions can be read whole, {len(left.incomplete)} in part"
     ways = "--salvage NEW writes them into a new store, --repair puts it in the place of this one"
     sessions = len(left.whole) + len(left.incomplete)
-    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}",))
+    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}", *kept))
 
 
 class _Examination:
@@ -80,7 +83,9 @@ class _Examination:
 
     def report(self, sessions: int) -> Report:
         """What was found."""
-        return Report(sessions, self._records, tuple(self._findings))
+        trouble = Backups(self._database).trouble()
+        advice = () if trouble is None else (f"the last automatic backup was not made: {trouble}",)
+        return Report(sessions, self._records, tuple(self._findings), advice)
 
     def find(self, what: str, where: object, *, mended: bool = False, given_up: bool = False) -> None:
         """Note something wrong."""

@@ -20,6 +20,7 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
+from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.erasing import erase
 from holdfast.store.sqlite.hands import ReadingHand, RenewingHand, WritingHand, told
@@ -55,6 +56,7 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         self._indexing: asyncio.Task[None] | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
+        self._start_backup: Callable[[Path], None] | None = None
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
@@ -109,12 +111,15 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         host: Host | None = None,
         failpoint: Failpoint = no_failpoint,
         database: Database | None = None,
+        start_backup: Callable[[Path], None] | None = None,
     ) -> Self:
-        """Open the store at a path, making it if it is new."""
+        """Open the store at a path, making it if it is new; `start_backup` see `open_store`."""
         database = database or Database(path)
         try:
             await anyio.to_thread.run_sync(lambda: database.prepare(create=create))
-            return cls(database, clock or SystemClock(), host or ThisHost(), failpoint)
+            opened = cls(database, clock or SystemClock(), host or ThisHost(), failpoint)
+            opened._start_backup = start_backup
+            return opened
         except (apsw.Error, OSError) as error:
             raise told(error, path) from error
 
@@ -161,6 +166,10 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
 
     async def commit(self, batch: Batch) -> Receipt:
         receipt = await super().commit(batch)
+        if self._start_backup is not None:
+            start, self._start_backup = self._start_backup, None
+            if Backups(self.database).is_due():
+                start(self.database.path.absolute())
         self._unindexed += len(receipt.numbers)
         if self._unindexed >= INDEX_AT and (self._indexing is None or self._indexing.done()):
             self._unindexed = 0

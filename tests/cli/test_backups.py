@@ -1,0 +1,84 @@
+"""The daily backup as a process of its own, its switch, and `doctor --restore`."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell, settings
+
+pytestmark = pytest.mark.ci
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    """A shell over SQLite."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    return Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
+
+
+def back_up(shell: Shell, path: Path) -> None:
+    """What is started when a backup is due, here waited for."""
+    os.utime(path.with_name("store.db-backups") / "last", (0, 0))
+    command = [sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
+    done = subprocess.run(command, env=shell.variables(), capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_backup_is_brought_back_and_the_present_file_kept(shell: Shell, tmp_path: Path) -> None:
+    """The list names it; the store is as it was then; the file of now lies beside it, whole."""
+    path = tmp_path / "store.db"
+    first = shell.conversation("First")
+    assert "no automatic backups yet" in shell("doctor", "--restore").err
+    back_up(shell, path)
+    (backup,) = path.with_name("store.db-backups").glob("*.db")
+    held = backup.read_bytes()
+    second = shell.conversation("Second")
+
+    listed = shell("doctor", "--restore", "--format", "json").json()
+    assert [each["name"] for each in listed] == [backup.name]
+    assert backup.name in shell("doctor", "--restore").out
+    assert "no backup is called 'nope'" in shell.fails("doctor", "--restore", "nope")
+    done = shell("doctor", "--restore", backup.name)
+    assert (done.code, backup.name in done.out) == (0, True)
+
+    ids = [each["id"] for each in shell("session", "list", "--all", "--format", "json").json()]
+    assert ids == [first]
+    assert shell("doctor").code == 0
+    (kept,) = tmp_path.glob("store.db.*.replaced")
+    there = shell("--store", f"sqlite://{kept}", "session", "list", "--all", "--format", "json").json()
+    assert {each["id"] for each in there} == {first, second}
+    assert backup.read_bytes() == held
+
+
+def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> None:
+    """A lost file, and one that is garbage: doctor names the backup, and --restore brings it."""
+    path = tmp_path / "store.db"
+    session = shell.conversation("First")
+    back_up(shell, path)
+    (backup,) = path.with_name("store.db-backups").glob("*.db")
+    path.write_bytes(b"garbage" * 4096)
+    looked = shell("doctor")
+    assert (looked.code, f"--restore {backup.name}" in looked.out) == (1, True)
+    assert shell("doctor", "--restore", backup.name).code == 0
+    assert shell("session", "show", session).code == 0
+    path.unlink()
+    assert "restore a backup there" in shell.fails("session", "list")
+    assert shell("doctor", "--restore", str(backup)).code == 0
+    assert shell("session", "show", session).code == 0
+
+
+def test_it_can_be_switched_off(shell: Shell, tmp_path: Path) -> None:
+    """By the user's own settings; those of a project have no say."""
+    path = tmp_path / "store.db"
+    shell.conversation()
+    (shell.folder / "holdfast.json").write_text('{"backup": false}')
+    settings(shell, backup=False)
+    back_up(shell, path)
+    assert not list(path.with_name("store.db-backups").glob("*.db"))
+    settings(shell)
+    back_up(shell, path)
+    assert len(list(path.with_name("store.db-backups").glob("*.db"))) == 1

@@ -1,0 +1,136 @@
+"""Automatic backups: one a day, three kept, whole and sound or not there, made by one process."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from holdfast.store.batch import Batch
+from holdfast.store.lock import FileLock
+from holdfast.store.query import MessageQuery, SessionQuery
+from holdfast.store.record import Resync
+from holdfast.store.sqlite.backups import DAY_S, Backups
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.store_contract.build import S1, session, user
+from tests.store.sqlite.damage import garbage
+
+NOW_S = 1_800_000_000.0
+
+
+class Calendar:
+    """The time, as a test sets it."""
+
+    def __init__(self) -> None:
+        self.now_s = NOW_S
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+async def begun(path: Path, calendar: Calendar) -> Backups:
+    """A store with a session, a day old."""
+    store = await SqliteStore.open(path)
+    await store.commit(Batch((session(), user(1))))
+    await store.close()
+    backups = Backups(Database(path), calendar)
+    assert not backups.is_due()
+    os.utime(backups.folder / "last", (NOW_S - DAY_S - 1, NOW_S - DAY_S - 1))
+    return backups
+
+
+async def test_one_a_day_is_made_and_three_are_kept(tmp_path: Path) -> None:
+    """Each opens as a store of its own, with another incarnation: cursors of the store end in a resync."""
+    calendar = Calendar()
+    backups = await begun(tmp_path / "store.db", calendar)
+    names = []
+    for _ in range(5):
+        assert backups.is_due()
+        backups.make()
+        names.append(time.strftime("%Y%m%d-%H%M%S.db", time.gmtime(calendar.now_s)))
+        assert not backups.is_due()
+        backups.make()
+        calendar.now_s += DAY_S + 1
+
+    assert [path.name for path in backups.listed()] == names[:1:-1]
+    assert backups.trouble() is None
+    store, copy = await SqliteStore.open(tmp_path / "store.db"), await SqliteStore.open(backups.listed()[0])
+    assert isinstance(await copy.changes(await store.head()), Resync)
+    assert len((await copy.messages(MessageQuery(S1))).messages) == 1
+    await store.close()
+    await copy.close()
+
+
+async def test_without_room_none_is_made_and_the_examination_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice the store must be free. The next is tried a day later, and those that are there stay."""
+    calendar = Calendar()
+    backups = await begun(tmp_path / "store.db", calendar)
+    statvfs = os.statvfs
+
+    def full(path: Path) -> os.statvfs_result:
+        found = list(statvfs(path))
+        found[4] = 1  # f_bavail
+        return os.statvfs_result(found)
+
+    monkeypatch.setattr(os, "statvfs", full)
+    backups.make()
+    assert backups.listed() == []
+    assert not backups.is_due()
+    store = await SqliteStore.open(tmp_path / "store.db")
+    report = await store.examine()
+    await store.close()
+    assert report.clean
+    assert report.advice == (f"the last automatic backup was not made: {backups.trouble()}",)
+    assert "MiB are needed" in report.advice[0]
+
+
+async def test_a_damaged_store_costs_no_backup(tmp_path: Path) -> None:
+    """The copy is verified and thrown away; nothing is left of it, and the last good one stays."""
+    calendar = Calendar()
+    path = tmp_path / "store.db"
+    backups = await begun(path, calendar)
+    backups.make()
+    calendar.now_s += DAY_S + 1
+    data = path.read_bytes()
+    path.write_bytes(data[: 10 * 4096] + garbage(4096, 1) + data[11 * 4096 :])
+    backups.make()
+    assert len(backups.listed()) == 1
+    assert "damaged" in (backups.trouble() or "")
+    assert sorted(each.name for each in backups.folder.iterdir()) == [
+        backups.listed()[0].name,
+        "last",
+        "lock",
+    ]
+
+
+async def test_only_one_process_makes_it(tmp_path: Path) -> None:
+    """Whoever finds the lock taken leaves it to the other; what a dead process left is swept."""
+    backups = await begun(tmp_path / "store.db", Calendar())
+    other = FileLock(backups.folder / "lock")
+    other.acquire()
+    backups.make()
+    assert (backups.listed(), backups.is_due()) == ([], True)
+    other.close()
+    (backups.folder / ".20270101-000000.db.abcd").touch()
+    backups.make()
+    assert len(backups.listed()) == 1
+    assert not list(backups.folder.glob(".*"))
+
+
+async def test_the_first_commit_of_a_process_asks_for_it(tmp_path: Path) -> None:
+    """Once, and only when it is due; reading asks for nothing."""
+    path = tmp_path / "store.db"
+    asked: list[Path] = []
+    for due in (False, False, True):
+        store = await SqliteStore.open(path, start_backup=asked.append)
+        await store.sessions(SessionQuery())
+        assert asked == []
+        if due:
+            os.utime(tmp_path / "store.db-backups" / "last", (0, 0))
+        await store.commit(Batch((session(),)))
+        await store.commit(Batch((session(),)))
+        await store.close()
+    assert asked == [path]
