@@ -262,6 +262,8 @@ def _start_backup(path: Path) -> None:
     import subprocess
     import sys
 
+    if not Path(sys.executable).name.startswith("python"):
+        return  # A program that holds an interpreter would be started again itself.
     command = ["nice", "-n", "19", sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(

@@ -63,6 +63,7 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     path.write_bytes(b"garbage" * 4096)
     looked = shell("doctor")
     assert (looked.code, f"--restore {backup.name}" in looked.out) == (1, True)
+    assert "an empty store does not take its place" in shell.fails("doctor", "--repair")
     assert shell("doctor", "--restore", backup.name).code == 0
     assert shell("session", "show", session).code == 0
     path.unlink()

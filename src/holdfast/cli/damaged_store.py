@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.cli.output import ago, clean, note, print_json, print_table
 from holdfast.clock import SystemClock
-from holdfast.errors import InvalidInput, StoreDamaged
+from holdfast.errors import InvalidInput, StoreDamaged, StoreError
 from holdfast.person.private import make_file
 from holdfast.store.place import Place
 from holdfast.store.report import Finding, Report
@@ -87,6 +87,8 @@ def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report,
     note("the file itself is damaged; salvaging what can be read …")
     try:
         report = salvage(database, draft, SystemClock())
+        if not (report.whole or report.incomplete or report.records):
+            raise StoreError(f"nothing can be read of {path}, and an empty store does not take its place")
         exchange(database, draft, aside)
     finally:
         draft.unlink(missing_ok=True)

@@ -9,7 +9,7 @@ import msgspec
 from holdfast.cli import damaged_store
 from holdfast.cli.opening import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
-from holdfast.errors import Refused, StoreDamaged
+from holdfast.errors import Refused, StoreDamaged, StoreError
 from holdfast.store.place import Place, shown
 from holdfast.store.report import Report
 
@@ -72,6 +72,8 @@ def doctor(
     try:
         report, target = with_holdfast(ctx, work)
     except StoreDamaged as error:
+        if place.engine != "sqlite":
+            raise StoreError(f"{error.path} is damaged ({error.what}); remove it: it is made anew") from error
         if repair:
             report, target = damaged_store.mend(place, error, backup)
             note(f"the damaged file is kept as {target}")

@@ -10,6 +10,8 @@ from holdfast.errors import CallerError, InvalidInput, RecordCorrupt
 from holdfast.schema.stored import Kind
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put, Remove, Settled, Unchanged, project_scope
+from holdfast.store.portable.content import Losses
+from holdfast.store.portable.exporting import export_session
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, record, session, text, user
@@ -164,6 +166,20 @@ class DamageContract(Contract):
         assert fine is not None
         assert msgspec.json.decode(fine.json())["text"] == "fine"
         assert len((await store.messages(MessageQuery(S2))).messages) == 1
+
+    async def test_an_export_leaves_a_damaged_record_out(self, world: World) -> None:
+        """The file is JSON and has all the others; without somebody to be told, the export is refused."""
+        await world.put(session(), user(1), text(2, 1), text(3, 1, "fine"))
+        await self.damage(world, text(2, 1))
+        store = await world.reopen()
+
+        losses = Losses()
+        whole = b"".join([piece async for piece in export_session(store, S1, losses=losses)])
+        (message,) = msgspec.json.decode(whole)["sessions"][0]["messages"]
+        assert [part["id"] for part in message["parts"]] == [prt(3)]
+        assert losses.names == [f"part {prt(2)} of {S1}"]
+        with pytest.raises(RecordCorrupt):
+            [piece async for piece in export_session(store, S1)]
 
     async def test_a_damaged_record_is_examined(self, world: World) -> None:
         """An examination names it, changes nothing, and mends only when asked; then the store is clean."""
