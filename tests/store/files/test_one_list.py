@@ -30,6 +30,7 @@ async def test_an_adopted_tree_has_the_lists_of_its_sessions(tmp_path: Path) -> 
         assert [each.file for each in await hf.sessions.diffs(S_OLD)] == ["b"]
         assert (await hf.store.examine()).findings == ()
         names = {path.relative_to(root).as_posix() for path in root.glob("todo/**/*")}
+        assert tree.path(["todo", S_OLD]) == str(root / f"todo/{S_OLD}.json")
         await tree.remove(["todo", S_OLD])
         assert await hf.sessions.todos(S_OLD) == []
 

@@ -78,6 +78,10 @@ class Tree:
         folders = ["/".join(names)] if names else sorted(layout.FOLDER.values())
         return await self._store.read(lambda hand: _listed(hand, folders))
 
+    def path(self, key: Sequence[str]) -> str:
+        """The file that a key names; it need not be there."""
+        return self._path(_place(key))
+
     def _path(self, place: Place) -> str:
         relative = (
             layout.session_path(place.project or "", place.id)
