@@ -1,5 +1,6 @@
 """The command line over a SQLite file that is damaged itself: found, salvaged, put right."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from holdfast.app import Holdfast
 from tests.cli.conftest import Shell
 from tests.sessions.filling import answer, ask
-from tests.store.sqlite.damage import garbage
 
 pytestmark = pytest.mark.ci
 
@@ -44,7 +44,7 @@ def overwrite(path: Path, page: int) -> None:
     """Garbage in the place of a page."""
     data = path.read_bytes()
     at = (page - 1) * PAGE
-    path.write_bytes(data[:at] + garbage(PAGE, page) + data[at + PAGE :])
+    path.write_bytes(data[:at] + random.Random(page).randbytes(PAGE) + data[at + PAGE :])
 
 
 @pytest.mark.parametrize("page", [1, 3, RECORD_ROOT])

@@ -41,7 +41,7 @@ async def test_a_folder_that_cannot_be_made_is_told_and_answers_none(tmp_path: P
     world = World(tmp_path / "file")
 
     assert await world.output.keep("text") is None
-    assert world.told == [f"tool output could not be kept in {tmp_path}/file: File exists"]
+    assert world.told == [f"tool output could not be kept in {tmp_path}/file: Not a directory"]
 
 
 async def test_a_folder_of_somebody_else_is_not_used(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
