@@ -36,8 +36,8 @@ class Database:
         migrations: Sequence[migrate.Migration] = migrate.MIGRATIONS,
         oldest: int = migrate.OLDEST,
     ) -> None:
-        if path.is_symlink():  # SQLite follows it: what lies beside must lie beside the file itself.
-            path = path.resolve()
+        # SQLite follows a link: what lies beside must lie beside the file itself.
+        path = path.resolve() if os.path.islink(path) else path  # noqa: PTH114 - raises nothing
         self.path = path
         self.lock_path = path.with_name(path.name + "-lock")
         self.wake_path = wake_path(path)
