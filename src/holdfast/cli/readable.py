@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.cli.output import note
 from holdfast.errors import RecordCorrupt
-from holdfast.schema import stored
+from holdfast.schema import stored, typed
 from holdfast.store.record import SessionPage, SessionRecord, StoredRecord
 
 BROKEN = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
@@ -35,7 +35,7 @@ def readable(page: SessionPage) -> list[tuple[SessionRecord, Line]]:
     for record in page.sessions:
         try:
             # All of it is decoded: what is only skipped may hold broken text.
-            found.append((record, msgspec.convert(msgspec.json.decode(record.json()), Line)))
+            found.append((record, typed.convert(msgspec.json.decode(record.json()), Line)))
         except BROKEN:
             note(f"session {record.id} cannot be read; run holdfast doctor")
     return found

@@ -10,6 +10,7 @@ from holdfast.config import builtin_agents, builtin_commands
 from holdfast.config.distrust import Reduced
 from holdfast.config.merge import Merged, Origin
 from holdfast.permission import from_config
+from holdfast.schema import typed
 from holdfast.schema.config import PermissionConfig
 from holdfast.schema.rule import Ruleset
 
@@ -68,9 +69,9 @@ def _rules(permissions: list[Any], home: str, dropped: list[str], name: str) -> 
     found: Ruleset = []
     for each in permissions:
         try:
-            typed = msgspec.convert(each, PermissionConfig)
+            config = typed.convert(each, PermissionConfig)
         except msgspec.ValidationError:
             dropped.append(name)
         else:
-            found.extend(from_config.rules(typed, home))
+            found.extend(from_config.rules(config, home))
     return found

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.config.document import Document
 from holdfast.config.positions import KeyPath
 from holdfast.errors import InvalidInput
+from holdfast.schema import typed
 from holdfast.schema.config import Config
 
 # Keys of OpenCode that have no meaning here, and whose presence is no mistake.
@@ -25,18 +26,18 @@ _MESSAGE_MAX = 200
 
 def check(document: Document, value: dict[str, Any]) -> list[str]:
     """Warnings, a line each; `InvalidInput` for the first value of the wrong type."""
-    typed = {key: item for key, item in value.items() if key not in IGNORED | LEGACY.keys()}
+    known = {key: item for key, item in value.items() if key not in IGNORED | LEGACY.keys()}
     legacy = {key: item for key, item in value.items() if key in LEGACY}
-    for type_, part in ((Config, typed), *((LEGACY[key], item) for key, item in legacy.items())):
+    for type_, part in ((Config, known), *((LEGACY[key], item) for key, item in legacy.items())):
         try:
-            msgspec.convert(part, type_)
+            typed.convert(part, type_)
         except msgspec.ValidationError as error:
-            path: KeyPath = () if part is typed else (next(key for key, it in legacy.items() if it is part),)
+            path: KeyPath = () if part is known else (next(key for key, it in legacy.items() if it is part),)
             path, said = next(_faults(type_, part, path), (path, str(error)))
             raise _invalid(document, path, said) from None
     return [
         f"{document.where(path)}: {'.'.join(map(str, path))} is no setting that Holdfast knows; it is ignored"
-        for path in _unknown(Config, typed, ())
+        for path in _unknown(Config, known, ())
     ]
 
 
@@ -84,7 +85,7 @@ def _member(type_: Any, value: Any) -> Any:
 def _faults(type_: Any, value: Any, path: KeyPath) -> Iterator[tuple[KeyPath, str]]:
     """The innermost values that do not convert."""
     try:
-        msgspec.convert(value, type_)
+        typed.convert(value, type_)
     except msgspec.ValidationError as error:
         found = False
         for key, inner, item in _inner(type_, value):

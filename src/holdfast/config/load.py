@@ -17,8 +17,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from holdfast import flags
 from holdfast.config import (
     adopt,
@@ -43,6 +41,7 @@ from holdfast.config.places import Folder, Places
 from holdfast.config.strangers import Strangers
 from holdfast.config.well_known import Remote
 from holdfast.errors import InvalidInput
+from holdfast.schema import typed
 from holdfast.schema.config import Config
 
 Trusted = Callable[[Path], bool]
@@ -185,7 +184,7 @@ class _Loading:
             for index, entry in enumerate(value.get("instructions", ()))
         ]
         return Loaded(
-            config=msgspec.convert(value, Config),
+            config=typed.convert(value, Config),
             value=value,
             origins=self.merged.origins,
             restrictions=tuple(self.guests.restrictions),

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import ContextError
+from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
 
 
@@ -40,7 +41,7 @@ class Snapshot(Mapping[str, SnapshotEntry]):
     def from_json(cls, data: Any) -> "Snapshot":
         """The snapshot that an epoch or a message keeps."""
         try:
-            return cls(msgspec.convert(data, dict[str, SnapshotEntry]))
+            return cls(typed.convert(data, dict[str, SnapshotEntry]))
         except (msgspec.ValidationError, RecursionError) as error:
             # Only the place of the fault is told: the values may be private.
             raise ContextError(
@@ -53,7 +54,7 @@ class Snapshot(Mapping[str, SnapshotEntry]):
         entries = {}
         for key, entry in data.items():
             with suppress(msgspec.ValidationError, RecursionError):
-                entries[key] = msgspec.convert(entry, SnapshotEntry)
+                entries[key] = typed.convert(entry, SnapshotEntry)
         return cls(entries)
 
     def to_json(self) -> JsonMap:

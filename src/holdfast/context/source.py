@@ -13,7 +13,7 @@ import msgspec
 
 from holdfast.context import keys
 from holdfast.errors import ContextError
-from holdfast.schema import wire
+from holdfast.schema import typed, wire
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Codec(Generic[T]):
     def decode(self, data: Any) -> T:
         """The value of plain JSON data; one that does not fit is of another version of the source."""
         try:
-            decoded: T = msgspec.convert(data, self._type, str_keys=True)
+            decoded: T = typed.convert(data, self._type, str_keys=True)
         except (msgspec.ValidationError, RecursionError) as error:
             raise ContextError(f"a stored context value does not fit its source: {error}") from error
         return decoded

@@ -7,7 +7,6 @@ registration cannot move the prefix.
 from collections.abc import Sequence
 from typing import Final
 
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.provider import caching
@@ -20,6 +19,7 @@ from holdfast.provider.request import (
     ToolChoice,
     ToolDefinition,
 )
+from holdfast.schema import typed
 from holdfast.schema.agent import Agent
 
 OUTPUT_TOKENS_MAX: Final = 32_000
@@ -78,7 +78,7 @@ def _of_agent(agent: Agent, model: Model) -> Settings:
 
 
 def _controls(chosen: Settings, model: Model, output_tokens_max: int | None) -> GenerationControls:
-    controls = msgspec.convert(chosen.controls, GenerationControls)
+    controls = typed.convert(chosen.controls, GenerationControls)
     if not model.temperature:  # Such a model refuses the request for it.
         controls = replace(controls, temperature=None)
     most = output_tokens(model, output_tokens_max)

@@ -16,6 +16,7 @@ import msgspec
 from holdfast.errors import ContextError, InvalidInput
 from holdfast.person import directories, small_file
 from holdfast.provider.secret import Credential, Origin, Secret
+from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
 
 KEY_MAX = 16 * 1024
@@ -84,7 +85,7 @@ def _read(path: Path, origin: Origin) -> dict[str, Credential]:
 def _credential(entry: object, origin: Origin) -> Credential | None:
     """One entry; None for what a newer program may have written."""
     try:
-        stored = msgspec.convert(entry, _Stored)
+        stored = typed.convert(entry, _Stored)
     except msgspec.ValidationError:
         return None
     match stored.type:

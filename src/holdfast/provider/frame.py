@@ -5,6 +5,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.provider.http_request import clean
+from holdfast.schema import typed
 
 T = TypeVar("T")
 
@@ -26,4 +27,4 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
             value = None
         if value is None:
             raise
-        return msgspec.convert(clean(value), decoder.type)
+        return typed.convert(clean(value), decoder.type)

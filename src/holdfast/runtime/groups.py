@@ -17,6 +17,7 @@ from anyio.abc import Process
 
 from holdfast import processes
 from holdfast.location.guard import Guard
+from holdfast.schema import typed
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
@@ -112,7 +113,7 @@ def _groups(part: ToolPart) -> list[Group]:
     state = part.state
     noted = (state.metadata or {}).get(GROUPS) if isinstance(state, ToolRunning) else None
     try:
-        return msgspec.convert(noted or [], list[Group])
+        return typed.convert(noted or [], list[Group])
     except msgspec.ValidationError:
         return []  # An imported part may hold anything under this name.
 

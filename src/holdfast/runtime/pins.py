@@ -20,6 +20,7 @@ from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import ToolDefinition
 from holdfast.runtime import moving
+from holdfast.schema import typed
 from holdfast.schema.agent import Agent
 from holdfast.schema.wire import JsonMap
 from holdfast.tool.declare import Tool
@@ -210,7 +211,7 @@ def _sorted(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
 def _known(data: object) -> Pin | None:
     """The pin as it was kept; one of another version is made anew."""
     try:
-        return None if data is None else msgspec.convert(data, Pin)
+        return None if data is None else typed.convert(data, Pin)
     except msgspec.ValidationError:
         return None
 

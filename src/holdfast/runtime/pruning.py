@@ -18,6 +18,7 @@ from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import Epoch
 from holdfast.runtime.recorder import part_put
 from holdfast.runtime.run import Run
+from holdfast.schema import typed
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepStartPart, ToolPart
@@ -161,7 +162,7 @@ def unpruned(part: ToolPart, requests: Sequence[str]) -> ToolPart:
 def _is_sent(data: object, requests: Sequence[str]) -> bool:
     """Whether the request for which something was pruned, or a later one, is among these."""
     try:
-        pruned = msgspec.convert(data, PrunedFor)
+        pruned = typed.convert(data, PrunedFor)
     except msgspec.ValidationError:
         return True  # Of another version: it stays as it is.
     count = requests.count(pruned.epoch)

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap, Num
 
 
@@ -141,7 +142,7 @@ def read(value: Mapping[str, Any]) -> tuple[dict[str, ProviderEntry], tuple[str,
     problems: list[str] = []
     for id, entry in value.items():
         try:
-            found[id] = msgspec.convert(entry, ProviderEntry)
+            found[id] = typed.convert(entry, ProviderEntry)
         except msgspec.ValidationError as error:
             problems.append(f"the provider entry {id!r} is left out: {error}")
     return found, tuple(problems)

@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import extra as unknown
+from holdfast.schema import typed
 from holdfast.schema.extra import Extra
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ def decode_known(type_: type[T], data: bytes) -> T | None:
 def convert(type_: Any, value: Any) -> Any:
     """The value of `type_` that decoded JSON (dicts, lists) stands for, unknown fields kept."""
     try:
-        return msgspec.convert(unknown.split(type_, value), type_)
+        return typed.convert(unknown.split(type_, value), type_)
     except (msgspec.ValidationError, RecursionError) as error:
         raise _malformed(error) from error
 
@@ -167,7 +168,7 @@ _DECODERS_MAX = 256
 
 
 def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
-    decoder = msgspec.json.Decoder(type_)
+    decoder = typed.decoder(type_)
     if len(_DECODERS) < _DECODERS_MAX:
         _DECODERS[id(type_)] = (type_, decoder)
     return decoder

@@ -16,6 +16,7 @@ from holdfast.runtime.inbox import Prompt
 from holdfast.runtime.pins import Pin
 from holdfast.runtime.room import Engine
 from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema import typed
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -92,7 +93,7 @@ def _pin(epoch: ContextEpoch | None, key: str) -> Pin:
     kept = {} if epoch is None else epoch.pins
     for data in (kept.get(key), *kept.values()):
         try:
-            return msgspec.convert(data, Pin)
+            return typed.convert(data, Pin)
         except msgspec.ValidationError:
             continue
     return Pin(system=(), tools=())

@@ -5,6 +5,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.errors import InvalidInput
+from holdfast.schema import typed
 from holdfast.store.batch import Scope
 from holdfast.store.check import INT_MAX
 
@@ -41,7 +42,7 @@ class SessionColumns(msgspec.Struct, frozen=True):
     archived: float | None
 
 
-_decoder = msgspec.json.Decoder(_Info)
+_decoder = typed.decoder(_Info)
 
 
 def columns_of(id: str, data: bytes) -> SessionColumns:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
+from holdfast.schema import typed
 from holdfast.store.record import StoredRecord
 
 
@@ -16,8 +17,8 @@ class _Part(msgspec.Struct, frozen=True):
     tail_start_id: str | None = None
 
 
-_summary = msgspec.json.Decoder(_Summary)
-_part = msgspec.json.Decoder(_Part)
+_summary = typed.decoder(_Summary)
+_part = typed.decoder(_Part)
 
 
 def tail_of(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from holdfast.schema import typed
 from holdfast.schema.stored import Kind
 
 TEXT_CHARS_MAX = 200_000
@@ -43,8 +44,8 @@ class _Titled(msgspec.Struct, frozen=True):
     title: str = ""
 
 
-_part = msgspec.json.Decoder(_Part)
-_titled = msgspec.json.Decoder(_Titled)
+_part = typed.decoder(_Part)
+_titled = typed.decoder(_Titled)
 
 
 def searchable(kind: Kind, data: bytes) -> str:

@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from holdfast.errors import InvalidInput
+from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
 from holdfast.tool.context import ToolContext
 from holdfast.tool.output import ToolFailure, ToolOutput
@@ -54,7 +55,7 @@ def tool(
 
         async def run(context: ToolContext, input: JsonMap) -> Answer:
             try:
-                value = msgspec.convert(input, input_type)
+                value = typed.convert(input, input_type)
             except msgspec.ValidationError as error:
                 raise ToolFailure(
                     f"The arguments of {own} are not valid: {error}. Call it again with arguments that fit "

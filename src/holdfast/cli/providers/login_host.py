@@ -20,6 +20,7 @@ from holdfast.net.stream import Http
 from holdfast.provider import credentials
 from holdfast.provider.secret import Secret
 from holdfast.runtime.hosts import Copies
+from holdfast.schema import typed
 
 ANSWER_BYTES_MAX = 1024 * 1024
 PROGRAM_S = 300
@@ -64,7 +65,7 @@ def host_of(address: str) -> str:
 def sign_in(host: str, body: bytes) -> SignIn:
     """What the host asks for."""
     try:
-        asked = msgspec.json.decode(body, type=Told).auth
+        asked = typed.decode(body, Told).auth
         body.decode()
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ContextError(f"{host} does not say how to sign in ({well_known.url_of(host)})") from None

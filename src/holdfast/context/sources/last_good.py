@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.person import small_file
+from holdfast.schema import typed
 
 COPIES_MAX: Final = 200
 BYTES_MAX: Final = 1024 * 1024
@@ -41,7 +42,7 @@ class LastGood:
         """The copy; an empty one where there is none, or none that can be read."""
         try:
             data = small_file.read(self._path(url), bytes_max=BYTES_MAX)
-            return Copy() if data is None else msgspec.json.decode(data, type=Copy)
+            return Copy() if data is None else typed.decode(data, Copy)
         except (HoldfastError, msgspec.MsgspecError, ValueError):
             return Copy()
 

@@ -20,6 +20,7 @@ from holdfast.context.sources.instruction_text import InstructionText, block
 from holdfast.context.sources.looking import Warn, look
 from holdfast.location import instruction_files
 from holdfast.location.project import is_utf8
+from holdfast.schema import typed
 
 PREFIX: Final = "core/instructions/nested/"
 FILES_MAX: Final = 32
@@ -55,7 +56,7 @@ def told_in(snapshot: Snapshot) -> list[Path]:
 
 def _path(value: Any) -> Path | None:
     try:
-        return Path(msgspec.convert(value, InstructionText).path)
+        return Path(typed.convert(value, InstructionText).path)
     except msgspec.ValidationError:
         return None  # of another version; the file may be told twice, and no harm is done
 

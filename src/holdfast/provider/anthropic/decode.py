@@ -7,8 +7,6 @@ stream that breaks off after it has said why it stops has said enough.
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
 from holdfast.provider import classify, count, frame, tool_input, tool_name
@@ -34,10 +32,11 @@ from holdfast.provider.events import (
     ToolInputStart,
     ToolResulted,
 )
+from holdfast.schema import typed
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import JsonMap
 
-_FRAMES = msgspec.json.Decoder(Frame)
+_FRAMES = typed.decoder(Frame)
 
 _REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
 from holdfast.provider.catalog.snapshot import Place
+from holdfast.schema import typed
 from holdfast.schema.provider_entry import CostEntry, ModalitiesEntry, ModelEntry, TierEntry, TierSize
 from holdfast.schema.wire import JsonMap
 
@@ -63,7 +64,7 @@ def read(data: bytes) -> dict[str, tuple[Place, dict[str, ModelEntry]]]:
     found = {}
     for id, raw in providers.items():
         try:
-            provider = msgspec.json.decode(raw, type=Published)
+            provider = typed.decode(raw, Published)
         except msgspec.MsgspecError:
             continue
         models = _models(provider.models)
@@ -79,7 +80,7 @@ def _models(raws: dict[str, msgspec.Raw]) -> dict[str, ModelEntry]:
     found: dict[str, ModelEntry] = {}
     for id, raw in raws.items():
         try:
-            model = msgspec.json.decode(raw, type=ModelEntry)
+            model = typed.decode(raw, ModelEntry)
         except msgspec.MsgspecError:
             continue
         if not _is_chat(id, model):
@@ -139,7 +140,7 @@ def dusted(price: Decimal) -> Decimal:
 
 def _modes(experimental: Any) -> dict[str, Mode]:
     try:
-        return msgspec.convert(experimental, Modes).modes if isinstance(experimental, dict) else {}
+        return typed.convert(experimental, Modes).modes if isinstance(experimental, dict) else {}
     except msgspec.ValidationError:
         return {}
 

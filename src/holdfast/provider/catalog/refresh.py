@@ -16,6 +16,7 @@ from holdfast.flags import flag
 from holdfast.person import directories, small_file
 from holdfast.provider.catalog import models_dev, snapshot
 from holdfast.provider.catalog.snapshot import Snapshot, Source
+from holdfast.schema import typed
 
 URL = "https://models.dev"
 PATH = "/api.json"
@@ -91,6 +92,6 @@ def _known_tag(url: str) -> str | None:
     with contextlib.suppress(HoldfastError, msgspec.MsgspecError):
         data = small_file.read(tag_file())
         if data is not None and copy_file().is_file():
-            tag = msgspec.json.decode(data, type=Tag)
+            tag = typed.decode(data, Tag)
             return (tag.etag or None) if tag.url == url else None
     return None

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.errors import ContextError
+from holdfast.schema import typed
 from holdfast.schema.provider_entry import ModelEntry
 
 FORMAT = 1
@@ -52,7 +53,7 @@ class Snapshot:
     def __init__(self, data: bytes, name: str = "the catalogue") -> None:
         end = data.find(b"\n") + 1
         try:
-            self.head = msgspec.json.decode(data[:end], type=Head)
+            self.head = typed.decode(data[:end], Head)
         except msgspec.MsgspecError as error:
             raise ContextError(f"{name} cannot be read: {error}") from error
         if self.head.format != FORMAT:
@@ -74,7 +75,7 @@ class Snapshot:
     def model(self, raw: msgspec.Raw) -> ModelEntry:
         """One of them, decoded."""
         try:
-            return msgspec.json.decode(raw, type=ModelEntry)
+            return typed.decode(raw, ModelEntry)
         except msgspec.MsgspecError as error:
             raise ContextError(f"{self._name} cannot be read at a model: {error}") from error
 

@@ -35,10 +35,11 @@ from holdfast.provider.events import (
 )
 from holdfast.provider.gemini.chunk import Candidate, Feedback, Frame, FunctionCall, Part, Usage
 from holdfast.provider.gemini.contents import CODE, DERIVED, OWN
+from holdfast.schema import typed
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import JsonMap
 
-_FRAMES = msgspec.json.Decoder(Frame)
+_FRAMES = typed.decoder(Frame)
 
 _REASONS: dict[str, FinishReason] = {
     "STOP": "stop",

@@ -15,6 +15,7 @@ from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider.catalog import packages
 from holdfast.provider.local import listening
+from holdfast.schema import typed
 from holdfast.schema.provider_entry import ProviderEntry
 from holdfast.schema.wire import JsonMap
 
@@ -114,7 +115,7 @@ def name_of(found: Found) -> str:
 
 def entry(found: Found) -> ProviderEntry:
     """The server as an entry of the settings."""
-    return msgspec.convert(settings(found), ProviderEntry)
+    return typed.convert(settings(found), ProviderEntry)
 
 
 def settings(found: Found) -> JsonMap:
@@ -165,11 +166,7 @@ class _List(msgspec.Struct, frozen=True, kw_only=True):
 def identify(kind: ServerKind, body: bytes) -> tuple[FoundModel, ...] | None:
     """The models in an answer of such a server; None when another kind of server gave it."""
     try:
-        items = (
-            msgspec.json.decode(body, type=_Tags).models
-            if kind == "ollama"
-            else msgspec.json.decode(body, type=_List).data
-        )
+        items = typed.decode(body, _Tags).models if kind == "ollama" else typed.decode(body, _List).data
     except (msgspec.MsgspecError, UnicodeError):
         return None
     match kind:

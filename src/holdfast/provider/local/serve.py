@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from holdfast.schema import typed
+
 HTTP_THREADS = 4
 THREADS_MAX = 8
 
@@ -50,7 +52,7 @@ def main() -> None:
     # The answer goes out by a descriptor of its own: a library that prints cannot spoil it.
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=Order)
+    order = typed.decode(sys.stdin.buffer.readline(), Order)
     server, said = start(order)
     answers.write(msgspec.json.encode(said) + b"\n")
     answers.close()

@@ -23,6 +23,7 @@ from holdfast.provider.local.catalogue import ADDRESS
 from holdfast.provider.local.installable import Installable
 from holdfast.provider.local.serve import Broken, Order, Ready
 from holdfast.provider.wire import Endpoint
+from holdfast.schema import typed
 
 COMMAND = (sys.executable, "-P", "-m", "holdfast.provider.local.serve")
 START_S = 60.0
@@ -34,7 +35,7 @@ ANSWER_BYTES_MAX = 64 * 1024
 # The server needs no key of any provider.
 ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR")
 
-SAID: msgspec.json.Decoder[Ready | Broken] = msgspec.json.Decoder(Ready | Broken)
+SAID: msgspec.json.Decoder[Ready | Broken] = typed.decoder(Ready | Broken)
 _CUT = (anyio.BrokenResourceError, anyio.DelimiterNotFound, anyio.EndOfStream, anyio.IncompleteRead)
 
 

@@ -8,8 +8,6 @@ begins. Calls are complete when the finish reason comes, usage comes after it, i
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
 from holdfast.provider import classify, count, frame
@@ -30,10 +28,11 @@ from holdfast.provider.events import (
 from holdfast.provider.openai_chat.chunk import Delta, Frame, ToolFragment, Usage
 from holdfast.provider.openai_chat.messages import OWN
 from holdfast.provider.openai_chat.tool_calls import ToolCalls
+from holdfast.schema import typed
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import JsonMap
 
-_FRAMES = msgspec.json.Decoder(Frame)
+_FRAMES = typed.decoder(Frame)
 _DONE = b"[DONE]"
 
 _REASONS: dict[str, FinishReason] = {

@@ -7,8 +7,6 @@ place out, by their id. The end is `response.completed`, `response.incomplete`, 
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import ServerEvent
 from holdfast.provider import classify, count, frame
@@ -24,10 +22,11 @@ from holdfast.provider.events import (
 from holdfast.provider.openai_responses.chunk import Frame, Response, Usage
 from holdfast.provider.openai_responses.items import OWN
 from holdfast.provider.openai_responses.output import HOSTED, Call, Hosted, Message, OutputItem, Thought
+from holdfast.schema import typed
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import JsonMap
 
-_FRAMES = msgspec.json.Decoder(Frame)
+_FRAMES = typed.decoder(Frame)
 _DONE = b"[DONE]"
 
 _INCOMPLETE: dict[str, FinishReason] = {

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.runtime import projecting
 from holdfast.runtime.compacting import transcript
 from holdfast.runtime.compacting.ledger import Ledger, ledger
+from holdfast.schema import typed
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, TextPart, ToolPart
@@ -80,7 +81,7 @@ def carried_in(message: MessageWithParts) -> Carried | None:
         kept = part.metadata.get(KEY) if isinstance(part, TextPart) and part.metadata else None
         if kept is not None:
             try:
-                return msgspec.convert(kept, Carried)
+                return typed.convert(kept, Carried)
             except msgspec.ValidationError:
                 return None  # Imported, or of another version.
     return None

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
-from holdfast.schema import ids
+from holdfast.schema import ids, typed
 from holdfast.schema.stored import Kind
 from holdfast.store.batch import scope_of
 from holdfast.store.columns import SCOPE_NUMBER, columns_of
@@ -269,7 +269,7 @@ class Absorber:
             if numbers is None:
                 self.unusable.append(path)
                 return
-            was = msgspec.json.decode(raw, type=_Was)
+            was = typed.decode(raw, _Was)
             self._erased(id, numbers, was)
             return
         n = self._number(session)

@@ -7,7 +7,7 @@ missing shows it. A file that a person wrote by hand, in any layout, is read too
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema import stored
+from holdfast.schema import stored, typed
 from holdfast.schema.stored import HEADS, Kind
 from holdfast.store.files.layout import ARRAYS
 
@@ -187,11 +187,11 @@ class _Marker(msgspec.Struct):
     holdfast: Grave
 
 
-_numbered = msgspec.json.Decoder(_Numbered)
-_names = msgspec.json.Decoder(Names)
-_session_numbered = msgspec.json.Decoder(_SessionNumbered)
-_grave = msgspec.json.Decoder(_Marker)
-_numbers = msgspec.json.Decoder(Numbers)
+_numbered = typed.decoder(_Numbered)
+_names = typed.decoder(Names)
+_session_numbered = typed.decoder(_SessionNumbered)
+_grave = typed.decoder(_Marker)
+_numbers = typed.decoder(Numbers)
 
 
 def numbers_of(raw: bytes) -> tuple[Numbers | None, str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from holdfast.schema import typed
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.layout import JOURNAL
 
@@ -51,7 +52,7 @@ class Entry(msgspec.Struct, frozen=True):
     gone: dict[str, str]
 
 
-_entry = msgspec.json.Decoder(Entry)
+_entry = typed.decoder(Entry)
 
 
 def payload(files: dict[str, bytes], gone: dict[str, str]) -> bytes:

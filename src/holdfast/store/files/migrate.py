@@ -11,6 +11,7 @@ from subprocess import SubprocessError, run
 import msgspec
 
 from holdfast.errors import StoreError, StoreTooNew
+from holdfast.schema import typed
 from holdfast.store.files import layout
 from holdfast.store.files.disk import Disk
 
@@ -93,7 +94,7 @@ def _worktree(old: Path) -> Path | None:
     """Where the project was worked on, as any of its messages says; None when that is gone."""
     for message in sorted(old.glob("storage/session/message/*/*.json")):
         try:
-            found = msgspec.json.decode(message.read_bytes(), type=_Message)
+            found = typed.decode(message.read_bytes(), _Message)
         except (OSError, msgspec.MsgspecError):
             continue
         if found.path is not None and found.path.root:

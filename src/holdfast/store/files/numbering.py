@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema import stored
+from holdfast.schema import stored, typed
 from holdfast.store.columns import columns_of
 from holdfast.store.files import form, layout
 from holdfast.store.files.disk import Disk
@@ -29,7 +29,7 @@ class _Info(msgspec.Struct):
     parentID: str | None = None  # noqa: N815 - the wire's name
 
 
-_info = msgspec.json.Decoder(_Info)
+_info = typed.decoder(_Info)
 
 
 class _File(msgspec.Struct):

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreMissing, StoreTooNew
 from holdfast.person.private import make_file, make_folder
+from holdfast.schema import typed
 from holdfast.store.base import FORMAT, Failpoint
 from holdfast.store.files import adopt as adoption
 from holdfast.store.files import layout, rebuild, recovery
@@ -49,7 +50,7 @@ class Root:
         except (FileNotFoundError, NotADirectoryError):
             return None
         try:
-            found = msgspec.json.decode(raw, type=Marker)
+            found = typed.decode(raw, Marker)
         except msgspec.MsgspecError as error:
             raise StoreError(
                 f"{self.path / layout.MARKER} cannot be read ({error}); restore it from a backup"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import Conflict, InvalidInput, NotFound
-from holdfast.schema import stored
+from holdfast.schema import stored, typed
 from holdfast.schema.stored import HEADS
 from holdfast.schema.wire import decode, encode
 from holdfast.store.batch import Batch, Put, Remove, Unchanged
@@ -101,7 +101,7 @@ class Tree:
         home = await self._at_home(place)
         record = None if home is None else await self._store.get(home.session, home.kind, home.id)
         if record is not None and place.project is not None:
-            data = msgspec.json.decode(record.data, type=_Project)
+            data = typed.decode(record.data, _Project)
             record = record if data.projectID == place.project else None
         if record is None or record.parent != place.parent:
             raise NotFound(f"Resource not found: {self._path(place)}")
@@ -155,7 +155,7 @@ def _session_of(hand: ReadingHand, place: Place) -> str | None:
     path = layout.record_path("part", "", place.id, place.parent)
     for name in (path, *hand.disk.walk(f"part/{place.parent}")):
         try:
-            return msgspec.json.decode(hand.disk.read(name), type=_Session).sessionID
+            return typed.decode(hand.disk.read(name), _Session).sessionID
         except (OSError, msgspec.MsgspecError):
             continue
     return None

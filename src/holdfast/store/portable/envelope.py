@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from holdfast.errors import InvalidInput, NotFound
+from holdfast.schema import typed
 from holdfast.schema.wire import Count
 from holdfast.store.portable.exporting import VERSION
 
@@ -138,7 +139,7 @@ def located(file: PortableFile | OpenCodeFile, name: str) -> list[Located]:
 def decode(type_: type[T], data: Any, where: str) -> T:
     """A value of the file's outer shape; every way to fail says where."""
     try:
-        return msgspec.json.decode(data, type=type_)
+        return typed.decode(data, type_)
     except msgspec.ValidationError as error:
         raise InvalidInput(line(f"{where}: {error}")) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -6,6 +6,7 @@ import msgspec
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput, LeaseLost
+from holdfast.schema import typed
 from holdfast.store.batch import Fence, Held
 from holdfast.store.host import Host
 from holdfast.store.owner import LEASE_MS, Owner, Renewals
@@ -13,7 +14,7 @@ from holdfast.store.postgres.connections import Connections
 from holdfast.store.postgres.sql import statements
 from holdfast.store.postgres.wakes import Wakes
 
-_owner = msgspec.json.Decoder(Owner)
+_owner = typed.decoder(Owner)
 
 
 class Leases:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from holdfast.errors import NotFound
+from holdfast.schema import typed
 from holdfast.schema.stored import Mark
 from holdfast.store.compaction import tail_of
 from holdfast.store.cursor import page_text, parse_page
@@ -22,7 +23,7 @@ class _Named(msgspec.Struct, frozen=True):
     tail_start_id: str | None = None
 
 
-_named = msgspec.json.Decoder(_Named)
+_named = typed.decoder(_Named)
 
 
 class Pages:

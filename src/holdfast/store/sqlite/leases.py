@@ -4,6 +4,7 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, LeaseLost, NotFound, Refused
+from holdfast.schema import typed
 from holdfast.store.batch import Fence, Held
 from holdfast.store.host import Host
 from holdfast.store.owner import LEASE_MS, Lease, Owner, expired
@@ -118,4 +119,4 @@ class Leases:
 
 
 def _lease(row: tuple[str, int, int, int]) -> Lease:
-    return Lease(msgspec.json.decode(row[0], type=Owner), row[1], row[2], dead=bool(row[3]))
+    return Lease(typed.decode(row[0], Owner), row[1], row[2], dead=bool(row[3]))
