@@ -9,7 +9,8 @@
     ├── ContextError           the world around the session cannot be observed
     ├── ProviderError          the model provider failed: retry, or tell the person
     ├── StoreError             the store could not do it: the operator acts
-    │   ├── StoreBusy          somebody else holds it: try again
+    │   ├── StoreBusy          somebody else holds it, or it is away: try again
+    │   │   └── StoreUnsure    a commit may or may not have been written: look, then try again
     │   ├── LeaseLost          another owner runs the session: stop at once
     │   ├── StoreTooNew        written by a later version: upgrade
     │   ├── StoreMissing       nothing is where a store was expected
@@ -103,6 +104,10 @@ class StoreError(HoldfastError):
 
 class StoreBusy(StoreError):
     """Another process held the store for longer than we wait; the same call may succeed later."""
+
+
+class StoreUnsure(StoreBusy):
+    """The store was lost during a commit, which may or may not have been written: read, then repeat."""
 
 
 class LeaseLost(StoreError):

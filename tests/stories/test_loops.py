@@ -9,8 +9,6 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
-from holdfast.errors import Refused
-from holdfast.runtime.background import Background
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import UnknownFault
 from holdfast.schema.message import AssistantMessage
@@ -312,15 +310,6 @@ async def test_a_title_stays_within_the_budget(world: World) -> None:
     assert script.requests == []
     assert record is not None
     assert record.value().spent is None or record.value().spent.reserved == {}
-
-
-async def test_a_background_that_is_gone_refuses_in_words() -> None:
-    """Nobody waits for tasks that will never be."""
-    background = Background()
-    await background.group()
-    await background.close()
-    with anyio.fail_after(5), pytest.raises(Refused):
-        await background.group()
 
 
 @pytest.mark.parametrize("after", [False, True])

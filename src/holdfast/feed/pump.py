@@ -20,6 +20,8 @@ from holdfast.store.base import Store
 from holdfast.store.record import Changed, Resync
 
 PAUSE_S, PAUSE_MAX_S = 0.1, 2.0
+FAULTS_MAX = 3
+"""After so many faults in a row that are not the store's, those who listen are told."""
 
 
 class Pump:
@@ -73,7 +75,7 @@ class Pump:
 
     async def _run(self) -> None:
         """Follow the store; one that cannot be read for a while is asked again, less and less often."""
-        pause_s = PAUSE_S
+        pause_s, faults = PAUSE_S, 0
         watch = self._store.watch()
         try:
             while self._task is asyncio.current_task():
@@ -81,8 +83,11 @@ class Pump:
                 try:
                     async with self._lock:
                         await self._round(recent=True)
-                    pause_s = PAUSE_S
-                except StoreError:
+                    pause_s, faults = PAUSE_S, 0
+                except Exception as error:
+                    faults += not isinstance(error, StoreError)
+                    if faults > FAULTS_MAX:
+                        raise
                     await asyncio.sleep(pause_s)
                     pause_s = min(2 * pause_s, PAUSE_MAX_S)
                     continue

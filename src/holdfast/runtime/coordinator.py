@@ -102,7 +102,11 @@ class Coordinator:
         """Ends the process groups of tools when this process cannot; started with the first of them."""
         self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
         self._background = Background(
-            self.listener.run, self.ownership.keep, self._keep_swept, self._keep_given_back
+            self.listener.run,
+            self.ownership.keep,
+            self._keep_swept,
+            self._keep_given_back,
+            warn=engine.warn,
         )
 
     async def _keep_swept(self) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import asyncpg
 
-from holdfast.errors import InvalidInput, StoreBusy
-from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, FAILURES, harmless, translated
+from holdfast.errors import HoldfastError, InvalidInput, StoreBusy
+from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, harmless, translated, unsent
 from holdfast.store.postgres.url import Address
 
 CONNECT_S = 10.0
@@ -50,10 +50,12 @@ async def connect(address: Address, *, reading: bool = False) -> Connection:
             timeout=CONNECT_S,
             server_settings=_settings(reading=reading),
         )
-    except (ValueError, asyncpg.InternalClientError):
+    except (ValueError, asyncpg.InternalClientError) as error:
+        if isinstance(error, asyncpg.InternalClientError) and unsent(error):
+            raise translated(error, address.shown) from None
         # The driver quotes what it could not read, and that may be the password.
         raise InvalidInput(f"the driver cannot read the database URL of {address.shown}") from None
-    except FAILURES as error:
+    except Exception as error:  # noqa: BLE001 - see above; and no error of the driver goes on unnamed
         raise translated(error, address.shown) from None
 
 
@@ -91,7 +93,7 @@ class Connections:
             sound = True
         except BaseException as error:
             sound = harmless(error)
-            if isinstance(error, FAILURES):
+            if isinstance(error, Exception) and not isinstance(error, HoldfastError):
                 raise translated(error, self._address.shown) from error
             raise
         finally:
@@ -137,13 +139,13 @@ class Connections:
     async def close(self) -> None:
         """Close what is idle; what is in use is closed when it comes back."""
         self._closed = True
-        while self._idle:
-            await hang_up(self._idle.pop())
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*map(hang_up, idle))
 
 
 async def hang_up(connection: Connection) -> None:
     """Close a connection, politely if it answers."""
     try:
         await connection.close(timeout=2)
-    except FAILURES:
+    except Exception:  # noqa: BLE001 - it goes in any case
         connection.terminate()

@@ -35,6 +35,9 @@ LOST = (
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.CannotConnectNowError,
+    # What the driver says of a connection that the server has ended but not yet closed: the server's last
+    # words have arrived, and the driver takes them for an operation that is under way.
+    asyncpg.InternalClientError,
     OSError,
     asyncio.TimeoutError,
 )
@@ -47,6 +50,13 @@ _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.Insufficient
 
 FAILURES = (asyncpg.PostgresError, *LOST)
 """Everything that `translated` has a word for."""
+
+
+def unsent(error: BaseException) -> bool:
+    """Whether the connection was lost before anything was sent on it: what was asked was surely not done."""
+    if isinstance(error, asyncpg.InternalClientError):
+        return "cannot switch to state" in str(error)
+    return isinstance(error, asyncpg.InterfaceError) and "connection is closed" in str(error)
 
 
 def unsendable(error: BaseException) -> bool:
@@ -69,7 +79,7 @@ def harmless(error: BaseException) -> bool:
 
 
 def translated(error: BaseException, shown: str) -> HoldfastError:
-    """The error of ours that this one stands for; `raise … from` it."""
+    """The error of ours that this one stands for; `raise … from` it. No error leaves the store unnamed."""
     if isinstance(error, HoldfastError):
         return error
     code = getattr(error, "sqlstate", None) or ""
@@ -92,4 +102,6 @@ def translated(error: BaseException, shown: str) -> HoldfastError:
     if code[:2] in ("22", "54"):
         return InvalidInput(f"{shown} cannot hold this record ({type(error).__name__})")
     said = str(error).partition("\n")[0] if isinstance(error, asyncpg.PostgresError) else ""
+    if not isinstance(error, FAILURES):
+        return StoreError(f"{shown}: the driver failed in an unknown way ({type(error).__name__})")
     return StoreError(f"{shown} failed: {type(error).__name__} {code} {said}".rstrip())

@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreBusy
+from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreBusy, StoreUnsure
 from holdfast.store.batch import Receipt
 from holdfast.store.postgres.arguments import Draft, arguments
 from holdfast.store.postgres.connections import Connections
@@ -16,11 +16,11 @@ from holdfast.store.postgres.failure import (
     AGAIN,
     ATTEMPTS,
     BY_CODE,
-    FAILURES,
     LOST,
     WAITED,
     translated,
     unsendable,
+    unsent,
 )
 from holdfast.store.postgres.sql import statements
 from holdfast.store.postgres.url import Address
@@ -113,14 +113,16 @@ class GroupCommit:
                             raise
                         continue
                     except LOST as error:
-                        if unsendable(error) or isinstance(error, WAITED):
+                        if unsendable(error) or unsent(error) or isinstance(error, WAITED):
                             raise
                         connection.terminate()
-                        raise StoreBusy(
+                        raise StoreUnsure(
                             f"the connection to {self._shown} broke during a commit, which may or may not "
                             "have been written; read before you repeat it"
                         ) from error
-            except FAILURES as error:
+            except HoldfastError:
+                raise
+            except Exception as error:
                 raise translated(error, self._shown) from error
             return [_answer(row) for row in rows]
         raise StoreBusy(f"{self._shown} undid the commit {ATTEMPTS} times for others; try again")

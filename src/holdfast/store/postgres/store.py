@@ -14,7 +14,7 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.arguments import draft
 from holdfast.store.postgres.connections import PATIENT_S, USE_S, Connections, connect, hang_up
-from holdfast.store.postgres.failure import FAILURES, translated
+from holdfast.store.postgres.failure import translated
 from holdfast.store.postgres.feed import Feed
 from holdfast.store.postgres.group import GroupCommit
 from holdfast.store.postgres.leases import Leases
@@ -78,7 +78,7 @@ class PostgresStore:
             if restored:
                 async with asyncio.timeout(PATIENT_S):
                     await stamp_anew(connection, address)
-        except FAILURES as error:
+        except Exception as error:
             raise translated(error, address.shown) from error
         finally:
             await hang_up(connection)

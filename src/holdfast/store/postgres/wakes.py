@@ -11,7 +11,7 @@ import secrets
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.store.postgres.connections import Connection, connect, hang_up
-from holdfast.store.postgres.failure import FAILURES, harmless, translated
+from holdfast.store.postgres.failure import harmless, translated
 from holdfast.store.postgres.url import Address
 
 POLL_S = 1.0
@@ -58,7 +58,7 @@ class Wakes:
         """Listen, and begin to tell."""
         try:
             await self._direct()
-        except FAILURES as error:
+        except Exception as error:
             raise translated(error, self._address.shown) from error
         self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen())]
 
@@ -89,7 +89,7 @@ class Wakes:
             except BaseException as error:
                 if connection is not None and not harmless(error):
                     connection.terminate()
-                if isinstance(error, FAILURES):
+                if isinstance(error, Exception) and not isinstance(error, HoldfastError):
                     raise translated(error, self._address.shown) from error
                 raise
 
@@ -141,5 +141,5 @@ class Wakes:
                 async with self._turn:
                     await self._direct()
                 pause_s = AGAIN_S
-            except (HoldfastError, *FAILURES):
+            except Exception:  # noqa: BLE001 - whatever it is, the next try may succeed
                 pause_s = min(pause_s * 2, AGAIN_S_MAX)

@@ -1,0 +1,67 @@
+"""Connections that the server ends: its last words arrive a moment before the end of the connection does."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import anyio
+import asyncpg
+import pytest
+
+from holdfast.errors import StoreBusy
+from holdfast.store.batch import Batch
+from holdfast.store.postgres.store import PostgresStore
+from holdfast.store.query import MessageQuery, SessionQuery
+from holdfast.testing.hosts import FakeHost
+from holdfast.testing.store_contract.build import S1, session, text, user
+from tests.store.postgres.server import schema_url
+from tests.store.postgres.ways import Way
+
+pytestmark = pytest.mark.ci
+
+Verb = Callable[[PostgresStore], Awaitable[object]]
+VERBS: dict[str, Verb] = {
+    "session": lambda store: store.session(S1),
+    "sessions": lambda store: store.sessions(SessionQuery()),
+    "select": lambda store: store.select("request", session=S1),
+    "changes": lambda store: store.changes(None),
+    "head": lambda store: store.head(),
+    "messages": lambda store: store.messages(MessageQuery(S1)),
+    "commit": lambda store: store.commit(Batch((user(1), text(101, 1)))),
+    "renew": lambda store: store.renew("o1"),
+    "bury": lambda store: store.bury("o1"),
+    "claim": lambda store: store.claim(S1, "o1"),
+    "erase": lambda store: store.erase(S1),
+    "sweep": lambda store: store.sweep(),
+    "examine": lambda store: store.examine(),
+    "register": lambda store: store.register(FakeHost().owner("o2")),
+}
+
+
+@pytest.mark.parametrize("name", VERBS)
+async def test_a_connection_that_the_server_ended_is_a_lost_one(tmp_path: Path, name: str) -> None:
+    """Every verb that meets it is busy, and works when it is asked again: the connection is replaced."""
+    async with Way() as way:
+        store = await PostgresStore.open(way.url(schema_url(tmp_path)))
+        other = await asyncpg.connect(store.address.dsn)
+        await store.commit(Batch((session(),)))
+        await store.register(FakeHost().owner("o1"))
+        await store.head()
+        way.keeps_end = True
+        await other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'holdfast' AND pid <> pg_backend_pid()"
+        )
+        await anyio.sleep(0.1)  # The server's words are on their way.
+
+        failures = 0
+        with anyio.fail_after(10):
+            while True:
+                try:
+                    await VERBS[name](store)
+                    break
+                except StoreBusy:
+                    failures += 1
+        assert failures <= 3, "each connection of the store fails once at most"
+        way.cut()
+        await other.close()
+        await store.close()
