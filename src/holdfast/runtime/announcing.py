@@ -1,9 +1,10 @@
 """Tells listeners what is no state: busy, retry, idle, errors, and what tools have to say. Live only."""
 
+import contextlib
 import re
 from typing import Final
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError
 from holdfast.feed.tail import Feed
 from holdfast.schema.event import (
     ErrorProperties,
@@ -42,7 +43,8 @@ def retry(feed: Feed, session: str, *, attempt: int, message: str, next_ms: int)
 
 async def idle(feed: Feed, session: str) -> None:
     """Nothing runs any more. Told once, when everything else about the session is stored, and told."""
-    await feed.caught_up()
+    with contextlib.suppress(StoreError):  # Away: what is stored is told when it can be read again.
+        await feed.caught_up()
     status(feed, session, IdleStatus())
     feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
 

@@ -12,6 +12,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
+from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
 from holdfast.location.guard import Guard
@@ -22,6 +23,7 @@ from holdfast.runtime.drain import drain
 from holdfast.runtime.history import History
 from holdfast.runtime.listening import Listener
 from holdfast.runtime.ownership import Ownership
+from holdfast.runtime.patience import PatientStore
 from holdfast.runtime.recorder import Recorder
 from holdfast.runtime.room import Engine
 from holdfast.runtime.run import Run
@@ -39,6 +41,8 @@ SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
 TITLED_MAX = 10_000
 GIVE_BACK_S = 5.0
+TAKE_UP_S = 0.5
+"""How long between two looks whether a store that was away is back."""
 CLOSE_S = 4.5
 RETIRE_S = 1.0
 """How much of the time to close is kept for giving everything back."""
@@ -96,8 +100,13 @@ class Coordinator:
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
+        self._cut_off: dict[str, None] = {}
+        """Sessions whose drains ended with the lease of this process: it goes on with them when it can."""
+        self._lease_lost = anyio.Event()
         self._admit = Admitting(engine, self.wake)
-        self.listener = Listener(engine.store)
+        self.patient = PatientStore(engine.store, lambda: None)
+        """The store, waited for when it is away."""
+        self.listener = Listener(self.patient)
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
         self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
@@ -106,6 +115,7 @@ class Coordinator:
             self.ownership.keep,
             self._keep_swept,
             self._keep_given_back,
+            self._keep_going_on,
             warn=engine.warn,
         )
 
@@ -287,16 +297,45 @@ class Coordinator:
                 await self._engine.store.release(fence)
             self._kept.pop(session, None)
 
+    async def _keep_going_on(self) -> None:
+        """Go on, when the store is back, with what the loss of the lease has cut off.
+
+        Not past an unknown outcome, which waits for a person's word.
+        """
+        while True:
+            await self._lease_lost.wait()
+            while self._cut_off and not self._closing:
+                try:
+                    await self.ownership.owner()
+                except StoreError:  # Still away.
+                    await anyio.sleep(TAKE_UP_S)
+                    continue
+                session = next(iter(self._cut_off))
+                del self._cut_off[session]
+                await self.wake(session)
+            self._lease_lost = anyio.Event()
+
+    async def _claim(self, session: str) -> Fence | Held:
+        """Claim a session. An owner that was buried without noticing registers anew, once."""
+        owner = await self.patient.repeat(self.ownership.owner)
+        try:
+            return await self.patient.claim(session, owner)
+        except LeaseLost:
+            self.ownership.forget(owner)
+            return await self.patient.claim(session, await self.patient.repeat(self.ownership.owner))
+
     async def _drain(self, session: str, entry: Entry) -> Literal["held", "parked", "interrupted", "done"]:
         """Claim the session and drain it; how that ended."""
         engine = self._engine
         # Interrupts from before the claim were meant for whoever ran the session then.
-        late = {each.id for each in await interrupts.waiting(engine.store, session)}
+        late = {each.id for each in await interrupts.waiting(self.patient, session)}
         await self._give_back(session)
-        fence = await engine.store.claim(session, await self.ownership.owner())
+        fence = await self._claim(session)
         if isinstance(fence, Held):
             return "held"
         self._kept[session] = fence
+        owner = fence.owner
+        engine = replace(engine, store=PatientStore(self._engine.store, lambda: self.ownership.left_s(owner)))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
         run = Run(
             engine,
@@ -320,6 +359,7 @@ class Coordinator:
         finally:
             self.listener.stopped(session)
             entry.run = None
+            self._kept[session] = recorder.fence
             if run.released or run.abandoned:
                 self._kept.pop(session, None)
         if run.abandoned:
@@ -334,7 +374,7 @@ class Coordinator:
 
     def _history(self, session: str) -> History:
         """What was decoded of a session before is not decoded again; the least used is forgotten."""
-        known = self._histories.pop(session, None) or History(self._engine.store, session)
+        known = self._histories.pop(session, None) or History(self.patient, session)
         self._histories[session] = known
         while len(self._histories) > HISTORIES_MAX:
             del self._histories[next(iter(self._histories))]
@@ -342,10 +382,14 @@ class Coordinator:
 
     def _lost(self) -> None:
         """The lease is no longer sure: stop everything at once. What is written after this is refused."""
-        for entry in self._entries.values():
+        for session, entry in self._entries.items():
+            if entry.run is None:
+                continue  # It has claimed nothing yet.
+            if not entry.run.interrupted:
+                self._cut_off[session] = None
             entry.end()
-            if entry.run is not None:
-                entry.run.abandon()
+            entry.run.abandon()
+        self._lease_lost.set()
 
     async def close(self) -> None:
         """Interrupt the drains of this process, then give everything back. Others' work is left alone.
@@ -361,6 +405,9 @@ class Coordinator:
         try:
             with anyio.CancelScope(deadline=until, shield=True):
                 await self.ownership.retire()
+        except StoreError as error:
+            # It must not take the place of the error with which a program leaves. Others bury this owner.
+            self._engine.warn(f"this process could not give back what it had claimed: {error}")
         finally:
             await self._let_go(until)
 

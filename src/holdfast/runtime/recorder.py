@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import anyio
+from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, InvariantBroken, LeaseLost
+from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
+from holdfast.runtime.patience import UNSURE_MAX, written
 from holdfast.schema import ids, stored
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
 from holdfast.schema.message import Message
@@ -50,6 +52,7 @@ class Recorder:
         self.clock = clock
         self._mint = mint
         self._top = ""
+        self._seen = 0
         self._held: tuple[tuple[Change, ...], tuple[Expectation, ...]] = (), ()
         self.lost = False
         """Set when this process can no longer be sure of its claim: nothing is written after that."""
@@ -67,11 +70,29 @@ class Recorder:
         batch = Batch((*held[0], *changes), (*held[1], *expect), self.fence, release)
         try:
             with anyio.CancelScope(shield=True):
-                receipt = await self._store.commit(batch)
+                receipt = await self._write(batch)
         except BaseException:
             self._held = (*held[0], *self._held[0]), (*held[1], *self._held[1])
             raise
+        self._seen = max(self._seen, receipt.seq)
         return receipt
+
+    async def _write(self, batch: Batch) -> Receipt:
+        """Write a batch once, also when the answer of the store is lost.
+
+        Another number of the fence keeps away what may still be on its way; then what is there is known.
+        """
+        for attempt in range(1, UNSURE_MAX + 1):
+            try:
+                return await self._store.commit(batch)
+            except StoreUnsure:
+                if attempt == UNSURE_MAX or self.lost:
+                    raise
+                self.fence = await self._store.renumber(self.fence)
+                if (receipt := await written(self._store, batch, after=self._seen)) is not None:
+                    return receipt
+                batch = replace(batch, fence=self.fence)
+        raise AssertionError
 
     def hold(self, *changes: Change, expect: Sequence[Expectation] = ()) -> None:
         """Write changes with whatever is written next, before it: they are not worth a sync of their own.

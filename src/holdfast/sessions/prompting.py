@@ -149,7 +149,7 @@ class Prompting:
         while True:
             # Mostly it is among the last few.
             query = MessageQuery(session, limit=20 if cursor else 4, system=False, before=cursor)
-            page = await reading.messages(self._room, query)
+            page = await self._coordinator.patient.repeat(reading.messages, self._room, query)
             for message in reversed(page.messages):
                 since.append(message)
                 if message.info.id == prompt.id:
@@ -171,7 +171,7 @@ class Prompting:
                 lost = error  # It may have been woken again, here or by another process.
         watch = self._engine.store.watch()
         try:
-            while (record := await self._engine.store.session(session)) is not None and record.busy:
+            while (record := await self._coordinator.patient.session(session)) is not None and record.busy:
                 await watch.wait()
         finally:
             watch.close()

@@ -120,6 +120,13 @@ class Store(Protocol):
         `Refused` when the owner does not offer the session's placement, `LeaseLost` when it was buried.
         """
 
+    async def renumber(self, fence: Fence) -> Fence:
+        """Give a claim that one holds another number; `LeaseLost` when it is no longer held.
+
+        What was sent under the former number and is not written by then never will be: so whoever does not
+        know whether a commit was written can look, and then knows.
+        """
+
     async def release(self, fence: Fence, *, settled: bool = False) -> None:
         """Give a session back; with `settled` only if no prompt waits in its inbox (else `Conflict`)."""
 

@@ -65,3 +65,31 @@ async def test_a_connection_that_the_server_ended_is_a_lost_one(tmp_path: Path, 
         way.cut()
         await other.close()
         await store.close()
+
+
+async def test_an_answer_that_is_lost_leaves_no_doubt(tmp_path: Path) -> None:
+    """The server wrote a commit and its answer never came: the runner finds it, and it stands once."""
+    from holdfast.clock import SystemClock
+    from holdfast.runtime.patience import PatientStore
+    from holdfast.runtime.recorder import Recorder
+    from holdfast.schema.ids import Mint
+    from holdfast.testing.store_contract.world import granted
+
+    async with Way() as way:
+        store = await PostgresStore.open(way.url(schema_url(tmp_path)))
+        await store.commit(Batch((session(),)))
+        await store.register(FakeHost().owner("o1"))
+        fence = granted(await store.claim(S1, "o1"))
+        recorder = Recorder(PatientStore(store, lambda: 10.0), fence, SystemClock(), Mint(SystemClock()))
+        await recorder.commit(user(1))
+        way.loses = 1
+
+        receipt = await recorder.commit(user(2), text(102, 2))
+
+        assert way.loses == 0
+        assert recorder.fence.number == fence.number + 1
+        page = await store.messages(MessageQuery(S1))
+        assert [each.info.id for each in page.messages] == [user(1).id, user(2).id]
+        assert receipt.numbers == (page.messages[1].info.seq, page.messages[1].parts[0].seq)
+        way.cut()
+        await store.close()

@@ -59,7 +59,7 @@ class Way:
             while data := await reader.read(65536):
                 if outward:
                     state["commit"] = b"commit_one" in data or state["commit"]
-                elif self.loses and state["commit"] and b"SELECT" in data:
+                elif self.loses and state["commit"] and data.startswith(b"2"):
                     self.loses -= 1
                     self.cut()
                     return

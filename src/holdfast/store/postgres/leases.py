@@ -94,6 +94,13 @@ class Leases:
             await self._bury(owner, [holder], patient=False)
         return Held(session, holder)
 
+    async def renumber(self, fence: Fence) -> Fence:
+        number = await self._connections.call(
+            self._sql["renumber"], fence.session, _plain(fence.owner), fence.number
+        )
+        assert isinstance(number, int)
+        return Fence(fence.session, fence.owner, number)
+
 
 def _plain(id: str) -> str:
     if "\0" in id or not id.isascii():

@@ -151,6 +151,9 @@ class PostgresStore:
         check_session(session)
         return await self._leases.claim(session, owner)
 
+    async def renumber(self, fence: Fence) -> Fence:
+        return await self._leases.renumber(fence)
+
     async def release(self, fence: Fence, *, settled: bool = False) -> None:
         expect = (Settled(fence.session, "prompt"),) if settled else ()
         await self.commit(Batch(expect=expect, fence=fence, release=True))

@@ -100,6 +100,17 @@ class Leases:
         self._db.execute("UPDATE session SET owner=?, fence=? WHERE id=?", (owner, number + 1, session))
         return Fence(session, owner, number + 1)
 
+    def renumber(self, fence: Fence) -> Fence:
+        """See the port. A number above the known one is an earlier answer, which was lost."""
+        self._db.execute(
+            "UPDATE session SET fence=fence+1 WHERE id=? AND owner=? AND fence>=?",
+            (fence.session, fence.owner, fence.number),
+        )
+        if self._db.changes() == 0:
+            raise LeaseLost(f"session {fence.session} was taken over or given back; stop running it")
+        number = self._db.execute("SELECT fence FROM session WHERE id=?", (fence.session,)).get
+        return Fence(fence.session, fence.owner, number)
+
     def _clear(self, holder: str) -> bool:
         """Whether a holder is out of the way: never by its deadline, which only a timer may judge."""
         lease = self.lease(holder)

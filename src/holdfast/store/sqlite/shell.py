@@ -130,6 +130,9 @@ class Shell(ABC, Generic[W, R]):
     async def claim(self, session: str, owner: str) -> Fence | Held:
         return await self.write(lambda hand: hand.leases.claim(session, owner))
 
+    async def renumber(self, fence: Fence) -> Fence:
+        return await self.write(lambda hand: hand.leases.renumber(fence))
+
     async def release(self, fence: Fence, *, settled: bool = False) -> None:
         expect = (Settled(fence.session, "prompt"),) if settled else ()
         await self.commit(Batch(fence=fence, expect=expect, release=True))

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import Conflict, LeaseLost, NotFound, Refused
 from holdfast.store.base import Store
-from holdfast.store.batch import Held
+from holdfast.store.batch import Fence, Held
 from holdfast.store.owner import LEASE_MS, RENEW_MS
 from holdfast.testing.hosts import FakeHost
 from holdfast.testing.store_contract.build import NONE, S1, S2, session, user
@@ -86,6 +86,22 @@ class Claiming(Contract):
 
         assert await world.store.claim(S1, "o1") == Held(S1, "o1")
         assert (await world.put(user(1), fence=fence)).seq > 0
+
+    async def test_a_claim_may_be_given_another_number(self, world: World) -> None:
+        """The holder asks for it, also twice when the first answer was lost: only the last number is good."""
+        await world.put(session())
+        await world.owner("o1")
+        first = granted(await world.store.claim(S1, "o1"))
+        await world.store.renumber(first)
+        last = await world.store.renumber(first)
+
+        assert last == Fence(S1, "o1", first.number + 2)
+        with pytest.raises(LeaseLost):
+            await world.put(user(1), fence=first)
+        assert (await world.put(user(1), fence=last)).seq > 0
+        await world.store.release(last)
+        with pytest.raises(LeaseLost):
+            await world.store.renumber(last)
 
     async def test_of_two_claims_at_once_one_is_granted(self, world: World) -> None:
         """Two owners after one session: exactly one gets it."""

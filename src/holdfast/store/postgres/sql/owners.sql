@@ -81,6 +81,20 @@ BEGIN
   RETURN NEXT;
 END $$;
 
+-- Another number for a claim that is held. A number above the known one is an earlier answer that was lost.
+CREATE OR REPLACE FUNCTION {s}.renumber(name text, me text, known bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  number bigint;
+BEGIN
+  PERFORM {s}.durable();
+  UPDATE {s}.session SET fence = fence + 1 WHERE id = name AND owner = me AND fence >= known RETURNING fence INTO number;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'session % was taken over or given back (fence %); stop running it', name, known
+      USING ERRCODE = 'HF003';
+  END IF;
+  RETURN number;
+END $$;
+
 -- Remove a session and everything below it; answers the ids, the deepest first.
 CREATE OR REPLACE FUNCTION {s}.erase(
   name text, f_session text, f_owner text, f_number bigint, gone text[], given_ms bigint

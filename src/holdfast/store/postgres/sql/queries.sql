@@ -169,6 +169,9 @@ SELECT {s}.bury($1, $2, $3, $4)
 -- name: claim
 SELECT number, holder, holder_data FROM {s}.claim($1, $2)
 
+-- name: renumber
+SELECT {s}.renumber($1, $2, $3)
+
 -- name: settings
 SELECT name, setting FROM pg_settings
 WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')

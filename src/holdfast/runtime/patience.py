@@ -1,0 +1,182 @@
+"""The store as a running session sees it: one that may be away for a moment.
+
+A database restarts, a network drops, another process holds a lock for too long: as long as this process is
+sure of its lease, such a moment is waited for and what was asked is asked again. What must stay true: nothing
+is written twice. A commit that was surely not written is repeated; one that may have been is looked up first.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import ParamSpec, TypeVar
+
+import anyio
+
+from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
+from holdfast.schema.stored import Kind, Mark
+from holdfast.store.base import Store, Watch
+from holdfast.store.batch import Batch, Fence, Held, Put, Receipt
+from holdfast.store.owner import LEASE_MS, Owner
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.record import (
+    Changes,
+    Hit,
+    JsonPage,
+    MessagePage,
+    Resync,
+    SessionPage,
+    SessionRecord,
+    StoredRecord,
+)
+from holdfast.store.report import Report
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+PAUSE_S, PAUSE_MAX_S = 0.05, 1.0
+WAIT_S = 0.8 * LEASE_MS / 1_000
+"""The longest wait for one call. A lease that is renewed meanwhile does not lengthen it."""
+UNSURE_MAX = 3
+"""How often in a row the answer to one commit may be lost."""
+
+
+class PatientStore:
+    """Fills `Store`. `left_s` is how long this process is sure of its lease; None while it has none."""
+
+    def __init__(self, store: Store, left_s: Callable[[], float | None]) -> None:
+        self._store = store
+        self._left_s = left_s
+        self._tired = False
+        """Whether the last wait was in vain: then nobody waits again until a call has succeeded."""
+
+    async def repeat(self, ask: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
+        """Ask until the store answers, or until waiting is no longer allowed."""
+        until_s: float | None = None
+        pause_s = PAUSE_S
+        while True:
+            try:
+                answer = await ask(*arguments, **named)
+            except StoreUnsure:
+                raise
+            except StoreBusy:
+                now_s = anyio.current_time()
+                until_s = now_s + WAIT_S if until_s is None else until_s
+                lease_s = self._left_s()
+                left_s = until_s - now_s if lease_s is None else min(until_s - now_s, lease_s)
+                if left_s <= 0 or self._tired:
+                    self._tired = True
+                    raise
+                await anyio.sleep(min(pause_s, left_s))
+                pause_s = min(2 * pause_s, PAUSE_MAX_S)
+            else:
+                self._tired = False
+                return answer
+
+    async def commit(self, batch: Batch) -> Receipt:
+        """Write a batch. Under a fence `StoreUnsure` is the caller's: only it may change its fence."""
+        for attempt in range(1, UNSURE_MAX + 1):
+            try:
+                return await self.repeat(self._store.commit, batch)
+            except StoreUnsure:
+                if batch.fence is not None or attempt == UNSURE_MAX:
+                    raise
+                if (receipt := await written(self, batch, after=0)) is not None:
+                    return receipt
+        raise AssertionError
+
+    async def release(self, fence: Fence, *, settled: bool = False) -> None:
+        """Give a session back. When that was in doubt and the claim is gone, it was given back."""
+        for attempt in range(1, UNSURE_MAX + 1):
+            try:
+                return await self.repeat(self._store.release, fence, settled=settled)
+            except StoreUnsure:
+                if attempt == UNSURE_MAX:
+                    raise
+            except LeaseLost:
+                if attempt > 1:
+                    return None
+                raise
+        raise AssertionError
+
+    async def renumber(self, fence: Fence) -> Fence:
+        return await self.repeat(self._store.renumber, fence)
+
+    async def claim(self, session: str, owner: str) -> Fence | Held:
+        return await self.repeat(self._store.claim, session, owner)
+
+    async def session(self, id: str) -> SessionRecord | None:
+        return await self.repeat(self._store.session, id)
+
+    async def sessions(self, query: SessionQuery) -> SessionPage:
+        return await self.repeat(self._store.sessions, query)
+
+    async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
+        return await self.repeat(self._store.get, session, kind, id)
+
+    async def select(
+        self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
+    ) -> Sequence[StoredRecord]:
+        return await self.repeat(self._store.select, kind, session=session, mark=mark)
+
+    async def messages(self, query: MessageQuery) -> MessagePage:
+        return await self.repeat(self._store.messages, query)
+
+    async def messages_json(self, query: MessageQuery) -> JsonPage:
+        return await self.repeat(self._store.messages_json, query)
+
+    async def head(self) -> str:
+        return await self.repeat(self._store.head)
+
+    async def changes(
+        self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
+    ) -> Changes | Resync:
+        return await self.repeat(self._store.changes, cursor, session, limit=limit, recent=recent)
+
+    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+        return await self.repeat(self._store.search, query)
+
+    def watch(self) -> Watch:
+        return self._store.watch()
+
+    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+        return await self._store.erase(session, fence=fence)
+
+    async def register(self, owner: Owner) -> None:
+        await self._store.register(owner)
+
+    async def renew(self, owner: str) -> None:
+        await self._store.renew(owner)
+
+    async def retire(self, owner: str) -> None:
+        await self._store.retire(owner)
+
+    async def bury(self, owner: str) -> Sequence[str]:
+        return await self._store.bury(owner)
+
+    async def sweep(self) -> None:
+        await self._store.sweep()
+
+    async def examine(self, *, repair: bool = False) -> Report:
+        return await self._store.examine(repair=repair)
+
+    async def backup(self, path: str) -> None:
+        await self._store.backup(path)
+
+    async def close(self) -> None:
+        await self._store.close()
+
+
+async def written(store: Store, batch: Batch, *, after: int) -> Receipt | None:
+    """The receipt of a batch whose answer was lost; None when it was not written.
+
+    A batch is all or nothing, so one record of it is proof: its content, under a number above `after`, the
+    last number that the writer knew of. A batch that only removes is as good as written when nothing of it is
+    left.
+    """
+    numbers, proof, left = [], False, False
+    for change in batch.changes:
+        record = await store.get(change.session, change.kind, change.id)
+        numbers.append(0 if record is None else record.seq)
+        if isinstance(change, Put):
+            left = True
+            proof = proof or (record is not None and record.data == change.data and record.seq > after)
+        left = left or record is not None
+    return Receipt(tuple(numbers)) if proof or (batch.changes and not left) else None

@@ -1,0 +1,173 @@
+"""A store that is away while a session works."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.app import Holdfast
+from holdfast.errors import StoreBusy, StoreUnsure
+from holdfast.runtime import background, coordinator, patience
+from holdfast.schema.message import AssistantMessage
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step, Wait
+from tests.stories.tools import Deed
+from tests.stories.world import World, shape
+
+VERBS = ("commit", "session", "get", "select", "messages", "changes", "head", "claim")
+"""A release is a commit."""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No story waits for a pause."""
+    monkeypatch.setattr(patience, "PAUSE_S", 0.001)
+    monkeypatch.setattr(coordinator, "TAKE_UP_S", 0.01)
+    monkeypatch.setattr(background, "PAUSE_S", 0.001)
+
+
+class Weather:
+    """Lets calls of a store fail: each `every`-th, before it does anything or after it has done it."""
+
+    def __init__(self, hf: Holdfast, every: int, error: type[Exception], *, after: bool, verbs: Any) -> None:
+        self.asked = 0
+        self.failed = 0
+        for verb in verbs:
+            self._spoil(hf.store, verb, every, error, after)
+
+    def _spoil(self, store: Any, verb: str, every: int, error: type[Exception], after: bool) -> None:
+        plain = getattr(store, verb)
+
+        async def call(*arguments: Any, **named: Any) -> Any:
+            self.asked += 1
+            fails = self.asked % every == 0
+            answer = await plain(*arguments, **named) if after or not fails else None
+            if fails:
+                self.failed += 1
+                raise error(f"{verb} number {self.asked}")
+            return answer
+
+        setattr(store, verb, call)
+
+
+async def worked(world: World, error: type[Exception] | None, *, after: bool, every: int, verbs: Any) -> Any:
+    """A turn with two calls in bad weather: what is said and done, and how often the store failed."""
+    deed = Deed("act", ask=False)
+    steps = Step(Say("first"), Call("act", {"what": "x"}, id="a")), Step(Call("act", {"what": "y"}, id="b"))
+    async with world.open(*steps, Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go", resume=False)
+        weather = Weather(hf, every, error, after=after, verbs=verbs) if error is not None else None
+        with anyio.fail_after(30):
+            await hf.sessions.resume(session)
+            await hf.sessions._prompting()._coordinator.wait(session)
+        page = await hf.sessions._prompting()._coordinator.patient.repeat(hf.sessions.messages, session)
+        errors = [each.info.error for each in page.messages if isinstance(each.info, AssistantMessage)]
+    return (shape(page.messages), deed.done, errors), 0 if weather is None else weather.failed
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("every", [2, 3, 5])
+async def test_a_store_that_fails_now_and_then_ends_no_turn(world: World, every: int) -> None:
+    """Whichever call fails, claims and releases included: the turn goes on as if nothing had happened."""
+    world.settings(permission={"*": "allow"})
+    calm, _ = await worked(world, None, after=False, every=0, verbs=())
+
+    rough, failed = await worked(world, StoreBusy, after=False, every=every, verbs=VERBS)
+
+    assert rough == calm
+    assert failed > 5
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("every", [2, 3])
+async def test_answers_of_the_store_that_are_lost_double_nothing(
+    world: World, every: int, *, after: bool
+) -> None:
+    """Each second or third commit ends in doubt, written or not: every message and effect is there once."""
+    world.settings(permission={"*": "allow"})
+    calm, _ = await worked(world, None, after=False, every=0, verbs=())
+
+    rough, failed = await worked(world, StoreUnsure, after=after, every=every, verbs=("commit",))
+
+    assert rough == calm
+    assert failed > 2
+
+
+async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -> None:
+    """Its own former claims do not hold it up, and the store may be away a little longer."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("half"), Wait(gate), Say("never")), Step(Say("whole"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            while not script.requests:
+                await anyio.sleep(0.005)
+        ownership = hf.sessions._prompting()._coordinator.ownership
+        register, away = hf.store.register, [StoreBusy("away")] * 3
+
+        async def back_later(owner: Any) -> None:
+            if away:
+                raise away.pop()
+            await register(owner)
+
+        hf.store.register = back_later  # type: ignore[method-assign]
+        former = ownership.id
+        assert former is not None
+        ownership.forget(former)
+        with anyio.fail_after(5):
+            while len(script.requests) < 2:
+                await anyio.sleep(0.005)
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+        assert [part for _, parts in shape(page.messages) for part in parts if part[0] == "text"][-1] == (
+            "text",
+            "whole",
+        )
+        assert ownership.id not in (None, former)
+        gate.set()
+
+
+async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(world: World) -> None:
+    """A call was under way: it is settled as unknown, and the model is not asked until a person wants it."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed("act", ask=False)
+    deed.gate = anyio.Event()
+    async with world.open(Step(Call("act", {"what": "x"}, id="a"))) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            await deed.begun.wait()
+        held = hf.sessions._prompting()._coordinator
+        assert held.ownership.id is not None
+        held.ownership.forget(held.ownership.id)
+        with anyio.fail_after(5):
+            while held._cut_off or held.active() or not await hf.store.session(session):
+                await anyio.sleep(0.005)
+        (call,) = [
+            part
+            for each in (await hf.sessions.messages(session)).messages
+            for part in each.parts
+            if part.__struct_config__.tag == "tool"
+        ]
+        assert call.state.metadata["outcome"] == "unknown"
+        assert len(script.requests) == 1
+
+
+async def test_leaving_does_not_hide_the_error_that_a_program_leaves_with(world: World) -> None:
+    """The store is away when everything is to be given back: what the program raised is what is raised."""
+
+    async def away(_: str) -> None:
+        raise StoreBusy("away")
+
+    async def program() -> None:
+        async with world.open(Step(Say("hi"))) as (hf, _):
+            await hf.sessions.process(await world.session(hf), "go")
+            hf.store.retire = away  # type: ignore[method-assign]
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await program()
