@@ -357,3 +357,57 @@ async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: W
         with anyio.fail_after(10):
             await hf.sessions.process(session, "go")
         assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")
+
+
+async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session is not busy, and not free before the late one is buried: each claim waits for the watch."""
+    monkeypatch.setattr(coordinator, "LATE_S", 0.0)
+    async with world.open(Step(Say("at last"))) as (hf, _):
+        session = await world.session(hf)
+        claim, watch = hf.store.claim, hf.store.watch
+        asked: list[str] = []
+
+        async def held(name: str, owner: str) -> Any:
+            asked.append("claim")
+            return Held(name, "own_late") if asked.count("claim") < 6 else await claim(name, owner)
+
+        class Noted:
+            """A watch that notes who waits; its other watchers are left alone."""
+
+            def __init__(self) -> None:
+                self._watch = watch()
+
+            async def wait(self) -> None:
+                asked.append("wait")
+
+            def close(self) -> None:
+                self._watch.close()
+
+        await hf.sessions.prompt(session, "go", resume=False)
+        hf.store.claim = held  # type: ignore[method-assign]
+        waiting = hf.sessions._prompting()._coordinator
+        hf.store.watch = Noted  # type: ignore[assignment]
+        monkeypatch.setattr(waiting.listener, "_store", _Quiet())
+        with anyio.fail_after(10):
+            await waiting.wake(session)
+            await waiting.wait(session)
+        hf.store.watch = watch  # type: ignore[method-assign]
+    assert asked == ["claim", "claim", *["wait", "claim"] * 4]
+
+
+class _Quiet:
+    """A store that a listener need not look at."""
+
+    def watch(self) -> Any:
+        return self
+
+    async def select(self, *_: Any, **__: Any) -> list[Any]:
+        return []
+
+    async def wait(self) -> None:
+        await anyio.sleep_forever()
+
+    def close(self) -> None:
+        pass

@@ -103,7 +103,7 @@ def print_report(report: Report, where: str, *, repair: bool) -> None:
     for finding in report.findings:
         state = "given up" if finding.given_up else "mended" if finding.mended else "found"
         click.echo(f"{state}: {clean(finding.where)}: {clean(finding.what)}")
-    for advice in report.advice:
-        click.echo(f"note: {clean(advice)}")
+    for line in report.advice:
+        click.echo(f"advice: {clean(line)}")
     verdict = "sound" if report.clean else "not sound" if repair else "not sound; --repair mends what it can"
     click.echo(f"{clean(where)}: {report.sessions} sessions, {report.records} records, {verdict}")

@@ -41,6 +41,8 @@ SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
 TITLED_MAX = 10_000
 GIVE_BACK_S = 5.0
+LATE_S = 0.5
+"""How long the least pause is between two claims of a session whose owner is late."""
 TAKE_UP_S = 0.5
 """How long between two looks whether a store that was away is back."""
 CLOSE_S = 4.5
@@ -235,6 +237,7 @@ class Coordinator:
             )
 
     async def _work(self, session: str, entry: Entry, group: TaskGroup) -> None:
+        refused = 0
         try:
             while True:
                 if not entry.stop:  # Else it was woken after the interrupt, which is kept.
@@ -243,7 +246,8 @@ class Coordinator:
                 ended = await self._drain(session, entry)
                 if entry.stop:
                     return
-                if ended == "held" and not await self._free_again(session, entry):
+                refused = refused + 1 if ended == "held" else 0
+                if refused and not await self._free_again(session, entry, late=refused > 1):
                     return
                 # The session was given back with an empty inbox; who admitted something since has woken it.
                 if ended != "held" and not entry.again:
@@ -264,14 +268,18 @@ class Coordinator:
                 after = self._entries[session] = Entry(force=entry.force)
                 group.start_soon(self._work, session, after, group)
 
-    async def _free_again(self, session: str, entry: Entry) -> bool:
+    async def _free_again(self, session: str, entry: Entry, *, late: bool) -> bool:
         """Wait while somebody else runs the session; whether there is something left to do when he is gone.
 
-        He sees to what was admitted, unless he dies, or had stopped when it came.
+        He sees to what was admitted, unless he dies, or had stopped when it came. One who is `late` is not
+        busy, but keeps his claims until he is buried: then each look comes a while after the one before.
         """
         watch = self._engine.store.watch()
         try:
             with anyio.CancelScope() as entry.waiting:
+                if late:
+                    await anyio.sleep(LATE_S)
+                    await watch.wait()
                 while (record := await self._engine.store.session(session)) is not None and record.busy:
                     if record.owner == self.ownership.id:
                         await self._give_back(session)

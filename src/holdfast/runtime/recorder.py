@@ -4,6 +4,7 @@ What must stay true: every write of a run carries the fence, so that a runner th
 nothing; ids that are made here rise within the session; what belongs together is one commit.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -24,7 +25,10 @@ from holdfast.store.batch import Batch, Change, Expectation, Fence, Put, Receipt
 M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Part)
 
-_TRIES = 5
+_TRIES = 200
+"""Each try that fails means that another prompt was admitted, and only so many can wait in an inbox."""
+_QUICK = 3
+_PAUSE_S = 0.02
 
 
 class Ids:
@@ -53,6 +57,7 @@ class Recorder:
         self._mint = mint
         self._top = ""
         self._seen = 0
+        self._overtaken = 0
         self._held: tuple[tuple[Change, ...], tuple[Expectation, ...]] = (), ()
         self.lost = False
         """Set when this process can no longer be sure of its claim: nothing is written after that."""
@@ -145,7 +150,11 @@ class Recorder:
             if record is None or record.top <= self._top:
                 raise
             self._top = record.top
+            self._overtaken += 1
+            if self._overtaken > _QUICK:  # Out of step with whoever is quicker.
+                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
             return False
+        self._overtaken = 0
         return True
 
     def _next(self, prefix: ids.Prefix) -> str:

@@ -44,6 +44,48 @@ def expired(lease: Lease, *, boot: str, boot_ms: int, wall_ms: int) -> bool:
     return wall_ms > lease.deadline_wall_ms
 
 
+STEP_MS = 1_000
+"""A clock that moves by more than this against the time since boot was set."""
+
+
+class Sightings:
+    """What this process has seen of the deadlines of others, by its own time since boot.
+
+    The store's clock may be set, and then everybody alive looks late at once. So an owner counts as silent
+    when its deadline was seen unchanged for a whole lease; or for one interval in which the store's clock
+    went as ours did, and then only if it is late by that clock too.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._offset_ms: int | None = None
+        self._steady_ms = 0
+
+    def note(self, deadlines: dict[str, int], *, store_ms: int, boot_ms: int) -> None:
+        """These are the deadlines of all living owners, at this moment by either clock."""
+        offset_ms = store_ms - boot_ms
+        if self._offset_ms is None or abs(offset_ms - self._offset_ms) > STEP_MS:
+            self._steady_ms = boot_ms
+        self._offset_ms = offset_ms
+        self._seen = {
+            id: (deadline, self._since(id, deadline, boot_ms)) for id, deadline in deadlines.items()
+        }
+
+    def _since(self, id: str, deadline: int, boot_ms: int) -> int:
+        known, since_ms = self._seen.get(id, (None, boot_ms))
+        return since_ms if known == deadline else boot_ms
+
+    def silent(self, *, store_ms: int, boot_ms: int) -> dict[str, int]:
+        """Owners that may be buried if their deadline is still this one."""
+        found = {}
+        for id, (deadline, since_ms) in self._seen.items():
+            for_ms = boot_ms - since_ms
+            is_late = deadline < store_ms and for_ms >= RENEW_MS and since_ms >= self._steady_ms
+            if for_ms > LEASE_MS or is_late:
+                found[id] = deadline
+        return found
+
+
 class Renewals:
     """How long this process's own renewals have been unbroken: the licence to bury others.
 

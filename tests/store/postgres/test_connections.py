@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.errors import InvalidInput, StoreBusy
 from holdfast.store.batch import Batch, Fence, Put, Unchanged
+from holdfast.store.postgres.sql import PREFIX
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.url import parse_url
 from holdfast.store.query import MessageQuery, SessionQuery
@@ -215,7 +216,7 @@ async def test_a_commit_is_durable_whatever_the_server_prefers(
     """A weaker synchronous_commit is raised for the commit, a stronger one is kept."""
     async with store._writes.use() as connection, connection.transaction():
         await connection.execute(f"SET LOCAL synchronous_commit = {setting}")
-        await connection.execute(f"SELECT {store.address.schema}.durable()")
+        await connection.execute(f"SELECT {store.address.schema}.{PREFIX}durable()")
         assert await connection.fetchval("SHOW synchronous_commit") == kept
 
 

@@ -9,7 +9,7 @@ import pytest
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.postgres.arguments import arguments, draft
 from holdfast.store.postgres.cursor import FeedCursor, Snapshot, from_sql, parse_feed
-from holdfast.store.postgres.sql import statements
+from holdfast.store.postgres.sql import PREFIX, statements
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract import Replica
@@ -105,13 +105,13 @@ async def test_an_undone_commit_is_never_told(store: PostgresStore, other: async
 async def test_another_history_means_begin_again(store: PostgresStore, other: asyncpg.Connection) -> None:
     """A promoted standby gives numbers out again: its timeline makes every old cursor worthless."""
     cursor = await store.head()
-    history = await other.fetchval(f"SELECT {store.address.schema}.history()")
+    history = await other.fetchval(f"SELECT {store.address.schema}.{PREFIX}history()")
     system, timeline = history.split("/")
     assert system == str(await other.fetchval("SELECT system_identifier FROM pg_control_system()"))
     assert timeline == "00000001"
 
     await other.execute(
-        f"CREATE OR REPLACE FUNCTION {store.address.schema}.history() RETURNS text LANGUAGE sql "
+        f"CREATE OR REPLACE FUNCTION {store.address.schema}.{PREFIX}history() RETURNS text LANGUAGE sql "
         f"AS $$ SELECT '{system}/00000002' $$"
     )
 
@@ -131,7 +131,7 @@ async def test_a_user_without_rights_still_has_a_history(
                 "REVOKE EXECUTE ON FUNCTION pg_control_system(), pg_walfile_name(pg_lsn) FROM PUBLIC; "
                 f"SET LOCAL ROLE {name}"
             )
-            assert await other.fetchval(f"SELECT {schema}.history()") == "unknown/unknown"
+            assert await other.fetchval(f"SELECT {schema}.{PREFIX}history()") == "unknown/unknown"
             await other.execute("RESET ROLE")
             await other.execute(
                 "GRANT EXECUTE ON FUNCTION pg_control_system(), pg_walfile_name(pg_lsn) TO PUBLIC"
@@ -147,7 +147,7 @@ async def test_a_removal_is_remembered_for_who_has_not_seen_it(store: PostgresSt
     await store.commit(Batch((Remove(S1, "message", msg(1)),)))
     after = await store.head()
     async with store._writes.use() as connection:
-        await connection.execute(f"SELECT {store.address.schema}.sweep(-1000, NULL)")
+        await connection.execute(f"SELECT {store.address.schema}.{PREFIX}sweep(-1000, NULL)")
 
     assert isinstance(await store.changes(before), Resync)
     assert (await drain(store, after)).records == ()

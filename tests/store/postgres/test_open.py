@@ -9,6 +9,7 @@ import pytest
 from holdfast.errors import InvalidInput, Refused, StoreBusy, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.batch import Batch
+from holdfast.store.postgres.sql import PREFIX
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.postgres.url import parse_url
 from holdfast.store.query import SessionQuery
@@ -118,8 +119,8 @@ async def test_functions_of_an_earlier_build_are_replaced(tmp_path: Path) -> Non
     await store.close()
     address = parse_url(url)
     connection = await asyncpg.connect(address.dsn)
-    await connection.execute(f"DROP FUNCTION {address.schema}.history()")
-    await connection.execute(f"UPDATE {address.schema}.store SET value = 'old' WHERE key = 'functions'")
+    await connection.execute(f"DROP FUNCTION {address.schema}.{PREFIX}history()")
+    await connection.execute(f"UPDATE {address.schema}.store SET value = 'old' WHERE key LIKE 'functions%'")
     await connection.close()
 
     store = await PostgresStore.open(url)

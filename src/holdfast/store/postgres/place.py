@@ -3,10 +3,10 @@
 import hashlib
 import secrets
 
-from holdfast.errors import StoreMissing, StoreTooNew
+from holdfast.errors import StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.postgres.connections import Connection
-from holdfast.store.postgres.sql import script
+from holdfast.store.postgres.sql import FUNCTIONS, script
 from holdfast.store.postgres.url import Address
 
 FUNCTION_SCRIPTS = ("steps", "commit", "owners")
@@ -16,26 +16,30 @@ async def prepare(connection: Connection, address: Address, *, create: bool) -> 
     """Make sure that the schema is there and of our format; answers the store's own incarnation."""
     functions = "\n".join(script(name, address.schema) for name in FUNCTION_SCRIPTS)
     mark = hashlib.sha256(functions.encode()).hexdigest()[:16]
+    key = f"functions_{FUNCTIONS}"
+    await _check_encoding(connection, address)
     known = await _read(connection, address)
     if known is None and not create:
         raise StoreMissing(f"there is no Holdfast store at {address.shown}")
-    if known is None or known.get("functions") != mark:
+    if known is not None:
+        _check_format(known, address)
+    if known is None or known.get(key) != mark:
         async with connection.transaction():
             await _lock(connection, address)
             known = await _read(connection, address)
             if known is None:
                 await _make(connection, address)
             # After the tables, since functions are checked against them.
-            _check_format(known, address)
             await connection.execute(functions)
             await connection.execute(
-                f"INSERT INTO {address.schema}.store VALUES ('functions', $1) "
+                f"INSERT INTO {address.schema}.store VALUES ($1, $2) "
                 "ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                key,
                 mark,
             )
-            known = await _read(connection, address)
-    _check_format(known, address)
-    return (known or {})["incarnation"]
+            known = await _read(connection, address) or {}
+            _check_format(known, address)
+    return known["incarnation"]
 
 
 async def is_restored(connection: Connection, address: Address) -> bool:
@@ -64,8 +68,25 @@ async def _lock(connection: Connection, address: Address) -> None:
     await connection.execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", key)
 
 
-def _check_format(known: dict[str, str] | None, address: Address) -> None:
-    format = int((known or {}).get("format", FORMAT))
+async def _check_encoding(connection: Connection, address: Address) -> None:
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreError(
+            f"{address.shown} keeps text as {encoding}, which cannot hold every character; "
+            "create a database with ENCODING 'UTF8'"
+        )
+
+
+def _check_format(known: dict[str, str], address: Address) -> None:
+    """Refuse a store of a later version, and one whose own table was tampered with."""
+    missing = [name for name in ("format", "incarnation", "horizon") if name not in known]
+    numbers = [known[name] for name in ("format", "horizon") if name not in missing]
+    if missing or not all(each.isdecimal() for each in numbers):
+        raise StoreError(
+            f"{address.shown}: its table `store` is damaged ({', '.join(missing) or 'a number is none'}); "
+            "restore that table from a backup"
+        )
+    format = int(known["format"])
     if format > FORMAT:
         raise StoreTooNew(
             f"{address.shown} has format {format}, this version reads up to {FORMAT}; upgrade Holdfast"

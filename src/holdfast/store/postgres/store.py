@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from holdfast.clock import Clock
-from holdfast.errors import Refused
+from holdfast.errors import Refused, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
@@ -14,7 +14,7 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.arguments import draft
 from holdfast.store.postgres.connections import PATIENT_S, USE_S, Connections, connect, hang_up
-from holdfast.store.postgres.failure import translated
+from holdfast.store.postgres.failure import READING_ONLY, translated
 from holdfast.store.postgres.feed import Feed
 from holdfast.store.postgres.group import GroupCommit
 from holdfast.store.postgres.leases import Leases
@@ -74,7 +74,8 @@ class PostgresStore:
             # The server's own time-outs do not help when its answers never come.
             async with asyncio.timeout(USE_S):
                 await prepare(connection, address, create=create)
-                restored = await is_restored(connection, address)
+                writable = await connection.fetchval("SHOW transaction_read_only") == "off"
+                restored = writable and await is_restored(connection, address)
             if restored:
                 async with asyncio.timeout(PATIENT_S):
                     await stamp_anew(connection, address)
@@ -159,7 +160,12 @@ class PostgresStore:
         await self.commit(Batch(expect=expect, fence=fence, release=True))
 
     async def sweep(self) -> None:
-        await self._write("sweep", TOMBSTONE_MS, self._leases.now_ms())
+        try:
+            await self._write("sweep", TOMBSTONE_MS, self._leases.now_ms())
+        except StoreError as error:
+            # Housekeeping, which whoever may only read leaves to others.
+            if not isinstance(error.__cause__, READING_ONLY):
+                raise
 
     async def examine(self, *, repair: bool = False) -> Report:
         from holdfast.store.postgres.examine import examine

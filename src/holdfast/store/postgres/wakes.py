@@ -9,6 +9,8 @@ import contextlib
 import random
 import secrets
 
+import asyncpg
+
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.store.postgres.connections import Connection, connect, hang_up
 from holdfast.store.postgres.failure import harmless, translated
@@ -115,8 +117,10 @@ class Wakes:
         if self._connection is None or self._connection.is_closed():
             connection = await connect(self._address)
             try:
-                async with asyncio.timeout(CALL_S):
-                    await connection.add_listener(self._channel, self._heard)
+                # A standby tells nothing: there the look once a second is all.
+                with contextlib.suppress(asyncpg.ReadOnlySQLTransactionError):
+                    async with asyncio.timeout(CALL_S):
+                        await connection.add_listener(self._channel, self._heard)
             except BaseException:
                 connection.terminate()
                 raise

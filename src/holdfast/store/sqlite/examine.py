@@ -20,6 +20,7 @@ from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.leases import unreadable
 from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 from holdfast.store.sqlite.writer import MESSAGE
@@ -79,6 +80,8 @@ class _Examination:
             living += self._session(n)
         self._orphans()
         self._search()
+        for owner in unreadable(self._db):
+            self.find("its row cannot be read", f"owner {owner}")
         return self.report(living)
 
     def report(self, sessions: int) -> Report:

@@ -22,7 +22,7 @@ class Leases:
     def lease(self, owner: str) -> Lease | None:
         """The owner's lease, dead or alive."""
         row = self._db.execute(
-            "SELECT data, deadline_boot, deadline_wall, dead FROM owner WHERE id=?", (owner,)
+            "SELECT id, data, deadline_boot, deadline_wall, dead FROM owner WHERE id=?", (owner,)
         ).get
         return None if row is None else _lease(row)
 
@@ -68,7 +68,7 @@ class Leases:
     def bury(self, owner: str, *, patient: bool) -> list[str]:
         """Declare dead who is gone and, if the asker has been patient, who missed its deadline."""
         rows = self._db.execute(
-            "SELECT data, deadline_boot, deadline_wall, dead FROM owner WHERE dead=0 AND id<>?", (owner,)
+            "SELECT id, data, deadline_boot, deadline_wall, dead FROM owner WHERE dead=0 AND id<>?", (owner,)
         ).fetchall()
         over = [
             lease.owner.id
@@ -129,5 +129,19 @@ class Leases:
         self._db.execute("UPDATE session SET owner=NULL WHERE owner=?", (owner,))
 
 
-def _lease(row: tuple[str, int, int, int]) -> Lease:
-    return Lease(typed.decode(row[0], Owner), row[1], row[2], dead=bool(row[3]))
+def _lease(row: tuple[str, str, int, int, int]) -> Lease:
+    return Lease(read_owner(*row[:2]), row[2], row[3], dead=bool(row[4]))
+
+
+def unreadable(db: Connection) -> list[str]:
+    """The owners that are not dead, and whose rows cannot be read."""
+    rows = db.execute("SELECT id, data FROM owner WHERE dead=0 ORDER BY id").fetchall()
+    return [id for id, data in rows if not read_owner(id, data).host]
+
+
+def read_owner(id: str, data: str) -> Owner:
+    """The owner of a row. One whose row cannot be read runs nobody knows where: its deadline alone counts."""
+    try:
+        return typed.decode(data, Owner)
+    except msgspec.DecodeError:
+        return Owner(id, "", "", 0, "", "", ())

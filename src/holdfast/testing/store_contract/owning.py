@@ -267,6 +267,21 @@ class Burying(Contract):
         await world.store.renew("o2")
         assert list(await world.store.bury("o2")) == ["o1"]
 
+    async def test_a_clock_that_is_set_buries_nobody_alive(self, world: World) -> None:
+        """All deadlines are in the past at once, and everybody goes on renewing: nobody is buried, ever."""
+        far = FakeHost("hostB")
+        other = await world.another(host=far)
+        await world.owner("o1")
+        await other.register(far.owner("o2"))
+        for step in range(8):
+            world.clock.advance(RENEW_MS)
+            if step == 3:
+                world.clock.set_wall(world.clock.now_ms() + 20 * LEASE_MS)
+            assert list(await other.bury("o2")) == []
+            await other.renew("o2")
+            assert list(await other.bury("o2")) == []
+            await world.store.renew("o1")
+
     async def test_an_outage_longer_than_the_lease_buries_nobody_alive(self, world: World) -> None:
         """After it everybody is late; whoever is first back waits, and the others renew meanwhile."""
         await world.put(session())

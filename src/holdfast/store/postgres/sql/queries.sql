@@ -2,12 +2,12 @@
 
 -- name: session
 SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
-FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {s}.now_ms($2)
+FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {f}now_ms($2)
 WHERE s.id = $1 AND s.scope = 0 AND s.data IS NOT NULL
 
 -- name: sessions
 SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
-FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {s}.now_ms($1)
+FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {f}now_ms($1)
 WHERE s.scope = 0 AND s.data IS NOT NULL AND s.updated IS NOT NULL
 
 -- name: record
@@ -35,7 +35,8 @@ SELECT EXISTS (SELECT 1 FROM {s}.record WHERE session = $1 AND kind = 1 AND data
 SELECT n FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
 
 -- name: head
-SELECT pg_current_snapshot()::text, {s}.history(), (SELECT value FROM {s}.store WHERE key = 'incarnation'),
+-- Which tables these are: a dump that was restored, or a database that took the other one's name, has others.
+SELECT pg_current_snapshot()::text, {f}history(), {f}place(), (SELECT value FROM {s}.store WHERE key = 'incarnation'),
   (SELECT value FROM {s}.store WHERE key = 'horizon')
 
 -- name: of_session
@@ -139,43 +140,60 @@ SELECT * FROM (
 -- name: owners
 SELECT id, data FROM {s}.owner WHERE NOT dead
 
+-- name: deadlines
+SELECT id, data, deadline, {f}now_ms($1) AS moment FROM {s}.owner WHERE NOT dead
+
+-- name: examined_owners
+SELECT id, data, dead FROM {s}.owner ORDER BY id
+
 -- name: commit_one
-SELECT {s}.commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+SELECT {f}commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
   $18, $19, $20, $21)
 
 -- name: commit_group
 SELECT numbers, code, message
-FROM {s}.commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
+FROM {f}commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
   $18, $19)
 
 -- name: erase
-SELECT {s}.erase($1, $2, $3, $4, $5, $6)
+SELECT {f}erase($1, $2, $3, $4, $5, $6)
 
 -- name: sweep
-SELECT {s}.sweep($1, $2)
+SELECT {f}sweep($1, $2)
 
 -- name: register
-SELECT {s}.register($1, $2, $3, $4, $5)
+SELECT {f}register($1, $2, $3, $4, $5)
 
 -- name: renew
-SELECT {s}.renew($1, $2, $3)
+SELECT {f}renew($1, $2, $3)
 
 -- name: retire
-SELECT {s}.retire($1)
+SELECT {f}retire($1)
 
 -- name: bury
-SELECT {s}.bury($1, $2, $3, $4)
+SELECT {f}bury($1, $2, $3, $4)
 
 -- name: claim
-SELECT number, holder, holder_data FROM {s}.claim($1, $2)
+SELECT number, holder, holder_data FROM {f}claim($1, $2)
 
 -- name: renumber
-SELECT {s}.renumber($1, $2, $3)
+SELECT {f}renumber($1, $2, $3)
 
 -- name: settings
 SELECT name, setting FROM pg_settings
 WHERE name IN ('fsync', 'full_page_writes', 'synchronous_commit', 'synchronous_standby_names')
-UNION ALL SELECT 'history', {s}.history()
+UNION ALL SELECT 'history', {f}history()
+UNION ALL SELECT 'behind', (pg_snapshot_xmax(w)::text::bigint - pg_snapshot_xmin(w)::text::bigint)::text
+  FROM pg_current_snapshot() AS w
+UNION ALL SELECT 'oldest', coalesce((SELECT format('prepared as %s in %s', gid, database) FROM pg_prepared_xacts
+  ORDER BY prepared LIMIT 1), (SELECT format('process %s in %s', pid, datname) FROM pg_stat_activity
+  WHERE backend_xid IS NOT NULL ORDER BY xact_start LIMIT 1), 'of another user')
+
+-- name: free_late
+-- Bury an owner whose row cannot be read, if it is late.
+WITH late AS (UPDATE {s}.owner SET dead = true WHERE id = $1 AND NOT dead AND deadline < {f}now_ms($2) RETURNING id),
+  freed AS (UPDATE {s}.session SET owner = NULL WHERE owner IN (SELECT id FROM late) RETURNING 1)
+SELECT count(*) FROM late
 
 -- name: orphans
 SELECT r.session, r.position, r.kind, r.seq, r.id FROM {s}.record r
@@ -200,7 +218,7 @@ UPDATE {s}.session SET head = greatest(head, $2) WHERE n = $1
 SELECT head FROM {s}.session WHERE n = $1
 
 -- name: quarantine
-SELECT {s}.quarantine_record($1, $2, $3, $4, $5, $6, $7)
+SELECT {f}quarantine_record($1, $2, $3, $4, $5, $6, $7)
 
 -- name: mend_session
-SELECT {s}.mend_session($1, $2, $3, $4, $5)
+SELECT {f}mend_session($1, $2, $3, $4, $5)

@@ -1,15 +1,20 @@
--- The steps of a commit. Codes: HF001 not found, HF002 conflict, HF003 lease lost, HF004 refused.
+-- The steps of a commit. Codes: HF001 not found, HF002 conflict, HF003 lease lost, HF004 refused, HF005 too new.
+-- {f} begins the names of functions: the schema, and their version.
 
-CREATE OR REPLACE FUNCTION {s}.now_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS
+CREATE OR REPLACE FUNCTION {f}now_ms(given bigint) RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT coalesce(given, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) $$;
 
 -- Whether an owner runs what it claimed: not buried, its deadline not passed, not known to be gone.
-CREATE OR REPLACE FUNCTION {s}.living(who text, moment bigint, gone text[]) RETURNS boolean LANGUAGE sql STABLE AS
+CREATE OR REPLACE FUNCTION {f}living(who text, moment bigint, gone text[]) RETURNS boolean LANGUAGE sql STABLE AS
 $$ SELECT EXISTS (SELECT 1 FROM {s}.owner WHERE id = who AND NOT dead AND deadline >= moment AND NOT id = ANY(gone)) $$;
 
 -- A weaker setting of the server or the role must not make an acknowledged commit forgettable.
-CREATE OR REPLACE FUNCTION {s}.durable() RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {f}durable() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  -- Nor may a process that was open when a later release changed the format write on.
+  IF (SELECT value FROM {s}.store WHERE key = 'format') IS DISTINCT FROM '{format}' THEN
+    RAISE EXCEPTION 'the store has another format by now; end this process, and upgrade Holdfast' USING ERRCODE = 'HF005';
+  END IF;
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
@@ -17,7 +22,7 @@ END $$;
 
 -- Take every lock of a group at once, in one order for all processes: first the names of sessions that are
 -- yet to be made (or expected to be absent), then the rows of those that exist.
-CREATE OR REPLACE FUNCTION {s}.lock_sessions(names text[], makes text[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION {f}lock_sessions(names text[], makes text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF makes IS NOT NULL THEN
     PERFORM pg_advisory_xact_lock(k) FROM (
@@ -27,7 +32,7 @@ BEGIN
   PERFORM 1 FROM {s}.session WHERE id = ANY(names) ORDER BY id FOR NO KEY UPDATE;
 END $$;
 
-CREATE OR REPLACE FUNCTION {s}.check_fence(f_session text, f_owner text, f_number bigint) RETURNS void
+CREATE OR REPLACE FUNCTION {f}check_fence(f_session text, f_owner text, f_number bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
   PERFORM 1 FROM {s}.session WHERE id = f_session AND owner = f_owner AND fence = f_number FOR NO KEY UPDATE;
@@ -37,7 +42,7 @@ BEGIN
   END IF;
 END $$;
 
-CREATE OR REPLACE FUNCTION {s}.check_expectation(
+CREATE OR REPLACE FUNCTION {f}check_expectation(
   e_type smallint, name text, e_kind smallint, kind_name text, e_id text, e_seq bigint, moment bigint, gone text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -61,7 +66,7 @@ BEGIN
       RAISE EXCEPTION 'session % still has an open %', name, kind_name USING ERRCODE = 'HF002';
     END IF;
   ELSIF e_type = 2 THEN  -- Unclaimed
-    IF s.owner IS NOT NULL AND {s}.living(s.owner, moment, gone) THEN
+    IF s.owner IS NOT NULL AND {f}living(s.owner, moment, gone) THEN
       RAISE EXCEPTION 'session % is busy: it runs in another process; wait or interrupt it', name
         USING ERRCODE = 'HF002';
     END IF;
@@ -71,7 +76,7 @@ BEGIN
 END $$;
 
 -- Create or replace a session's own record; answers its number.
-CREATE OR REPLACE FUNCTION {s}.put_session(name text, columns jsonb, body text, words_text text) RETURNS bigint
+CREATE OR REPLACE FUNCTION {f}put_session(name text, columns jsonb, body text, words_text text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
   s record;
@@ -108,7 +113,7 @@ END $$;
 
 -- Whether a batch may be written: its fence and its expectations. Answers the sessions whose new ids must rise.
 -- e_bits: the type, 4 × kind. e_text, by threes: session, name of the kind, id.
-CREATE OR REPLACE FUNCTION {s}.check_batch(
+CREATE OR REPLACE FUNCTION {f}check_batch(
   e_first int, e_last int, e_bits int[], e_text text[], e_seq bigint[],
   f_session text, f_owner text, f_number bigint, gone text[], moment bigint
 ) RETURNS text[] LANGUAGE plpgsql AS $$
@@ -116,13 +121,13 @@ DECLARE
   rising text[] := '{{}}';
 BEGIN
   IF f_session IS NOT NULL THEN
-    PERFORM {s}.check_fence(f_session, f_owner, f_number);
+    PERFORM {f}check_fence(f_session, f_owner, f_number);
   END IF;
   FOR e IN e_first .. e_last LOOP
     IF e_bits[e] & 3 = 3 THEN
       rising := rising || e_text[3 * e - 2];
     ELSE
-      PERFORM {s}.check_expectation((e_bits[e] & 3)::smallint, e_text[3 * e - 2], (e_bits[e] >> 2)::smallint,
+      PERFORM {f}check_expectation((e_bits[e] & 3)::smallint, e_text[3 * e - 2], (e_bits[e] >> 2)::smallint,
         e_text[3 * e - 1], e_text[3 * e], e_seq[e], moment, gone);
     END IF;
   END LOOP;
@@ -131,7 +136,7 @@ END $$;
 
 -- Write records that are all new, of one session, in one statement; each part's message comes before it.
 -- NULL, and nothing written, when that is not how it is. c_bits as in `write_changes`.
-CREATE OR REPLACE FUNCTION {s}.append(
+CREATE OR REPLACE FUNCTION {f}append(
   name text, c_bits int[], c_id text[], c_words text[], c_data text[], lowest text, greatest_ text, rising text[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
@@ -154,7 +159,7 @@ END $$;
 
 -- Write changes of any kind, one by one; answers the number of each. A batch's stand at first .. last of the arrays.
 -- c_bits: 1 put, 2 placed, 4 × mark, 16 × kind, 256 × the place of its message in the batch (for `append`).
-CREATE OR REPLACE FUNCTION {s}.write_changes(
+CREATE OR REPLACE FUNCTION {f}write_changes(
   first int, last int, c_bits int[], c_session text[], c_id text[], c_parent text[], c_columns text[],
   c_words text[], c_data text[], rising text[], moment bigint
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
@@ -179,7 +184,7 @@ BEGIN
       END IF;
       s_dirty := false; m_id := NULL; s_id := c_session[i];
       IF c_kind = 0 THEN
-        numbers := numbers || {s}.put_session(s_id, c_columns[i]::jsonb, c_data[i], c_words[i]);
+        numbers := numbers || {f}put_session(s_id, c_columns[i]::jsonb, c_data[i], c_words[i]);
         s_id := NULL;
         CONTINUE;
       END IF;
