@@ -43,6 +43,8 @@ TITLED_MAX = 10_000
 GIVE_BACK_S = 5.0
 LATE_S = 0.5
 """How long the least pause is between two claims of a session whose owner is late."""
+LOOK_S = 0.5
+"""How long the least pause is between two looks for prompts that were admitted elsewhere."""
 TAKE_UP_S = 0.5
 """How long between two looks whether a store that was away is back."""
 CLOSE_S = 4.5
@@ -118,6 +120,7 @@ class Coordinator:
             self._keep_swept,
             self._keep_given_back,
             self._keep_going_on,
+            self._keep_taking_up,
             warn=engine.warn,
         )
 
@@ -322,6 +325,20 @@ class Coordinator:
                 del self._cut_off[session]
                 await self.wake(session)
             self._lease_lost = anyio.Event()
+
+    async def _keep_taking_up(self) -> None:
+        """As an owner, run what processes elsewhere have admitted for this place."""
+        watch = self._engine.store.watch()
+        try:
+            while True:
+                if self.ownership.id is not None:
+                    for session in await inbox.admitted_for(self.patient, self._engine.host.id):
+                        if session not in self._entries and not self._closing:
+                            await self.wake(session)
+                await anyio.sleep(LOOK_S)
+                await watch.wait()
+        finally:
+            watch.close()
 
     async def _claim(self, session: str) -> Fence | Held:
         """Claim a session. An owner that was buried without noticing registers anew, once."""

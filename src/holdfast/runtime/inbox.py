@@ -11,7 +11,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.errors import Conflict, InvalidInput, NotFound, RecordCorrupt, Refused
 from holdfast.provider import lowering
 from holdfast.runtime import choosing
 from holdfast.runtime.choosing import Choice, Wish
@@ -38,6 +38,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
+from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
@@ -68,8 +69,11 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool
 
 
-async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
-    """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`."""
+async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = True) -> Admitted:
+    """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`.
+
+    If it is to be run and this process cannot reach the session's place, it says which place that is.
+    """
     prompt = checked(prompt, "the prompt")
     if prompt.id is not None:
         ids.check("msg", prompt.id)
@@ -84,7 +88,7 @@ async def admit(engine: Engine, session: str, prompt: Prompt) -> Admitted:
         if known is not None:
             return known
         try:
-            return await _write(engine, record, prompt)
+            return await _write(engine, record, prompt, runs=runs)
         except Conflict:
             # Somebody wrote in between: the session, a greater id, or this very prompt.
             if attempt == _TRIES - 1:
@@ -136,10 +140,15 @@ async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | Non
 
 
 def _content(prompt: AdmittedPrompt) -> AdmittedPrompt:
-    return replace(prompt, promoted=None, extra=None)
+    return replace(prompt, promoted=None, placement=None, extra=None)
 
 
-async def _write(engine: Engine, record: SessionRecord, prompt: Prompt) -> Admitted:
+def elsewhere(engine: Engine, session: Session) -> str | None:
+    """The place where a session runs, if that is none of this process."""
+    return None if session.placement in (None, engine.host.id) else session.placement
+
+
+async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs: bool) -> Admitted:
     session = record.value()
     waiting = await pending(engine, session.id)
     if len(waiting) >= engine.limits.backlog_max:
@@ -156,6 +165,8 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt) -> Admit
     # Nobody runs the session, and nobody will for this: the prompt is history at once.
     at_once = prompt.no_reply and not record.busy
     admitted = _record(session.id, prompt, id, now_ms, now_ms if at_once else None)
+    if runs and not at_once:
+        admitted = replace(admitted, placement=elsewhere(engine, session))
     message = _message(session, prompt, choice, id, now_ms)
     parts = _parts(engine, session, prompt, id, record.top)
     expect: list[Expectation] = [
@@ -294,6 +305,19 @@ async def pending(engine: Engine, session: str) -> list[Waiting]:
         assert isinstance(value, AdmittedPrompt)
         found.append(Waiting(value, record.seq))
     return found
+
+
+async def admitted_for(store: Store, place: str) -> list[str]:
+    """Sessions with prompts that wait for an owner of a place, since whoever admitted them was none."""
+    found: dict[str, None] = {}
+    for record in await store.select("prompt", mark=Mark.OPEN):
+        try:
+            value = record.value()
+        except RecordCorrupt:
+            continue
+        if isinstance(value, AdmittedPrompt) and value.placement == place:
+            found[record.session] = None
+    return list(found)
 
 
 def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:

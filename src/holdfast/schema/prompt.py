@@ -72,5 +72,7 @@ class AdmittedPrompt(Record, frozen=True, kw_only=True):
     tools: dict[str, bool] | None = None
     format: OutputFormat | None = None
     no_reply: bool | None = None
+    placement: str | None = None
+    """Where it is to be run, when whoever admitted it could not: an owner there takes it up."""
     time: Created
     promoted: Count | None = None

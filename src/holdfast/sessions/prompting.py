@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
 from typing import Any, cast
 
-from holdfast.errors import InvalidInput, LeaseLost, NotFound
+from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
 from holdfast.runtime import asking, inbox, plan
 from holdfast.runtime.coordinator import Coordinator
@@ -25,6 +25,8 @@ from holdfast.sessions.room import Room
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
 
+TAKEN_UP_S = 30.0
+"""How long a prompt may wait for a process at its place while nobody runs the session."""
 LATE_S = 0.5
 """How long what a session wrote in another process may take to be heard here after its end."""
 
@@ -68,9 +70,11 @@ class Prompting:
             format=format,
             no_reply=no_reply,
         )
-        admitted = await inbox.admit(self._engine, session, given)
+        admitted = await inbox.admit(self._engine, session, given, runs=resume)
         # What wants no reply is history at once, unless somebody ran the session: he may have just left.
-        if resume and (not no_reply or admitted.prompt.promoted is None):
+        # What runs elsewhere is taken up there.
+        here = admitted.prompt.placement is None
+        if resume and here and (not no_reply or admitted.prompt.promoted is None):
             await self._coordinator.wake(session)
         return admitted
 
@@ -80,9 +84,41 @@ class Prompting:
         """Prompt, and wait for its last answer; a note, which wants none, is answered with itself."""
         if not wishes.get("resume", True):
             raise InvalidInput("process waits for an answer, which nobody would give; use prompt instead")
+        await self._check_place(session)
         admitted = await self.prompt(session, parts, **wishes)
+        if admitted.prompt.placement is not None:
+            await self._taken_up(admitted.prompt)
         await self.wait(session)
         return await self._answer(session, admitted.prompt)
+
+    async def _check_place(self, session: str) -> None:
+        """Refuse to wait for a session that runs at another place, unless a process there runs it now."""
+        record = await self._engine.store.session(session)
+        place = None if record is None else inbox.elsewhere(self._engine, record.value())
+        if place is not None and record is not None and not record.busy:
+            raise Refused(
+                f"session {session} runs at placement {place}, which this process does not offer, and no "
+                "process there runs it now; admit with `prompt`, and an owner there takes it up"
+            )
+
+    async def _taken_up(self, prompt: AdmittedPrompt) -> None:
+        """Return when a process at its place has promoted a prompt, or the prompt is gone."""
+        watch = self._engine.store.watch()
+        patient = self._coordinator.patient
+        try:
+            idle_s: float | None = None
+            while not await self._is_heard(prompt.session_id, prompt.id):
+                record = await patient.session(prompt.session_id)
+                now_s = asyncio.get_running_loop().time()
+                idle_s = None if record is not None and record.busy else idle_s or now_s
+                if idle_s is not None and now_s - idle_s > TAKEN_UP_S:
+                    raise Refused(
+                        f"prompt {prompt.id} waits for a process at placement {prompt.placement}; "
+                        f"none has taken it up within {TAKEN_UP_S:.0f} s of its session's rest"
+                    )
+                await watch.wait()
+        finally:
+            watch.close()
 
     async def turn(
         self, session: str, parts: str | Sequence[PartInput], **wishes: Any
@@ -91,6 +127,7 @@ class Prompting:
 
         Close it (`aclosing`) to leave early; the work goes on without a listener.
         """
+        await self._check_place(session)
         cursor = await self._engine.store.head()
         admitted = await self.prompt(session, parts, **wishes)
         following = cast(

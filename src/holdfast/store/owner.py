@@ -48,12 +48,16 @@ STEP_MS = 1_000
 """A clock that moves by more than this against the time since boot was set."""
 
 
+LOOK_MS = RENEW_MS * 4 // 5
+"""Looks come with renewals, the first a little after the registration: two of them are this far apart."""
+
+
 class Sightings:
     """What this process has seen of the deadlines of others, by its own time since boot.
 
     The store's clock may be set, and then everybody alive looks late at once. So an owner counts as silent
-    when its deadline was seen unchanged for a whole lease; or for one interval in which the store's clock
-    went as ours did, and then only if it is late by that clock too.
+    when its deadline was seen unchanged for a whole lease; or from one look to the next, if the store's clock
+    went as ours did meanwhile, and then only if it is late by that clock too.
     """
 
     def __init__(self) -> None:
@@ -80,7 +84,7 @@ class Sightings:
         found = {}
         for id, (deadline, since_ms) in self._seen.items():
             for_ms = boot_ms - since_ms
-            is_late = deadline < store_ms and for_ms >= RENEW_MS and since_ms >= self._steady_ms
+            is_late = deadline < store_ms and for_ms >= LOOK_MS and since_ms >= self._steady_ms
             if for_ms > LEASE_MS or is_late:
                 found[id] = deadline
         return found
