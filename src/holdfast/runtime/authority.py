@@ -9,6 +9,7 @@ from holdfast.errors import NotFound
 from holdfast.permission.policy import Policy
 from holdfast.runtime.room import Engine
 from holdfast.runtime.surroundings import Surroundings
+from holdfast.schema import typed
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.rule import Rule, Ruleset
@@ -44,7 +45,7 @@ def _left_behind(session: Session) -> list[Ruleset]:
     """The rules of the sessions above the one that this is a fork of: they may only tighten."""
     origin = (session.metadata or {}).get(FORK)
     try:
-        return msgspec.convert(origin.get(CEILINGS, []) if isinstance(origin, dict) else [], list[Ruleset])
+        return typed.convert(origin.get(CEILINGS, []) if isinstance(origin, dict) else [], list[Ruleset])
     except msgspec.ValidationError:
         # Written by no one we know: nothing is allowed that may have been forbidden.
         return [[Rule(permission="*", pattern="*", action="deny")]]

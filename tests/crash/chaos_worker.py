@@ -1,0 +1,73 @@
+"""A process of the chaos tests: `chaos_worker.py URL LOG LEASE_MS`.
+
+A line of JSON on standard input is an order, a line on standard output its answer; orders are worked on side
+by side. Its tool writes a whole line to LOG before it does anything: an effect, which must be there once.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from typing import Any
+
+from holdfast.store import owner
+
+URL, LOG, LEASE_MS = sys.argv[1], sys.argv[2], int(sys.argv[3])
+owner.LEASE_MS, owner.RENEW_MS = LEASE_MS, LEASE_MS // 3  # Before anything else takes them by name.
+
+import holdfast  # noqa: E402 - see above
+from holdfast.app import Holdfast  # noqa: E402
+from holdfast.errors import HoldfastError  # noqa: E402
+from holdfast.tool.context import ToolContext  # noqa: E402
+from holdfast.tool.declare import tool  # noqa: E402
+
+
+@tool(name="bump")
+async def bump(context: ToolContext, what: str, ms: int) -> str:
+    """Have an effect."""
+    log = os.open(LOG, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(log, f"{what}\n".encode())
+    os.close(log)
+    await asyncio.sleep(ms / 1_000)
+    return f"bumped {what}"
+
+
+async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
+    """Do what an order says."""
+    session = order["session"]
+    match order["do"]:
+        case "prompt":
+            admitted = await hf.sessions.prompt(session, order["text"], delivery=order["delivery"])
+            return admitted.prompt.id
+        case "resume":
+            await hf.sessions.resume(session)
+            return await hf.sessions.wait(session)
+        case "interrupt":
+            return await hf.sessions.interrupt(session)
+    raise AssertionError(order)
+
+
+async def main() -> None:
+    """Obey until the input ends."""
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    tasks: set[asyncio.Task[None]] = set()
+    async with holdfast.open(URL) as hf:
+        hf.tools.register(bump)
+
+        async def work(order: dict[str, Any]) -> None:
+            try:
+                answer = {"ok": await obey(hf, order)}
+            except HoldfastError as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            sys.stdout.write(json.dumps({"number": order["number"], **answer}) + "\n")
+            sys.stdout.flush()
+
+        while line := await reader.readline():
+            task = asyncio.create_task(work(json.loads(line)))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+
+asyncio.run(main())
