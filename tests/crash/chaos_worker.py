@@ -17,7 +17,8 @@ owner.LEASE_MS, owner.RENEW_MS = LEASE_MS, LEASE_MS // 3  # Before anything else
 
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
-from holdfast.errors import HoldfastError  # noqa: E402
+from holdfast.errors import HoldfastError, StoreBusy  # noqa: E402
+from holdfast.store.open import open_store  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402
 from holdfast.tool.declare import tool  # noqa: E402
 
@@ -47,13 +48,24 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
     raise AssertionError(order)
 
 
+async def opened() -> Any:
+    """The store can be opened; its server may be away for a while."""
+    while True:
+        try:
+            await (await open_store(URL)).close()
+        except StoreBusy:
+            await asyncio.sleep(0.2)
+        else:
+            return holdfast.open(URL)
+
+
 async def main() -> None:
     """Obey until the input ends."""
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
     tasks: set[asyncio.Task[None]] = set()
-    async with holdfast.open(URL) as hf:
+    async with await opened() as hf:
         hf.tools.register(bump)
 
         async def work(order: dict[str, Any]) -> None:

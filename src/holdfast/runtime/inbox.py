@@ -5,9 +5,11 @@ place in the model's history is given by its promotion. What must stay true: wha
 and admitting the same prompt twice is admitting it once.
 """
 
+import random
 from collections.abc import Sequence
 from typing import Any, assert_never
 
+import anyio
 import msgspec
 from msgspec.structs import replace
 
@@ -44,7 +46,9 @@ from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
 from holdfast.tools import structured
 
-_TRIES = 30
+_TRIES = 200
+_QUICK = 3
+_PAUSE_S = 0.05
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +97,8 @@ async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = Tr
             # Somebody wrote in between: the session, a greater id, or this very prompt.
             if attempt == _TRIES - 1:
                 raise
+            if attempt >= _QUICK:  # Many at once: out of step with the others.
+                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
     raise AssertionError("unreachable")
 
 
