@@ -167,9 +167,7 @@ class Chaos:
     async def _something(self, trouble: Callable[[random.Random], Awaitable[str | None]]) -> None:
         at = self.chance.randrange(len(self.workers))
         worker, session = self.workers[at], self.chance.choice(list(self.acknowledged))
-        if (
-            worker.process.returncode is not None
-        ):  # Its server went away between its first look and its opening.
+        if worker.process.returncode is not None:  # The server went away just when it was opened.
             errors = self.place.log.with_suffix(".errors").read_text()
             assert "StoreBusy" in errors, errors[-2_000:]
             self.did["died at opening"] += 1
