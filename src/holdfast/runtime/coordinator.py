@@ -283,11 +283,12 @@ class Coordinator:
                 if late:
                     await anyio.sleep(LATE_S)
                     await watch.wait()
-                while (record := await self._engine.store.session(session)) is not None and record.busy:
+                while (record := await self.patient.session(session)) is not None and record.busy:
                     if record.owner == self.ownership.id:
                         await self._give_back(session)
                     await watch.wait()
-                return entry.force or bool(await inbox.pending(self._engine, session))
+                waiting = await self.patient.repeat(inbox.pending, self._engine, session)
+                return entry.force or bool(waiting)
         finally:
             entry.waiting = None
             watch.close()
@@ -305,7 +306,7 @@ class Coordinator:
         """Release a claim of ours that could not be released when its drain ended."""
         if (fence := self._kept.get(session)) is not None:
             with contextlib.suppress(LeaseLost):  # Somebody else has it: it is given back.
-                await self._engine.store.release(fence)
+                await self.patient.release(fence)
             self._kept.pop(session, None)
 
     async def _keep_going_on(self) -> None:
