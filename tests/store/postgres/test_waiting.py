@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from holdfast.errors import StoreBusy
+from holdfast.errors import StoreBusy, StoreUnsure
 from holdfast.store.batch import Batch
+from holdfast.store.postgres import connections, group, wakes
 from holdfast.store.postgres import store as postgres
-from holdfast.store.postgres import wakes
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.query import MessageQuery
 from holdfast.testing.hosts import FakeHost
@@ -156,3 +156,29 @@ async def silent_after(word: bytes) -> AsyncIterator[int]:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_a_commit_that_is_never_confirmed_ends_by_name(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a synchronous standby that is gone: in doubt for who was sent, not done for who stood in line.
+
+    The server is asked to stop as well, so that it keeps no lock for a client that has left.
+    """
+    monkeypatch.setattr(connections, "USE_S", 1.2)
+    monkeypatch.setattr(group, "USE_S", 1.2)
+    async with held(store) as holder:
+        sent = asyncio.create_task(store.commit(Batch((user(1),))))
+        await stands_in_line(store, holder)
+        behind = [asyncio.create_task(store.commit(Batch((user(n),)))) for n in (2, 3)]
+        async with asyncio.timeout(WAIT_S):
+            with pytest.raises(StoreUnsure, match="synchronous standby"):
+                await sent
+            for each in behind:
+                with pytest.raises(StoreBusy, match="did not confirm"):
+                    await each
+            waiting = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
+            while await store._reads.call(waiting, holder):
+                await asyncio.sleep(0.01)
+    assert (await store.messages(MessageQuery(S1))).messages == ()
+    await store.commit(Batch((user(4),)))
