@@ -328,7 +328,8 @@ async def test_abandoned(world: World, where: str) -> None:
             owner = coordinator.ownership.id
             assert owner is not None
             await hf.store.retire(owner)
-            coordinator.ownership._forget()
+            coordinator.goes_on = False
+            coordinator.ownership.forget(owner)
         stage.holds_boundary = False
         assert await hf.sessions.messages(stage.session, system=True) == page
         assert [str(error).split(":")[0] for error in raised] == [f"session {stage.session}"]
@@ -369,8 +370,10 @@ async def test_abandoned_and_finished_by_another_process(world: World) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await stage.reach("text")
-            await hf.store.retire(str(coordinator.ownership.id))
-            coordinator.ownership._forget()
+            owner = str(coordinator.ownership.id)
+            await hf.store.retire(owner)
+            coordinator.goes_on = False
+            coordinator.ownership.forget(owner)
             await other.sessions.resume(stage.session)
             await other.sessions.wait(stage.session)
             taken_over.set()

@@ -104,6 +104,8 @@ class Coordinator:
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
+        self.goes_on = True
+        """Whether this process goes on by itself with what the loss of its lease has cut off."""
         self._cut_off: dict[str, None] = {}
         """Sessions whose drains ended with the lease of this process: it goes on with them when it can."""
         self._lease_lost = anyio.Event()
@@ -411,7 +413,7 @@ class Coordinator:
         for session, entry in self._entries.items():
             if entry.run is None:
                 continue  # It has claimed nothing yet.
-            if not entry.run.interrupted:
+            if self.goes_on and not entry.run.interrupted:
                 self._cut_off[session] = None
             entry.end()
             entry.run.abandon()
