@@ -92,7 +92,7 @@ class _Loading:
         for each in places.of_person(self.where):
             self.folder(each)
         self.flagged()
-        return msgspec.convert(self.merged.value, Config)
+        return typed.convert(self.merged.value, Config)
 
     def project(self) -> None:
         """The files and folders of the project, each as far as it is trusted."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.schema import ids
+from holdfast.schema import ids, typed
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import scope_of
 from holdfast.store.columns import SCOPE_NUMBER, stub
@@ -288,11 +288,11 @@ class _Info(msgspec.Struct):
 
 
 def _above(data: bytes | None) -> str | None:
-    return None if not data else msgspec.json.decode(data, type=_Info).parentID
+    return None if not data else typed.decode(data, _Info).parentID
 
 
 def _title(data: bytes | None) -> str:
-    return "" if not data else msgspec.json.decode(data, type=_Info).title
+    return "" if not data else typed.decode(data, _Info).title
 
 
 def _mark(session: KeptSession) -> None:
