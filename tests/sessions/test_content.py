@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Holdfast
-from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.schema import usage
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import AssistantMessage
@@ -29,9 +29,9 @@ async def test_a_tool_call_moves_only_along_its_legal_states(hf: Holdfast, folde
     done = replace(part, state=_completed())
     await hf.sessions.update_part(session, part.id, lambda _: done)
 
-    with pytest.raises(Conflict):
+    with pytest.raises(InvalidInput):
         await hf.sessions.update_part(session, part.id, lambda _: running)
-    with pytest.raises(Conflict):
+    with pytest.raises(InvalidInput):
         await hf.sessions.update_part(session, part.id, lambda _: part)
     kept = (await hf.sessions.message(session, asked.id)).parts[-1]
     assert kept == done
@@ -81,6 +81,40 @@ async def test_a_message_keeps_its_role_and_its_id(hf: Holdfast, folder: Path) -
         await hf.sessions.add_message(replace(asked, agent="plan"))
     with pytest.raises(Refused, match="exists already; change it with update_part"):
         await hf.sessions.add_part((await hf.sessions.message(session, asked.id)).parts[0])
+    assert (await hf.sessions.message(session, asked.id)).info == asked
+
+
+@pytest.mark.parametrize(
+    ("edit", "words"),
+    [
+        (lambda old: replace(old, text=5), "part .* is not valid"),
+        (lambda old: replace(old, text=None), "part .* is not valid"),
+        (lambda _: None, "its type cannot change"),
+    ],
+)
+async def test_a_part_that_could_not_be_read_back_is_refused(
+    hf: Holdfast, folder: Path, edit: Any, words: str
+) -> None:
+    """One wrong edit must not make a session unreadable; nothing is written."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "one")
+    part = (await hf.sessions.message(session, asked.id)).parts[0]
+    with pytest.raises(InvalidInput, match=words):
+        await hf.sessions.update_part(session, part.id, edit)
+    with pytest.raises(InvalidInput, match="the part is not valid"):
+        await hf.sessions.add_part(replace(part, id="prt_new", text=7))  # type: ignore[type-var]
+    assert (await hf.sessions.message(session, asked.id)).parts == (part,)
+
+
+async def test_a_message_that_could_not_be_read_back_is_refused(hf: Holdfast, folder: Path) -> None:
+    """Neither changed nor added."""
+    session = (await hf.sessions.create(directory=folder)).id
+    asked = await ask(hf, session, "one")
+    for edit in (lambda old: replace(old, model=None), lambda _: None):
+        with pytest.raises(InvalidInput):
+            await hf.sessions.update_message(session, asked.id, edit)
+    with pytest.raises(InvalidInput, match="the message is not valid"):
+        await hf.sessions.add_message(replace(asked, id="msg_new", time="now"))  # type: ignore[type-var]
     assert (await hf.sessions.message(session, asked.id)).info == asked
 
 

@@ -96,12 +96,12 @@ async def test_no_number_of_notes_lifts_a_ceiling(world: World) -> None:
 
 
 async def test_a_fork_keeps_the_rules_above_its_source_and_the_budget_of_the_tree(world: World) -> None:
-    """It stands in no tree, and is allowed no more for that, nor is a fork of it; nothing of the budget is
-    spent yet.
+    """It stands in no tree, and is allowed no more for that, nor is a fork of it, or of a child of that one;
+    nothing of the budget is spent yet.
     """
     deed = Deed("danger", ask=False)
     calls = [Step(Call("danger", {"what": "x"})), Step(Say("done"))]
-    async with world.open(*calls, *calls) as (hf, script):
+    async with world.open(*calls, *calls, *calls) as (hf, script):
         hf.tools.register(deed.tool)
         denied = [Rule(permission="danger", pattern="*", action="deny")]
         root = await world.session(hf, permission=denied)
@@ -109,7 +109,8 @@ async def test_a_fork_keeps_the_rules_above_its_source_and_the_budget_of_the_tre
         child = await world.session(hf, parent=root)
         fork = await hf.sessions.fork(child)
         again = await hf.sessions.fork(fork.id)
-        for each in (fork, again):
+        below = await world.session(hf, parent=again.id)
+        for each in (fork, again, await hf.sessions.fork(below)):
             assert (each.parent_id, each.budget, each.spent) == (None, Budget(tokens=1_000_000), None)
             await hf.sessions.process(each.id, "go")
 

@@ -5,7 +5,13 @@ import pytest
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.provider.request import Text, User
-from holdfast.schema.prompt import AgentPartInput, FilePartInput, SubtaskPartInput, TextPartInput
+from holdfast.schema.prompt import (
+    AgentPartInput,
+    CompactionPartInput,
+    FilePartInput,
+    SubtaskPartInput,
+    TextPartInput,
+)
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from tests.stories.world import World, shape
@@ -66,6 +72,7 @@ async def test_what_is_wrong_with_a_prompt_is_said_before_anything_is_written(wo
                 "a subtask in a prompt cannot be run yet",
                 {"parts": [*ASKS, SubtaskPartInput(prompt="p", description="d", agent="general")]},
             ),
+            (InvalidInput, "stands alone in its prompt", {"parts": [*ASKS, CompactionPartInput(auto=False)]}),
             (NotFound, "there is no agent 'nobody'", {"agent": "nobody"}),
             (NotFound, "has no model 'n'", {"model": "scripted/n"}),
             (NotFound, "has no variant 'huge'", {"variant": "huge"}),
@@ -76,6 +83,14 @@ async def test_what_is_wrong_with_a_prompt_is_said_before_anything_is_written(wo
         with pytest.raises(NotFound):
             await hf.sessions.prompt("ses_000000000001AAAAAAAAAAAAAA", "Hi")
         assert (await hf.sessions.messages(session)).messages == ()
+
+
+async def test_a_text_file_whose_words_stand_beside_it_is_taken(world: World) -> None:
+    """As OpenCode's clients send it: the model reads the words, the file is for people."""
+    words = TextPartInput(text="It says hello.", synthetic=True)
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        await hf.sessions.process(await world.session(hf), [*ASKS, words, file("text/plain")])
+    assert said(script.requests[0]) == ["What does it say?", "It says hello."]
 
 
 async def test_a_prompt_that_steers_joins_at_the_next_boundary(world: World) -> None:

@@ -2,7 +2,6 @@
 
 import secrets
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,12 +74,12 @@ def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report,
     The findings, and where the damaged file is kept. A backup of it that was asked for is a plain copy.
     """
     from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.exchange import exchange
+    from holdfast.store.sqlite.exchange import beside, exchange
     from holdfast.store.sqlite.salvage.rescue import salvage
 
     database = Database(path_of(place, "--repair"))
     path = database.path
-    aside = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.damaged")
+    aside = beside(path, "damaged")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     if backup is not None and not Path(backup).exists():
         keep_copy(path, Path(backup))
@@ -125,13 +124,13 @@ def restore(place: Place, name: str, form: str) -> None:
     """Put a backup in the place of the store, whose present file is kept beside it."""
     from holdfast.store.sqlite import backups
     from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.exchange import exchange
+    from holdfast.store.sqlite.exchange import beside, exchange
 
     database = Database(path_of(place, "--restore"))
     path = database.path
     source = backups.Backups(database).named(name)
     backups.check(source)
-    aside = path.with_name(f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}.replaced")
+    aside = beside(path, "replaced")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     kept = str(aside) if path.exists() else None
     held = Database(source)

@@ -1,5 +1,6 @@
 """A private folder for temporary files of this user's agents, below the system's, which is everybody's."""
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -15,16 +16,15 @@ def folder() -> Path:
     above = os.path.realpath(given if given.startswith("/") else _SYSTEM)
     path = Path(above) / f"holdfast-{os.geteuid()}"
     try:
-        path.mkdir(mode=0o700)
-    except FileExistsError:
-        pass
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+        found = path.lstat()
+        if not stat.S_ISDIR(found.st_mode):
+            raise ContextError(f"{path} is no folder of ours; move it away")
+        if found.st_uid != os.geteuid():
+            raise ContextError(f"{path} belongs to another user; agents have no temporary folder")
+        if stat.S_IMODE(found.st_mode) != 0o700:
+            path.chmod(0o700)  # The umask took a bit away, or the user gave some.
     except OSError as error:
         raise ContextError(f"{path} cannot be made: {error.strerror}") from error
-    found = path.lstat()
-    if not stat.S_ISDIR(found.st_mode):
-        raise ContextError(f"{path} is no folder of ours; move it away")
-    if found.st_uid != os.geteuid():
-        raise ContextError(f"{path} belongs to another user; agents have no temporary folder")
-    if stat.S_IMODE(found.st_mode) != 0o700:
-        path.chmod(0o700)  # The umask took a bit away, or the user gave some.
     return path

@@ -106,10 +106,13 @@ def _check_parts(prompt: Prompt) -> None:
     """Refuse what the model would never be shown: nothing that a caller says may vanish silently."""
     if not prompt.parts:
         raise InvalidInput("a prompt needs at least one part")
+    if len(prompt.parts) > 1 and any(isinstance(part, CompactionPartInput) for part in prompt.parts):
+        raise InvalidInput("a compaction stands alone in its prompt; say the rest in another one")
+    expanded = any(isinstance(part, TextPartInput) and part.synthetic for part in prompt.parts)
     for part in prompt.parts:
         if isinstance(part, SubtaskPartInput):
             raise InvalidInput("a subtask in a prompt cannot be run yet; ask for the work in words")
-        if isinstance(part, FilePartInput) and part.mime in lowering.SHOWN_AS_TEXT:
+        if isinstance(part, FilePartInput) and part.mime in lowering.SHOWN_AS_TEXT and not expanded:
             raise InvalidInput(
                 f"{part.filename or part.url[:60]}: text files and folders in a prompt are not expanded yet; "
                 "put the text into the prompt, or name the path and let the model read it"

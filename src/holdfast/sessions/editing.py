@@ -20,6 +20,7 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStartPart, ToolPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.todo import Todo
+from holdfast.schema.wire import checked
 from holdfast.sessions.reading import stored_message
 from holdfast.sessions.room import Room, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
@@ -31,13 +32,13 @@ PartEditor = Callable[[Part], Part]
 
 
 async def add_message(room: Room, message: Message) -> None:
-    """Write a message that is new."""
+    """Write a message that is new. It stands behind everything that was sent, so it moves nothing."""
+    message = checked(message, "the message")
     ids.check("msg", message.id)
     await idle(room, message.session_id)
-    edited = await _edited(room, message.session_id, message.id)
     new = Unchanged(message.session_id, "message", message.id, 0)
     try:
-        await room.store.commit(Batch((_put(message), *edited), (new, Unclaimed(message.session_id))))
+        await room.store.commit(Batch((_put(message),), (new, Unclaimed(message.session_id))))
     except Conflict:
         await _refuse_known(room, message.session_id, "message", message.id)
         raise
@@ -45,6 +46,7 @@ async def add_message(room: Room, message: Message) -> None:
 
 async def add_part(room: Room, part: Part) -> None:
     """Write a part that is new."""
+    part = checked(part, "the part")
     ids.check("prt", part.id)
 
     async def once() -> None:
@@ -73,8 +75,9 @@ async def update_message(room: Room, session: str, id: str, editor: MessageEdito
         await idle(room, session)
         before, seq = await _stored(room, session, "message", id)
         after = editor(before)
-        if (type(after), after.id, after.session_id) != (type(before), before.id, before.session_id):
+        if type(after) is not type(before) or (after.id, after.session_id) != (before.id, before.session_id):
             raise InvalidInput(f"message {id} cannot change its id, its session or its role")
+        after = checked(after, f"message {id}")
         if after != before:
             edited = await _edited(room, session, id)
             expect = (Unchanged(session, "message", id, seq), Unclaimed(session))
@@ -114,10 +117,14 @@ async def _stored(room: Room, session: str, kind: Literal["message", "part"], id
 
 
 def _advanced(before: Part, after: Part) -> Part:
-    if isinstance(before, ToolPart) and isinstance(after, ToolPart):
-        tool_state.advance(before.state, after.state)
     if type(after) is not type(before):
         raise InvalidInput(f"part {before.id} is a {type(before).__name__}; its type cannot change")
+    after = checked(after, f"part {before.id}")
+    if isinstance(before, ToolPart) and isinstance(after, ToolPart):
+        try:
+            tool_state.advance(before.state, after.state)
+        except Conflict as error:  # Not one with another writer: to try again would not help.
+            raise InvalidInput(str(error)) from error
     ids_before = before.id, before.session_id, before.message_id
     if (after.id, after.session_id, after.message_id) != ids_before:
         raise InvalidInput(f"part {before.id} cannot change its id, its message or its session")

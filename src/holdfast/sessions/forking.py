@@ -50,7 +50,8 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     if message is not None:
         origin["messageID"] = message
     above = await _above(room, source)
-    ceilings = [*_ceilings(source), *(each.permission for each in above if each.permission)]
+    brought = [rules for each in (source, *above) for rules in _ceilings(each)]
+    ceilings = [*brought, *(each.permission for each in above if each.permission)]
     if ceilings:
         origin[CEILINGS] = msgspec.to_builtins(ceilings)
     compacted = any(each.info.mark is Mark.SUMMARY for each in kept)

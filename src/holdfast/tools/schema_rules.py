@@ -1,20 +1,24 @@
 """Judges JSON schemas, and values by them. Also a program: a process can be ended, a thread cannot.
 
-Schemas are a caller's. A pattern, a reference or a comparison of all items may take time without end, so only
-`structured.py` decides where this runs. As a program it reads one `Task` as JSON and prints the problems; it
-imports nothing of Holdfast, since it is started without the caller's environment.
+Schemas are a caller's, and some keywords make the work grow without a bound, so `structured.py` decides where
+this runs. As a program it reads one `Task` as JSON and prints the problems; it imports nothing of Holdfast,
+since it is started without the caller's environment.
 """
 
-from collections.abc import Iterator
 from typing import Any, Final, TypedDict
 
 ERRORS_MAX: Final = 5
-CPU_S: Final = 10
 MEMORY_BYTES: Final = 1 << 30
-RISKY: Final = frozenset(
-    {"pattern", "patternProperties", "$ref", "$dynamicRef", "$recursiveRef", "uniqueItems", "format"}
-)
-"""Keywords whose cost is not bounded by the sizes of schema and value."""
+# fmt: off
+PLAIN: Final = frozenset((
+    "type", "properties", "required", "additionalProperties", "items", "enum", "const", "minimum",
+    "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+    "minItems", "maxItems", "minProperties", "maxProperties", "$schema", "$id", "$comment", "title",
+    "description", "default", "examples", "deprecated", "readOnly", "writeOnly",
+))
+# fmt: on
+"""Keywords with which each part of a value is judged by one part of the schema, once."""
+DEPTH_MAX: Final = 100
 
 
 class Task(TypedDict):
@@ -24,6 +28,7 @@ class Task(TypedDict):
     value: Any
     judges_value: bool
     path: list[str]
+    cpu_s: int
 
 
 def problems(task: Task) -> list[str]:
@@ -67,22 +72,16 @@ def value_problems(schema: Any, value: Any) -> list[str]:
     return found
 
 
-def is_risky(schema: Any) -> bool:
-    """Whether a check may take time without end. A property that is named like a keyword counts as one."""
-    return any(name in RISKY for name in _names(schema))
-
-
-def _names(schema: Any) -> Iterator[str]:
-    todo = [schema]
-    while todo:
-        match todo.pop():
-            case dict(fields):
-                yield from fields
-                todo.extend(fields.values())
-            case list(items):
-                todo.extend(items)
-            case _:
-                pass
+def is_plain(schema: Any, depth: int = 0) -> bool:
+    """Whether the work of a check is bounded by the sizes of schema and value."""
+    if isinstance(schema, bool):
+        return True
+    if not isinstance(schema, dict) or depth > DEPTH_MAX or not schema.keys() <= PLAIN:
+        return False
+    properties = schema.get("properties", {})
+    inner = [*properties.values()] if isinstance(properties, dict) else [None]
+    inner += [schema[name] for name in ("items", "additionalProperties") if name in schema]
+    return all(is_plain(each, depth + 1) for each in inner)
 
 
 def main() -> None:
@@ -91,9 +90,9 @@ def main() -> None:
     import resource
     import sys
 
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     task: Task = json.load(sys.stdin)
+    resource.setrlimit(resource.RLIMIT_CPU, (task["cpu_s"], task["cpu_s"] + 1))
     sys.path[:] = task["path"]
     json.dump(problems(task), sys.stdout)
 

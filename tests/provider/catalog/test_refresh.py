@@ -114,7 +114,8 @@ async def test_without_a_network_there_is_one_clear_line(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("OPENCODE_MODELS_URL", "http://127.0.0.1:9")
     with pytest.raises(
-        ContextError, match=r"the catalogue cannot be fetched: 127\.0\.0\.1 .*; the old data stays"
+        ContextError,
+        match=r"the catalogue cannot be fetched: nothing listens at 127\.0\.0\.1:9; .*; the old data stays",
     ):
         await refresh.refresh()
     assert refresh.snapshots() == (snapshot.bundled(),)

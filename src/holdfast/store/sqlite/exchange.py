@@ -5,7 +5,9 @@ middle leaves no file under the store's name, which opening says by name, and bo
 """
 
 import fcntl
+import itertools
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +18,13 @@ from holdfast.store.sqlite.database import Database, sync_folder
 
 _LOCK_BYTES, _LOCK_COUNT = 0x40000000, 512
 """The bytes of a database file that SQLite locks: an open connection to a log holds some of them."""
+
+
+def beside(path: Path, ending: str) -> Path:
+    """A name for a file that is to be kept: its time, and a number where that is taken."""
+    stem = f"{path.name}.{time.strftime('%Y%m%d-%H%M%S')}"
+    names = itertools.chain([stem], (f"{stem}-{number}" for number in itertools.count(2)))
+    return next(found for name in names if not (found := path.with_name(f"{name}.{ending}")).exists())
 
 
 def exchange(database: Database, new: Path, aside: Path) -> None:
