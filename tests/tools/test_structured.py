@@ -26,9 +26,9 @@ BRANCHING = {
 }
 
 
-NESTED: Any = {"unevaluatedProperties": False}
+NESTED: Any = {"properties": {"a": {}}, "unevaluatedProperties": True}
 for _ in range(40):
-    NESTED = {"allOf": [NESTED], "unevaluatedProperties": False}
+    NESTED = {"allOf": [NESTED], "unevaluatedProperties": True}
 MANY = {"type": "object", "properties": {"a": {"items": {"anyOf": [{"const": n} for n in range(2_000)]}}}}
 
 
