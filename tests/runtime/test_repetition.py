@@ -1,31 +1,46 @@
 """When identical calls are a loop: a table."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
 from holdfast.runtime import repetition
+from holdfast.runtime.compacting import carrying
 from holdfast.runtime.repetition import Made
 from holdfast.schema.file_part import FilePart
+from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, Started, ToolCompleted, ToolError, ToolRunning
 
 
-def part(state: Any, tool: str = "act") -> ToolPart:
-    return ToolPart(id="prt_1", session_id="ses_1", message_id="msg_1", call_id="c", tool=tool, state=state)  # type: ignore[arg-type]
+NUMBERS = count()
 
 
-def done(output: str, what: str = "x", **metadata: Any) -> Made:
+def part(state: Any, message: str | None = None) -> ToolPart:
+    """A call, in an answer of its own unless it is named."""
+    message = message or f"msg_{next(NUMBERS)}"
+    return ToolPart(id="prt_1", session_id="ses_1", message_id=message, call_id="c", tool="act", state=state)  # type: ignore[arg-type]
+
+
+def done(output: str, what: str = "x", message: str | None = None, **metadata: Any) -> Made:
     times = Completed(start=0, end=1)
     state = ToolCompleted(input={"what": what}, output=output, title="", metadata=metadata, time=times)
-    return repetition.made(part(state))
+    return repetition.made(part(state, message))
 
 
-def failed(error: str, outcome: str = "failed") -> Made:
-    state = ToolError(
-        input={"what": "x"}, error=error, metadata={"outcome": outcome}, time=Ended(start=0, end=1)
-    )
-    return repetition.made(part(state))
+def failed(error: str, outcome: str = "failed", message: str | None = None, **metadata: Any) -> Made:
+    metadata = {"outcome": outcome, **metadata}
+    state = ToolError(input={"what": "x"}, error=error, metadata=metadata, time=Ended(start=0, end=1))
+    return repetition.made(part(state, message))
+
+
+def running(message: str | None = None) -> ToolPart:
+    return part(ToolRunning(input={"what": "x"}, time=Started(start=0)), message)
+
+
+def refused(message: str | None = None) -> Made:
+    return failed("You called act 3 times", "denied", message, repeated=3)
 
 
 def pictured(url: str) -> Made:
@@ -37,8 +52,8 @@ def pictured(url: str) -> Made:
     return repetition.made(part(state))
 
 
-RUNNING = part(ToolRunning(input={"what": "x"}, time=Started(start=0)))
-CARRIED = Made(None, "act", {"what": "x"}, None, done("same").answer, 4)
+RUNNING = running("now")
+CARRIED = Made(None, None, "act", {"what": "x"}, None, done("same").answer, 4)
 
 
 @pytest.mark.parametrize(
@@ -52,14 +67,55 @@ CARRIED = Made(None, "act", {"what": "x"}, None, done("same").answer, 4)
         ([failed("no"), failed("no")], 3),
         ([failed("no"), failed("not yet")], 2),
         ([done("a"), done("a"), failed("You called act 3 times", "denied")], 4),
-        ([repetition.made(RUNNING), repetition.made(RUNNING)], 3),
+        ([repetition.made(running()), repetition.made(running())], 3),
+        ([repetition.made(RUNNING), repetition.made(RUNNING)], 1),
+        ([done("a"), repetition.made(RUNNING), repetition.made(RUNNING)], 2),
+        ([done("a"), done("a", message="m"), done("a", message="m"), repetition.made(RUNNING)], 3),
+        ([done("a"), done("a", message="m"), done("b", message="m")], 2),
+        ([done("a"), done("a", what="y", message="now")], 1),
         ([done("in /t/1", outputPaths=["/t/1"]), done("in /t/2", outputPaths=["/t/2"])], 3),
         ([pictured("data:a"), pictured("data:b")], 2),
         ([CARRIED, done("same")], 6),
         ([CARRIED, done("other")], 2),
-        ([Made(None, "act", {"what": "x"}), done("any")], 3),
+        ([Made(None, None, "act", {"what": "x"}), done("any")], 3),
     ],
 )
 def test_how_often_a_call_was_made_in_a_row(before: list[Made], count: int) -> None:
-    """Calls that were not run, or have not answered, tell nothing and count; other answers end the row."""
-    assert repetition.repeated(before, RUNNING) == count
+    """Calls that were not run, or have not answered, tell nothing and count; other answers end the row. Those
+    of one answer count once.
+    """
+    assert repetition.repeated(before, RUNNING).times == count
+
+
+@pytest.mark.parametrize(
+    ("before", "known"),
+    [
+        ([done("a"), done("a")], False),
+        ([done("a"), done("a"), refused()], True),
+        ([done("a"), done("a"), refused(message="now")], False),
+        ([done("a"), done("a"), failed("no", "denied")], False),
+        ([refused(), done("a", what="y"), done("a")], False),
+        ([CARRIED._replace(carried_refused=True)], True),
+    ],
+)
+def test_a_model_knows_of_a_refusal_that_stands_in_an_earlier_answer(before: list[Made], known: bool) -> None:
+    """Not of one in the answer that it is still giving, nor is each denial one of a loop."""
+    assert repetition.repeated(before, RUNNING).refused is known
+
+
+def test_what_is_carried_over_a_compaction_counts_like_what_it_stands_for() -> None:
+    """Calls of one answer once, other answers apart, a refusal kept."""
+    calls = [
+        [done("a", message="1"), done("b", message="1")],
+        [done("b", message="2"), done("b", message="2")],
+        [refused(message="3"), refused(message="3")],
+    ]
+    history = [
+        MessageWithParts(None, tuple(part(each.state, each.message) for each in answer))  # type: ignore[arg-type]
+        for answer in calls
+    ]
+    a, b = done("a").answer, done("b").answer
+    assert repetition.carried(history) == [
+        carrying.Call("act", {"what": "x"}, a, 1),
+        carrying.Call("act", {"what": "x"}, b, 3, refused=True),
+    ]

@@ -12,7 +12,9 @@ from holdfast.app import Holdfast
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import UnknownFault
 from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import ToolPart
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.tool.context import ToolContext
@@ -406,6 +408,57 @@ async def test_calls_whose_answers_differ_are_no_loop(world: World) -> None:
     assert poll.count == 12
     assert isinstance(answer.info, AssistantMessage)
     assert (answer.info.finish, answer.info.error) == ("stop", None)
+
+
+async def test_many_identical_calls_in_one_answer_are_no_loop(world: World) -> None:
+    """The model made them before it could know what any of them gives: all are run, though `*` is allowed."""
+    world.settings(permission={"*": "allow"})
+    poll = Poll()
+    ten = Step(*(Call("act", SAME, id=str(number)) for number in range(10)))
+    async with world.open(ten, Step(Say("done"))) as (hf, _):
+        hf.tools.register(poll.tool)
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+    assert poll.count == 10
+    assert isinstance(answer.info, AssistantMessage)
+    assert (answer.info.finish, answer.info.error) == ("stop", None)
+
+
+async def test_a_refusal_is_read_by_the_model_before_it_ends_the_work(world: World) -> None:
+    """Nobody is there: the third answer with the call is refused, however often it holds it; the fourth ends
+    the work.
+    """
+    world.settings(permission={"act": "allow"})
+    deed = Deed(ask=False)
+    steps = [Step(*(Call("act", SAME, id=f"{n}-{m}") for m in range(4))) for n in range(4)]
+    async with world.open(*steps) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session)
+    assert (len(script.requests), deed.done) == (4, ["x"] * 8)
+    states = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert [state.metadata for state in states[8:] if isinstance(state, ToolError)] == [
+        *[{"outcome": "denied", "repeated": 3}] * 4,
+        *[{"outcome": "denied", "repeated": 4, "stopped": True}] * 4,
+    ]
+
+
+async def test_words_against_a_loop_that_was_allowed_before_reach_the_model(world: World) -> None:
+    """A person allows the third call and rejects the fourth with a message: the work goes on with it."""
+    world.settings(permission={"act": "allow"})
+    deed = Deed(ask=False)
+    last = Step(Say("ok"), expect=answered("c4", "that is enough"))
+    async with world.open(*repeats("c1", "c2", "c3", "c4"), last, presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (question,) = await asked(hf, session)
+        await hf.sessions.reply(session, question.id, "once")
+        (question,) = await asked(hf, session)
+        await hf.sessions.reply(session, question.id, "reject", message="that is enough")
+        await hf.sessions.wait(session)
+    assert deed.done == ["x"] * 3
 
 
 async def test_a_loop_that_everything_is_allowed_to_ends_at_ten_with_a_name(world: World) -> None:

@@ -98,9 +98,9 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
             settling.stopped = settling.stopped or stops
             await settling.settle(called.part, executing.denied(NO_STEPS, stops=stops))
             return
-        repeated = repetition.repeated(earlier, called.part)
+        row = repetition.repeated(earlier, called.part)
         earlier.append(repetition.made(called.part))
-        await settling.start(called, repeated=repeated)
+        await settling.start(called, row)
 
     processor = Processor(run.recorder, run.engine.feed, message, call)
     async with anyio.create_task_group() as saving:

@@ -192,8 +192,8 @@ async def _run_again(
     async with anyio.create_task_group() as group:
         settling.within(group)
         for part in here:
-            repeated = repetition.repeated(made[: numbers.get(part.id, 0)], part)
-            await settling.start(Called(part, None), repeated=repeated)
+            row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
+            await settling.start(Called(part, None), row)
     if settling.taken is not None:
         await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
     if settling.looped is not None:

@@ -22,6 +22,7 @@ from holdfast.runtime.call import Call
 from holdfast.runtime.groups import GROUPS
 from holdfast.runtime.processor import Called
 from holdfast.runtime.recorder import Recorder, part_put
+from holdfast.runtime.repetition import REFUSED, Row
 from holdfast.runtime.room import Limits
 from holdfast.schema.fault import Fault, UnknownData, UnknownFault
 from holdfast.schema.file_part import FilePart
@@ -44,7 +45,7 @@ PATIENCE_S = 0.15
 RECORD_S = 30.0
 """How long it waits for the output of one that has ended: a large one takes its time to be kept."""
 LOOP = 3
-"""So many identical calls in a row, with one answer, are a loop."""
+"""The same call in so many answers of the model in a row, with one result, is a loop."""
 LOOP_MAX = 10
 """So many end the work, unless a rule allows `doom_loop` by its name: `*` does not mean it."""
 INTERRUPTED = "The call was interrupted."
@@ -114,10 +115,10 @@ class Settling:
         """Run the calls in this group."""
         self._group = group
 
-    async def start(self, called: Called, *, repeated: int = 1) -> None:
+    async def start(self, called: Called, row: Row) -> None:
         """Begin a call. Those over the limit of a turn are settled at once, unrun.
 
-        `repeated` counts how often in a row the model has made it: from the third on a person is asked first.
+        `row` says how often in a row the model has made it: from the third time on a person is asked first.
         """
         self.count += 1
         self.shaped += called.part.tool == structured.NAME
@@ -129,10 +130,10 @@ class Settling:
             return
         assert self._group is not None, "the turn gave one"
         # The answer of a given form has a bound of its own.
-        looping = 1 if called.part.tool == structured.NAME else repeated
+        looping = Row() if called.part.tool == structured.NAME else row
         self._group.start_soon(self._run, called, looping)
 
-    async def _run(self, called: Called, repeated: int) -> None:
+    async def _run(self, called: Called, row: Row) -> None:
         call = Call(
             called.part,
             agent=self._place.agent,
@@ -146,7 +147,7 @@ class Settling:
             admit=self._admit,
         )
         try:
-            settlement = await _bounded(call, self._carried_out(call, called, repeated), self._recorder)
+            settlement = await _bounded(call, self._carried_out(call, called, row), self._recorder)
         except ToolParked as parked:
             if self._asking.waits(call.call_id):
                 self.parked = True  # Not settled: the call waits for its answer, as its record says.
@@ -165,26 +166,26 @@ class Settling:
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
 
-    async def _carried_out(self, call: Call, called: Called, repeated: int) -> Settlement:
-        refused = await self._looping(call, repeated)
+    async def _carried_out(self, call: Call, called: Called, row: Row) -> Settlement:
+        refused = await self._looping(call, row)
         if refused is not None:
             return refused
         # It may have been interrupted while somebody was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._execute(call, called)
 
-    async def _looping(self, call: Call, repeated: int) -> Settlement | None:
+    async def _looping(self, call: Call, row: Row) -> Settlement | None:
         """Why a call that repeats itself is not run again; None when it may be."""
-        if repeated < LOOP:
+        if row.times < LOOP:
             return None
-        part = call.part
-        if repeated >= LOOP_MAX and self._asking.allows_anything("doom_loop", part.tool):
+        part, noted = call.part, {REFUSED: row.times}
+        if row.times >= LOOP_MAX and self._asking.allows_anything("doom_loop", part.tool):
             why = (
-                f"the model called {part.tool} {repeated} times in a row with the same input, and got the "
+                f"the model called {part.tool} {row.times} times in a row with the same input, and got the "
                 "same answer; the permission `doom_loop: allow` lets it go on"
             )
             self.looped = UnknownFault(data=UnknownData(message=why))
-            return executing.denied(f"It was not run: {why}.", stops=True)
+            return executing.denied(f"It was not run: {why}.", stops=True, metadata=noted)
         try:
             await call.ask(
                 "doom_loop",
@@ -194,12 +195,11 @@ class Settling:
             )
         except ToolDenied as denied:
             text = (
-                f"You called {part.tool} {repeated} times in a row with the same input, and it was not run "
+                f"You called {part.tool} {row.times} times in a row with the same input, and it was not run "
                 f"again. {denied} Look at what it answered before, and try something else."
             )
-            # A model that does not hear it the first time does not hear it at all.
-            stops = denied.stops or repeated > LOOP
-            return executing.denied(text, stops=stops)
+            # A model that calls it again after it has read the refusal would do so for ever.
+            return executing.denied(text, stops=denied.stops or row.refused, metadata=noted)
         except (ToolParked, LeaseLost, StoreError):
             raise
         except BaseException as error:  # A program that answers questions may raise anything.

@@ -164,9 +164,9 @@ def broken(name: str, why: str) -> Settlement:
     return failed(f"The tool {name} broke: {why}")
 
 
-def denied(message: str, *, stops: bool = False) -> Settlement:
+def denied(message: str, *, stops: bool = False, metadata: JsonMap | None = None) -> Settlement:
     """A call that a person or a rule did not allow; `stops` ends the work with it."""
-    metadata = {STOPPED: True} if stops else {}
+    metadata = {**(metadata or {}), **({STOPPED: True} if stops else {})}
     return Settlement(output=message, outcome="denied", metadata=metadata, stops=stops)
 
 

@@ -46,12 +46,15 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest."""
+    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest; `refused`:
+    it was not run the last time, since it repeats itself.
+    """
 
     tool: str
     input: JsonMap
     answer: str | None = None
     times: int = 1
+    refused: bool = False
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
