@@ -119,3 +119,19 @@ def test_what_is_carried_over_a_compaction_counts_like_what_it_stands_for() -> N
         carrying.Call("act", {"what": "x"}, a, 1),
         carrying.Call("act", {"what": "x"}, b, 3, refused=True),
     ]
+
+
+class Counted:
+    """A path that counts how often somebody looks at it."""
+
+    looks = 0
+
+    def __str__(self) -> str:
+        Counted.looks += 1
+        return "/t/1"
+
+
+def test_of_the_paths_that_a_tool_names_only_a_few_are_looked_for() -> None:
+    """Each takes a pass over the whole output, and the event loop waits: 20,000 were seconds."""
+    assert done("in /t/1", outputPaths=[Counted()] * 20_000).answer == done("in ").answer
+    assert Counted.looks == repetition.PATHS_MAX

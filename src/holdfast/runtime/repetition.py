@@ -17,6 +17,8 @@ from holdfast.schema.wire import JsonMap
 
 REFUSED: Final = "repeated"
 """In the metadata of a call that was not run because it repeats itself: how often it was made in a row."""
+PATHS_MAX: Final = 16
+"""The runtime names the file with the whole output last; of what a tool names before it, few are looked for."""
 
 
 class Made(NamedTuple):
@@ -61,7 +63,7 @@ def _digest(state: ToolState) -> str | None:
         case ToolCompleted():
             said = state.output
             paths = state.metadata.get("outputPaths")
-            for path in paths if isinstance(paths, list) else ():
+            for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
                 said = said.replace(str(path), "")  # The same output is kept under another name each time.
             said += "".join(file.url for file in state.attachments or ())
         case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
