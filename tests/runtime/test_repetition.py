@@ -13,7 +13,6 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, Started, ToolCompleted, ToolError, ToolRunning
 
-
 NUMBERS = count()
 
 
@@ -40,7 +39,7 @@ def running(message: str | None = None) -> ToolPart:
 
 
 def refused(message: str | None = None) -> Made:
-    return failed("You called act 3 times", "denied", message, repeated=3)
+    return failed("You called act 3 times", "denied", message, doom_loop=3)
 
 
 def pictured(url: str) -> Made:

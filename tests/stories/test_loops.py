@@ -439,8 +439,8 @@ async def test_a_refusal_is_read_by_the_model_before_it_ends_the_work(world: Wor
     assert (len(script.requests), deed.done) == (4, ["x"] * 8)
     states = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
     assert [state.metadata for state in states[8:] if isinstance(state, ToolError)] == [
-        *[{"outcome": "denied", "repeated": 3}] * 4,
-        *[{"outcome": "denied", "repeated": 4, "stopped": True}] * 4,
+        *[{"outcome": "denied", "doom_loop": 3}] * 4,
+        *[{"outcome": "denied", "doom_loop": 4, "stopped": True}] * 4,
     ]
 
 

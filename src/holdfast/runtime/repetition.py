@@ -15,10 +15,10 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState
 from holdfast.schema.wire import JsonMap
 
-REFUSED: Final = "repeated"
+REFUSED: Final = "doom_loop"
 """In the metadata of a call that was not run because it repeats itself: how often it was made in a row."""
 PATHS_MAX: Final = 16
-"""The runtime names the file with the whole output last; of what a tool names before it, few are looked for."""
+"""The runtime names the file with the whole output last; of what a tool names before, few are looked for."""
 
 
 class Made(NamedTuple):
@@ -93,7 +93,8 @@ def repeated(before: Sequence[Made], part: ToolPart) -> Row:
     """In how many answers in a row, this one included, the same tool was called with the same input and gave
     the same answer.
     """
-    count, answer, refused, message = 1, None, False, part.message_id
+    count, answer, refused = 1, None, False
+    message: str | None = part.message_id
     for each in reversed(before):
         if each.tool != part.tool or each.input != part.state.input:
             break
