@@ -116,15 +116,18 @@ class History:
         return list(self._values)
 
     def _place(self, held: Held, *, moved: bool) -> None:
-        """Note that a message came or changed. Nearly always it is the last, and the order stays as it is."""
+        """Note that a message came or changed. Nearly always it is the last, and the order stays as it is.
+
+        One that came and cannot be read is not noted: each reading then finds it again, and names it.
+        """
         id = held.info.id
-        self._changed.add(id)
         if id not in self._at and not (self._order and self._order[-1].info.place > held.info.place):
+            self._values.append(held.value)  # First, since it may raise.
             self._at[id] = len(self._order)
             self._order.append(held)
-            self._values.append(held.value)
         elif id not in self._at or (moved and self._order[-1] is not held):
             self._moved = True
+        self._changed.add(id)
 
     async def with_(self, messages: Sequence[str]) -> list[MessageWithParts]:
         """What was last read, and these messages: a waiting prompt may stand before the last compaction."""
@@ -190,8 +193,9 @@ class History:
             if known is None and not fresh:
                 return False  # An old one, written again: its parts, and whether it is seen, are not known.
             if known is None:
-                known = self._held[record.id] = Held(record)
+                known = Held(record)
                 self._place(known, moved=True)
+                self._held[record.id] = known
             elif known.info.seq != record.seq:
                 moved = known.info.place != record.place
                 known.take(record)
