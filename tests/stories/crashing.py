@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 
 from holdfast.app import Holdfast
-from holdfast.clock import SystemClock
+from holdfast.clock import Clock, SystemClock
 from holdfast.store.base import Store
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
@@ -65,12 +65,18 @@ class Machine(ThisHost):
 
 @asynccontextmanager
 async def life(
-    url: str, machine: Machine, *, dies_at: int | None = None, after: bool = False, **options: Any
+    url: str,
+    machine: Machine,
+    *,
+    dies_at: int | None = None,
+    after: bool = False,
+    clock: Clock | None = None,
+    **options: Any,
 ) -> AsyncIterator[tuple[Holdfast, Mortal]]:
     """One process on the store; when it has died, its owner is known to be dead."""
     store = await open_store(url, host=machine)
     mortal = Mortal(store, dies_at, after=after)
-    hf = Holdfast(mortal, SystemClock(), machine, **options)  # type: ignore[arg-type]
+    hf = Holdfast(mortal, clock or SystemClock(), machine, **options)  # type: ignore[arg-type]
     try:
         yield hf, mortal
     finally:

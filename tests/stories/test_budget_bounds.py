@@ -11,6 +11,7 @@ from holdfast.runtime.budget import Moment
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
+from holdfast.store.owner import LEASE_MS
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from tests.stories.crashing import Machine, life
@@ -142,6 +143,95 @@ async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(worl
         assert used.time_ms < 5_000
 
 
+async def test_the_time_of_turns_that_died_counts(world: World) -> None:
+    """Two of 7 s are killed under a budget of 10 s: the third is not begun."""
+    machine, clock, session = Machine(), Later(), None
+    for _ in range(2):
+        deed = Deed(ask=False)
+        deed.gate = anyio.Event()
+        script = ScriptedProvider(Step(Call("act", {"what": "x"})))
+        async with life(world.store, machine, provider=script, clock=clock) as (hf, mortal):
+            hf.tools.register(deed.tool)
+            if session is None:
+                session = await world.session(hf)
+                await hf.sessions.set_budget(session, Budget(time_ms=10_000))
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(5):
+                await deed.begun.wait()
+            clock.later_ms += 7_000
+            mortal.kill()
+    assert session is not None
+    async with life(world.store, machine, provider=ScriptedProvider(), clock=clock) as (hf, _):
+        answer = await hf.sessions.process(session, "go")
+        used = await spent(hf, session)
+
+    assert isinstance(answer.info, AssistantMessage)
+    assert isinstance(answer.info.error, BudgetFault)
+    assert used.reserved == {}
+    assert 14_000 <= used.time_ms < 20_000
+
+
+async def test_what_is_stored_of_a_turn_that_died_says_how_long_it_took(world: World) -> None:
+    """A call ends after a minute, the runner dies with the other, and nobody looks for a day: a lease more
+    than the minute counts.
+    """
+    machine, clock = Machine(), Later()
+    deed, other = Deed(ask=False), Deed("other", ask=False)
+    deed.gate, other.gate = anyio.Event(), anyio.Event()
+    script = ScriptedProvider(Step(Call("act", {"what": "x"}), Call("other", {"what": "y"})))
+    async with life(world.store, machine, provider=script, clock=clock) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        hf.tools.register(other.tool)
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(time_ms=3_600_000))
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await deed.begun.wait()
+            await other.begun.wait()
+            clock.later_ms += 60_000
+            deed.gate.set()
+            while "did x" not in str((await hf.sessions.messages(session)).messages):
+                await anyio.sleep(0.01)
+        mortal.kill()
+    clock.later_ms += 86_400_000
+    async with life(world.store, machine, provider=ScriptedProvider(), clock=clock) as (hf, _):
+        await hf.sessions.interrupt(session)
+        used = await spent(hf, session)
+
+    assert used.reserved == {}
+    assert 60_000 + LEASE_MS <= used.time_ms < 65_000 + LEASE_MS
+
+
+@pytest.mark.parametrize(
+    ("held", "worked_ms", "counts"),
+    [
+        (Reserved(cost=0, tokens=0, boot="here", since=1_000), 0, 5_000),
+        (Reserved(cost=0, tokens=0, boot="here", since=1_000), 86_400_000, 5_000),
+        (Reserved(cost=0, tokens=0, boot="here", since=-60_000), 0, LEASE_MS),
+        (Reserved(cost=0, tokens=0, boot="here", since=-60_000), 20_000, 20_000 + LEASE_MS),
+        (Reserved(cost=0, tokens=0, boot="here", since=7_000), 500, 0),
+        (Reserved(cost=0, tokens=0, boot="there", since=1_000), 500, 500),
+        (Reserved(cost=0, tokens=0, boot="here", until=9_000), 500, 0),
+    ],
+)
+def test_how_long_a_turn_took_whose_runner_died(held: Reserved, worked_ms: int, counts: int) -> None:
+    """Until now, but no longer than a lease after what was last stored of it: nobody works for the dead. Of
+    another boot what was stored counts, and what is no turn takes no time.
+    """
+    had = Spent(cost=0, tokens=0, time_ms=1, reserved={"a": held})
+    assert budget._died(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms == 1 + counts
+
+
+def test_a_dead_turn_that_another_of_the_tree_finds_took_time_too() -> None:
+    """Two that ran side by side count once; whoever recovers them later counts nothing again."""
+    held = Reserved(cost=0, tokens=0, boot="here", since=1_000)
+    had = Spent(cost=0, tokens=0, time_ms=0, reserved={"a": held, "b": held})
+    now = Moment("here", 6_000)
+    after = budget._current(had, now, ["a", "b"])
+    assert after == Spent(cost=0, tokens=0, time_ms=5_000, reserved={})
+    assert budget._died(after, "a", now, said=0, worked_ms=5_000) == after
+
+
 async def test_a_call_that_runs_holds_back_what_its_answer_took(world: World) -> None:
     """A child can be asked while its parent waits for it, though two longest answers would not fit."""
     gate = anyio.Event()
@@ -261,6 +351,20 @@ async def test_a_clock_that_is_set_takes_nothing_from_a_budget_of_time(world: Wo
     assert isinstance(answer.info, AssistantMessage)
     assert answer.info.error is None
     assert 0 <= used.time_ms < 60_000
+
+
+class Later(SystemClock):
+    """Clocks that both go forward when a story says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.later_ms
+
+    def boot_ms(self) -> int:
+        return super().boot_ms() + self.later_ms
 
 
 class Jumping(SystemClock):

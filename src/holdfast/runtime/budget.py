@@ -24,6 +24,7 @@ from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.session import Session
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Put, Unchanged
+from holdfast.store.owner import LEASE_MS
 
 _TRIES = 50
 _PAUSE_S = 0.02
@@ -144,6 +145,24 @@ def _lost(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
     )
 
 
+def _died(spent: Spent, turn: str, now: Moment, *, said: int, worked_ms: int = 0) -> Spent:
+    """The end of a turn whose runner died. When it died is stored nowhere; `worked_ms` is known of it.
+
+    On the same boot its time counts until now, but no longer than a lease after what is known: a runner that
+    is down for a night does not use up the budget, and one that is killed at once again and again does. Of
+    another boot, or another machine, only what is known counts.
+    """
+    held = spent.reserved.get(turn)
+    if held is None:
+        return spent  # Whoever ended it has counted it.
+    time_ms = 0
+    if held.since is not None and held.boot == now.boot:
+        time_ms = min(now.ms - held.since, worked_ms + LEASE_MS)
+    elif held.since is not None:
+        time_ms = worked_ms
+    return _lost(spent, turn, said=said, time_ms=time_ms)
+
+
 class Used(msgspec.Struct, frozen=True, kw_only=True):
     """What a turn has really used."""
 
@@ -204,6 +223,19 @@ async def broken_off(
     await _edit_root(engine, session, change)
 
 
+async def died(engine: Engine, session: Session, turn: str, *, said: int, worked_ms: int) -> None:
+    """End the reservation of a turn that a dead runner has left, unless another turn of the tree has."""
+    now = _now(engine)
+
+    def change(root: Session, _: Collection[str]) -> Session | None:
+        spent = root.spent or NOTHING
+        if turn not in spent.reserved:
+            return None
+        return replace(root, spent=_died(spent, turn, now, said=said, worked_ms=worked_ms))
+
+    await _edit_root(engine, session, change)
+
+
 async def forget(engine: Engine, session: Session, turn: str) -> None:
     """End a reservation that came to nothing, if it is still there."""
 
@@ -218,7 +250,7 @@ async def forget(engine: Engine, session: Session, turn: str) -> None:
 def _current(spent: Spent, now: Moment, over: Collection[str]) -> Spent:
     """Without the reservations whose time is over, and those of runners who are gone."""
     for turn in over:
-        spent = _lost(spent, turn, said=0, time_ms=0)
+        spent = _died(spent, turn, now, said=0)
     left = {name: each for name, each in spent.reserved.items() if not _has_ended(each, now)}
     return replace(spent, reserved=left)
 

@@ -37,7 +37,15 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span
-from holdfast.schema.tool_state import ToolPending
+from holdfast.schema.tool_state import (
+    Completed,
+    Ended,
+    Started,
+    ToolCompleted,
+    ToolError,
+    ToolPending,
+    ToolRunning,
+)
 from holdfast.store.batch import Put
 from holdfast.tools import executing, structured
 from holdfast.tools.registry import Registration, Registry
@@ -68,7 +76,24 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
 async def _charge(run: Run, last: MessageWithParts) -> None:
     """Count what a turn took that a dead runner never settled."""
     said = size.estimate("".join(plan.words(last)))
-    await budget.broken_off(run.engine, await run.session(), last.info.id, 0, sent=True, said=said)
+    worked_ms = _last_ms(last) - last.info.time.created
+    await budget.died(run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms))
+
+
+def _last_ms(message: MessageWithParts) -> int:
+    """The latest time that is stored of a message: when the last of its parts began or ended."""
+    times = [message.info.time.created]
+    for part in message.parts:
+        match part:
+            case TextPart(time=Span(start=start, end=end)) | ReasoningPart(time=Span(start=start, end=end)):
+                times += [start, end or start]
+            case ToolPart(state=ToolRunning(time=Started(start=start))):
+                times.append(start)
+            case ToolPart(state=ToolCompleted(time=Completed(end=end)) | ToolError(time=Ended(end=end))):
+                times.append(end or 0)
+            case _:
+                pass
+    return max(times)
 
 
 async def put_down(run: Run, history: list[MessageWithParts]) -> None:
