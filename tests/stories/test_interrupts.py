@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 import holdfast
 from holdfast.app import Holdfast
@@ -350,15 +351,111 @@ async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
             assert record.mark is not Mark.OPEN
 
 
-async def ordered(hf: Holdfast, session: str) -> InterruptRequest:
-    """An interrupt that somebody wrote down."""
+async def ordered(hf: Holdfast, session: str, owner: str | None = None) -> InterruptRequest:
+    """An interrupt that another process has written."""
     request = InterruptRequest(
         id=hf.mint.ascending("per"),
         session_id=SessionID(session),
+        owner=owner,
         time=RequestTime(created=hf.clock.now_ms()),
     )
     await hf.store.commit(Batch((interrupts.interrupt_put(request),)))
     return request
+
+
+async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks for late ones before the claim does not see it: the owner that it names tells whose work
+    was meant.
+    """
+    gate, begun = anyio.Event(), anyio.Event()
+    async with world.open(Step(Wait(gate), Say("whole"), expect=noting(begun))) as (hf, _):
+        session = await world.session(hf)
+        runs = hf._prompting_now()._coordinator
+        real = runs._claim
+
+        async def claim(session: str) -> Any:
+            await ordered(hf, session, "own_1_before")
+            return await real(session)
+
+        monkeypatch.setattr(runs, "_claim", claim)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+            await runs.listener._look()
+            gate.set()
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+
+    assert shape(page.messages)[-1] == (
+        "assistant",
+        ["step-start", ("text", "whole"), ("step-finish", "stop")],
+    )
+
+
+@pytest.mark.parametrize("named", [True, False])
+async def test_a_run_obeys_an_interrupt_that_names_its_owner_or_none(world: World, named: bool) -> None:
+    """And closes it."""
+    begun = anyio.Event()
+    async with world.open(Step(Wait(anyio.Event()), expect=noting(begun))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+            owner = hf._prompting_now()._coordinator.ownership.id
+            request = await ordered(hf, session, owner if named else None)
+            await hf.sessions.wait(session)
+        record = await hf.store.get(session, "request", request.id)
+        last = (await hf.sessions.messages(session)).messages[-1].info
+
+    assert isinstance(last, AssistantMessage)
+    assert isinstance(last.error, AbortedFault)
+    assert record is not None
+    assert record.mark is not Mark.OPEN
+
+
+def noting(begun: anyio.Event) -> Callable[[Request], str | None]:
+    """Expects any request, and tells when it came."""
+
+    def expect(_: Request) -> str | None:
+        begun.set()
+        return None
+
+    return expect
+
+
+async def test_an_interrupt_does_not_wait_for_an_owner_that_it_does_not_mean(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The owner loses the session, and another one runs it: the caller learns so, and may ask again."""
+    gate, begun = anyio.Event(), anyio.Event()
+    async with world.open(Step(Wait(gate), Say("whole"), expect=noting(begun))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+        runs = hf._prompting_now()._coordinator
+        owner = runs.ownership.id
+        # It obeys nobody, and whoever asks sees another owner from then on.
+        monkeypatch.setattr(runs.listener, "_look", anyio.lowlevel.checkpoint)
+        async with holdfast.open(world.store) as other:
+            real = other.store.session
+
+            async def taken_over(id: str) -> Any:
+                record = await real(id)
+                asked = await other.store.select("request", session=id)
+                return replace(record, owner="own_1_after") if asked else record
+
+            monkeypatch.setattr(other.store, "session", taken_over)
+            with anyio.fail_after(5), pytest.raises(Refused, match="another owner runs it now"):
+                await other.sessions.interrupt(session)
+        (record,) = await hf.store.select("request", session=session)
+        gate.set()
+        await hf.sessions.wait(session)
+
+    assert record.value().owner == owner
+    assert record.mark is not Mark.OPEN
 
 
 async def test_an_interrupt_that_is_refused_is_not_left_behind(

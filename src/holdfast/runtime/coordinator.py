@@ -188,8 +188,8 @@ class Coordinator:
         """
         stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
-        if record is not None and record.busy:
-            await self._interrupt_elsewhere(session, reason)
+        if record is not None and record.owner is not None:
+            await self._interrupt_elsewhere(session, record.owner, reason)
         elif record is not None and await self._is_unfinished(session):
             await self._end_left(session)
         else:
@@ -218,28 +218,35 @@ class Coordinator:
         if await self._begin(session, entry) is not None:
             await entry.done.wait()
 
-    async def _interrupt_elsewhere(self, session: str, reason: str | None) -> None:
+    async def _interrupt_elsewhere(self, session: str, owner: str, reason: str | None) -> None:
         store = self._engine.store
         request = InterruptRequest(
             id=self._engine.mint.ascending("per"),
             session_id=SessionID(session),
             reason=reason,
+            owner=owner,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
         await store.commit(Batch((interrupts.interrupt_put(request),)))
         watch = store.watch()
         try:
             with anyio.move_on_after(INTERRUPT_S):
-                while (record := await store.session(session)) is not None and record.busy:
+                while (record := await store.session(session)) is not None and record.owner == owner:
                     await watch.wait()
         finally:
             watch.close()
-        # The next process that runs the session must not act on an interrupt whose caller was refused.
+        # Nobody must act later on an interrupt whose caller was refused.
         await interrupts.withdraw(store, request, self._engine.clock.now_ms())
-        if (record := await store.session(session)) is not None and record.busy:
+        record = await store.session(session)
+        if record is None or record.owner is None:
+            return
+        if record.owner != owner:
             raise Refused(
-                f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
+                f"session {session}: the run that was to stop has ended, and another owner runs it now"
             )
+        raise Refused(
+            f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
+        )
 
     async def _work(self, session: str, entry: Entry, group: TaskGroup) -> None:
         refused = 0
@@ -380,7 +387,7 @@ class Coordinator:
             if late:
                 await interrupts.answer(engine.store, recorder, only=late)
             # Not before that: the listener would take the late ones for orders to this run.
-            self.listener.runs(session, lambda: _stop(entry, run))
+            self.listener.runs(session, owner, lambda: _stop(entry, run))
             if entry.stop:
                 run.interrupt()
             await drain(run, force=entry.force)

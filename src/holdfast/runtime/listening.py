@@ -25,7 +25,7 @@ class Listener:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._waiting: dict[tuple[str, str], anyio.Event] = {}
-        self._running: dict[str, Callable[[], None]] = {}
+        self._running: dict[str, tuple[str, Callable[[], None]]] = {}
         self._news = anyio.Event()
 
     async def run(self) -> None:
@@ -50,8 +50,9 @@ class Listener:
             record = await self._store.get(session, "request", id)
             if record is None or record.mark is not Mark.OPEN:
                 event.set()
-        for session, interrupt in tuple(self._running.items()):
-            if await interrupts.waiting(self._store, session):
+        for session, (owner, interrupt) in tuple(self._running.items()):
+            waiting = await interrupts.waiting(self._store, session)
+            if any(each.owner in (None, owner) for each in waiting):
                 interrupt()
 
     async def _is_open(self, session: str, id: str) -> bool:
@@ -81,9 +82,13 @@ class Listener:
         if (event := self._waiting.get((session, id))) is not None:
             event.set()
 
-    def runs(self, session: str, interrupt: Callable[[], None]) -> None:
-        """This process runs the session; `interrupt` is called when somebody wants it to stop."""
-        self._running[session] = interrupt
+    def runs(self, session: str, owner: str, interrupt: Callable[[], None]) -> None:
+        """This process runs the session as this owner; `interrupt` is called when it is asked to stop.
+
+        Not for an interrupt that names another owner: it meant work that has ended. Nor does one mean this
+        process that named it before it lost its lease, since it has another name now.
+        """
+        self._running[session] = owner, interrupt
         self._news.set()
 
     def stopped(self, session: str) -> None:

@@ -84,9 +84,11 @@ class QuestionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", 
 
 
 class InterruptRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="interrupt"):
-    """Somebody wants the session to stop. Whoever runs it answers by stopping."""
+    """A person or a program wants the session to stop. The owner that runs it answers by stopping."""
 
     reason: str | None = None
+    owner: str | None = None
+    """The owner that ran the session then, and whose work is meant: no other obeys. None means any."""
     time: RequestTime
 
 
