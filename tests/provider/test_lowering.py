@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider import lowering
-from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, REFUSED, RESUMED
+from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, RESUMED
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -336,17 +336,20 @@ def test_a_history_that_begins_with_the_model_gets_a_beginning() -> None:
 
 
 def test_a_quarantined_block_is_replaced_by_a_marker() -> None:
-    """A file, one that a tool gave, a whole result: the rest stays, and a call stays paired."""
-    picture = replace(file("image/png", PNG), refused="no")
+    """A file, one that a tool gave, a whole result: the rest stays, and a call stays paired. Another model
+    sees it all.
+    """
+    picture = replace(file("image/png", PNG), refused={"anthropic/claude": "no"})
     seen, odd = done("a", "seen"), done("b", "odd")
     seen = replace(seen, state=replace(seen.state, attachments=[picture]))
-    odd = replace(odd, state=replace(odd.state, metadata={REFUSED: "no"}))
+    odd = replace(odd, state=replace(odd.state, refused={"anthropic/claude": "no"}))
     left_out = Text(
         text="[The file of type image/png was left out: the provider refused a request with it. "
         "Tell the user so.]"
     )
 
-    assert lowered(user("q", picture), assistant("so", seen, odd)) == [
+    history = user("q", picture), assistant("so", seen, odd)
+    assert lowered(*history) == [
         User(content=(Text(text="q"), left_out)),
         Assistant(content=(Text(text="so"), call("a"), call("b"))),
         Results(
@@ -355,6 +358,17 @@ def test_a_quarantined_block_is_replaced_by_a_marker() -> None:
                 result("b", QUARANTINED),
             )
         ),
+    ]
+    elsewhere = lowered(*history, model=replace(CLAUDE, id="other"))
+    assert [each.content for each in elsewhere if isinstance(each, Results)] == [
+        (
+            ToolResult(
+                id="a",
+                name="read",
+                content=(Text(text="seen"), Media(mime="image/png", url=PNG, filename=None)),
+            ),
+            result("b", "odd"),
+        )
     ]
 
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Limit
+from holdfast.provider.lowering import QUARANTINED
 from holdfast.runtime import projecting, pruning
 from holdfast.runtime.compacting import carrying, measuring, requesting, transcript, wording
 from holdfast.runtime.compacting.carrying import Carried
@@ -149,6 +150,10 @@ def test_the_room_of_a_model(
         (
             answered(done("c", "out", compacted=1)),
             'agent: [call] read {"path":"a"}|[result] [Old tool result content cleared]',
+        ),
+        (
+            answered(replace(done("c", ""), state=replace(done("c", "odd").state, refused={"acme/m": "no"}))),
+            f'agent: [call] read {{"path":"a"}}|[result] {QUARANTINED}',
         ),
         (answered(failed("c", "no")), 'agent: [call] read {"path":"a"}|[failed] no'),
         (answered(running("c")), 'agent: [call] read {"path":"a"}|[no result]'),

@@ -5,6 +5,7 @@ A model that is told nothing of a file believes that it saw it, so what cannot b
 
 from typing import Final
 
+from holdfast.provider import marks
 from holdfast.provider.catalog.model import Modality, Model, WireKind
 from holdfast.provider.request import Media, Text
 from holdfast.schema.file_part import FilePart
@@ -42,7 +43,7 @@ def attached(file: FilePart, model: Model) -> Media | Text:
     """The file as the model gets it: itself, or a line that says why not."""
     name = f'"{file.filename}"' if file.filename else f"of type {file.mime}"
     sense = modality(file.mime)
-    if file.refused is not None:
+    if marks.is_refused(file, model):
         return Text(
             text=f"[The file {name} was left out: the provider refused a request with it. Tell the user so.]"
         )

@@ -218,7 +218,9 @@ def _read(value: Any) -> tuple[tuple[str, ...], str]:
                     if isinstance(fields.get(name), str | int)
                 ]
                 todo.extend(
-                    fields[name] for name in ("error", "message", "detail", "errors") if fields.get(name)
+                    fields[name]
+                    for name in ("error", "message", "msg", "detail", "errors")
+                    if fields.get(name)
                 )
             case _:
                 pass

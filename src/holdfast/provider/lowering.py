@@ -14,7 +14,7 @@ something. 2: it is also sent when there is a call of ours in it, since the call
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.provider import extending, tool_name
+from holdfast.provider import extending, marks, tool_name
 from holdfast.provider.attachment import attached
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import (
@@ -61,8 +61,6 @@ SUBTASK = "The following tool was executed by the user"
 PRUNED = "[Old tool result content cleared]"
 INTERRUPTED = "[Tool execution was interrupted]"
 QUARANTINED = "[This result was left out: the provider refused a request with it]"
-REFUSED = "refused"
-"""In the metadata of a result: the provider took no request with it."""
 RESUMED = "[The conversation goes on from here]"
 
 # Kept as files by whoever attached them; their text stands in synthetic parts beside them.
@@ -255,7 +253,7 @@ class _Lowering:
     def _answered(self, part: ToolPart) -> tuple[tuple[Text | Media, ...], bool]:
         match part.state:
             case ToolCompleted() as state:
-                if REFUSED in state.metadata:
+                if marks.is_refused(state, self._model):
                     return (Text(text=QUARANTINED),), False
                 if state.time.compacted is not None:
                     return (Text(text=PRUNED),), False

@@ -134,7 +134,9 @@ async def _failed(
     if error.kind == "context-overflow" and not heard.processor.said and not fitting.is_off(ready):
         await run.recorder.commit(message_put(broke))
         return Ended(next="stop", overflowed=True)
-    await run.recorder.commit(message_put(answer.failed(message, fault, now_ms)))
+    failed = message_put(answer.failed(message, fault, now_ms))
+    if not await quarantine.take_back(run, ready, error, failed):
+        await run.recorder.commit(failed)
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
 

@@ -32,8 +32,9 @@ from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.run import Run
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, EpochTime
-from holdfast.schema.ids import MessageID
+from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import SystemMessage
+from holdfast.schema.part import Part
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
@@ -236,10 +237,15 @@ async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str 
     return await _keep(run, replace(_because(epoch.value, moved), pins=pins), epoch.position)
 
 
-async def keep_reason(run: Run, epoch: Epoch, reason: str, *puts: Put) -> Epoch:
-    """Keep why the next request begins differently, together with what makes it so."""
+async def keep_reason(
+    run: Run, epoch: Epoch, reason: str, *puts: Put, add: Callable[[PartID], Part] | None = None
+) -> Epoch:
+    """Keep why the next request begins differently, together with what makes it so, and a part to `add`."""
     value = _because(epoch.value, reason)
-    await run.recorder.commit(*puts, epoch_put(value))
+    if add is None:
+        await run.recorder.commit(*puts, epoch_put(value))
+    else:
+        await run.recorder.add_parts(add, more=(*puts, epoch_put(value)))
     return await _keep(run, value, epoch.position, stored=True)
 
 

@@ -25,13 +25,16 @@ def fault_of(error: ProviderError, provider: str) -> Fault:
         case "content-filter":
             return ContentFilterFault(data=MessageData(message=message))
         case _:
-            return APIFault(
-                data=APIData(
-                    message=message,
-                    status_code=error.status,
-                    is_retryable=error.retryable,
-                    response_headers=error.headers,
-                    response_body=error.body,
-                    metadata={"kind": error.kind},
-                )
-            )
+            return APIFault(data=data_of(error))
+
+
+def data_of(error: ProviderError) -> APIData:
+    """What the provider answered."""
+    return APIData(
+        message=str(error),
+        status_code=error.status,
+        is_retryable=error.retryable,
+        response_headers=error.headers,
+        response_body=error.body,
+        metadata={"kind": error.kind},
+    )

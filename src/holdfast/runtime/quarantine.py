@@ -1,26 +1,28 @@
-"""Takes content out of the model's view that its provider refuses: one broken picture must not end a session.
+"""Takes content out of a model's view that its provider refuses: one broken picture must not end a session.
 
-The provider names no record of ours, so what is suspected is what no request was answered with yet: the files
-that came since, of the kind that the refusal speaks of; where there are none, the results of tools.
+The provider names no record of ours. Suspected is what the refusal speaks of (`provider/refusal.py`), as far
+as it came after the last request that was answered.
 
-What must stay true: the store keeps everything; the model sees a line in its place; each part is taken out
-once, so that refusals come to an end; the prefix moves for this reason, by name.
+What must stay true: the store keeps everything, and every other model is shown it; the model sees a line in
+its place; each content is taken out once, so that refusals come to an end; what was taken out in vain comes
+back with the end of the work; the prefix moves for this reason, by name, in the commit that makes it move.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
+from holdfast.provider import marks, refusal
 from holdfast.provider.attachment import attached, modality
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.lowering import REFUSED
+from holdfast.provider.marks import Change, Content, Marks
+from holdfast.provider.refusal import Topic
 from holdfast.provider.request import Media
 from holdfast.runtime import announcing, epochs, moving
 from holdfast.runtime.boundary import Ready
-from holdfast.runtime.faults import fault_of
+from holdfast.runtime.faults import data_of
 from holdfast.runtime.recorder import message_put, part_put
 from holdfast.runtime.run import Run
 from holdfast.schema.fault import APIFault
@@ -31,126 +33,138 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import Part, RetryPart, StepFinishPart, ToolPart
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import ToolCompleted
+from holdfast.store.batch import Put
 
 WORDS_MAX: Final = 200
-_STATUS: Final = frozenset({400, 413, 415, 422})
-_KINDS: Final = {
-    "image": re.compile(r"image|picture|photo", re.IGNORECASE),
-    "pdf": re.compile(r"\bpdf\b|document", re.IGNORECASE),
-    "audio": re.compile(r"audio", re.IGNORECASE),
-    "video": re.compile(r"video", re.IGNORECASE),
-}
-_ANY_FILE: Final = re.compile(r"base64|media|mime|attachment|inline_?data", re.IGNORECASE)
-_PLACE: Final = re.compile(r"\b(?:messages|input|contents)[.\[]\d+", re.IGNORECASE)
-"""How the wires name a place in a request."""
 
 
 def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
     """What a refused request has to be sent without, each part marked; nothing where the refusal speaks of
     something else. Pure.
     """
-    if error.retryable or error.kind not in ("other", "unsupported") or error.status not in _STATUS:
-        return []
-    said = f"{error} {error.body or ''}"
-    why = " ".join(str(error).split())[:WORDS_MAX]
-    kinds = {kind for kind, words in _KINDS.items() if words.search(said)}
-    unproved = _unproved(history, model)
-
-    def is_suspected(file: FilePart) -> bool:
-        is_sent = file.refused is None and isinstance(attached(file, model), Media)
-        return is_sent and (not kinds or modality(file.mime) in kinds)
-
-    if kinds or _ANY_FILE.search(said):
-        return _without_files(unproved, is_suspected, why) or _without_files(history, is_suspected, why)
-    return _without_results(unproved, why) if _PLACE.search(said) else []
+    topics = refusal.topics(error)
+    # To a model that has answered nothing yet every file is new. Results are text, which any model reads.
+    span = _unanswered(history, None if "result" in topics else model)
+    if "address" in topics:
+        loaded = _marked(span, frozenset({"address"}), model, error)
+        return loaded or _marked(span, topics - {"address"}, model, error)
+    return _marked(span, topics, model, error)
 
 
-def _unproved(history: Sequence[MessageWithParts], model: Model) -> Sequence[MessageWithParts]:
-    """What came after the last request that this model has answered; that answer's own calls included."""
+def _marked(
+    history: Sequence[MessageWithParts], topics: frozenset[Topic], model: Model, error: ProviderError
+) -> list[Part]:
+    name, why = marks.name_of(model), _words(error)
+
+    def changed(content: Content) -> Marks | None:
+        fits = not marks.is_refused(content, model) and _fits(content, topics, model)
+        return {**(content.refused or {}), name: why} if fits else content.refused
+
+    return [part for part in _changed(history, changed) if not _is_pruned(part)]
+
+
+def _is_pruned(part: Part) -> bool:
+    """Whether nothing of the result is sent anyway."""
+    return (
+        isinstance(part, ToolPart)
+        and isinstance(part.state, ToolCompleted)
+        and part.state.time.compacted is not None
+    )
+
+
+def _fits(content: Content, topics: frozenset[Topic], model: Model) -> bool:
+    if isinstance(content, ToolCompleted):
+        return "result" in topics
+    if not isinstance(attached(content, model), Media):
+        return False
+    is_loaded = not content.url.startswith("data:")
+    return "file" in topics or modality(content.mime) in topics or ("address" in topics and is_loaded)
+
+
+def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
+    """What was taken out for a refusal in the same words, and did not help: without the mark. Pure."""
+    mark = (marks.name_of(model), _words(error))
+
+    def changed(content: Content) -> Marks | None:
+        return {name: why for name, why in (content.refused or {}).items() if (name, why) != mark} or None
+
+    return _changed(_unanswered(history, model), changed)
+
+
+def _words(error: ProviderError) -> str:
+    return " ".join(str(error).split())[:WORDS_MAX]
+
+
+def _unanswered(history: Sequence[MessageWithParts], model: Model | None) -> Sequence[MessageWithParts]:
+    """What came after the last request that this model, or any, has answered, with that answer's own calls. A
+    summary is no answer to it.
+    """
     for index in range(len(history) - 1, -1, -1):
         info = history[index].info
         if (
             isinstance(info, AssistantMessage)
-            and (info.provider_id, info.model_id) == (model.provider_id, model.id)
+            and not info.summary
+            and (model is None or (info.provider_id, info.model_id) == (model.provider_id, model.id))
             and any(isinstance(part, StepFinishPart) for part in history[index].parts)
         ):
             return history[index:]
     return history
 
 
-def _without_files(
-    history: Sequence[MessageWithParts], is_suspected: Callable[[FilePart], bool], why: str
-) -> list[Part]:
-    return [marked for part in _parts(history) if (marked := _marked(part, is_suspected, why)) is not part]
-
-
-def _marked(part: Part, is_suspected: Callable[[FilePart], bool], why: str) -> Part:
-    """The part with its suspected files marked; the part itself where it has none."""
-    if isinstance(part, FilePart):
-        return replace(part, refused=why) if is_suspected(part) else part
-    if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
-        return part
-    files = part.state.attachments or []
-    if not any(map(is_suspected, files)):
-        return part
-    marked = [replace(file, refused=why) if is_suspected(file) else file for file in files]
-    return replace(part, state=replace(part.state, attachments=marked))
-
-
-def _without_results(history: Sequence[MessageWithParts], why: str) -> list[Part]:
-    return [
-        replace(part, state=replace(part.state, metadata={**part.state.metadata, REFUSED: why}))
-        for part in _parts(history)
-        if isinstance(part, ToolPart)
-        and isinstance(part.state, ToolCompleted)
-        and part.state.time.compacted is None
-        and REFUSED not in part.state.metadata
-    ]
-
-
-def _parts(history: Sequence[MessageWithParts]) -> Iterator[Part]:
-    return (part for message in history for part in message.parts)
+def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
+    parts = ((part, marks.remarked(part, change)) for message in history for part in message.parts)
+    return [now for was, now in parts if now is not was]
 
 
 async def take_out(run: Run, ready: Ready, message: AssistantMessage, error: ProviderError) -> bool:
-    """Mark what the provider may have refused, close the answer that never came, and tell the user; False
-    where nothing is suspected. The answer is still owed.
+    """Mark what the provider may have refused, close the answer that never came, and tell the user, in one
+    commit; False where nothing is suspected. The answer is still owed.
     """
     found = suspects(error, ready.shown, ready.model)
     epoch = await epochs.current(run)
     if not found or epoch is None:
         return False
     now_ms = run.engine.clock.now_ms()
-    fault = fault_of(error, ready.model.provider_id)
-    assert isinstance(fault, APIFault), "it has a status"
-    line = f"the provider refused {', '.join(_names(found))}; the work goes on without it"
-    data = replace(fault.data, message=f"{line} ({fault.data.message})", is_retryable=True)
+    line = f"the provider refused {', '.join(_names(found, ready.model))}; the work goes on without it"
+    data = replace(data_of(error), message=f"{line} ({error})", is_retryable=True)
 
-    def make(id: PartID) -> RetryPart:
+    def told(id: PartID) -> RetryPart:
         return RetryPart(
             id=id,
             session_id=message.session_id,
             message_id=message.id,
             attempt=1,
-            error=replace(fault, data=data),
+            error=APIFault(data=data),
             time=Created(created=now_ms),
         )
 
-    await run.recorder.add_parts(make)
-    await epochs.keep_reason(run, epoch, moving.QUARANTINE, *map(part_put, found), message_put(message))
+    puts = (*map(part_put, found), message_put(message))
+    await epochs.keep_reason(run, epoch, moving.QUARANTINE, *puts, add=told)
     announcing.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
     run.engine.warn(f"session {ready.session.id}: {line}")
     return True
 
 
-def _names(parts: Sequence[Part]) -> list[str]:
+async def take_back(run: Run, ready: Ready, error: ProviderError, failed: Put) -> bool:
+    """Show again what was taken out in vain, in one commit with the answer that `failed`; False where there
+    is nothing, and nothing was written.
+    """
+    found = cleared(error, ready.shown, ready.model)
+    epoch = await epochs.current(run)
+    if not found or epoch is None:
+        return False
+    await epochs.keep_reason(run, epoch, moving.QUARANTINE, *map(part_put, found), failed)
+    return True
+
+
+def _names(parts: Sequence[Part], model: Model) -> Iterator[str]:
     """What people call the content that was taken out."""
-    names = []
     for part in parts:
         if isinstance(part, FilePart):
-            names.append(part.filename or part.mime)
+            yield part.filename or part.mime
         elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
-            files = [file for file in part.state.attachments or () if file.refused is not None]
-            names += [file.filename or f"{file.mime} from {part.tool}" for file in files]
-            names += [] if files else [f"the result of {part.tool}"]
-    return names
+            if marks.is_refused(part.state, model):
+                yield f"the result of {part.tool}"
+                continue
+            files = [file for file in part.state.attachments or () if marks.is_refused(file, model)]
+            yield from (file.filename or f"{file.mime} from {part.tool}" for file in files)

@@ -16,12 +16,12 @@ class PartHead(Record, frozen=True, kw_only=True):
 class FilePart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="file"):
     """A file or image; `url` is a data:, file: or http: address.
 
-    `refused` is ours: what the provider said when it took no request with this file; since then the model is
-    shown a line in its place.
+    `refused` is ours: by model (`provider/model`), what its provider said when it took no request with this
+    file; since then that model is shown a line in its place.
     """
 
     mime: str
     filename: str | None = None
     url: str
     source: Source | None = None
-    refused: str | None = None
+    refused: dict[str, str] | None = None

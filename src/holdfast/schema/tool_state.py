@@ -4,8 +4,8 @@
        │           │
        └───────────┴──────▶ error
 
-A call is settled exactly once. A settled call changes in one way only: pruning marks a completed one with
-`time.compacted`.
+A call is settled exactly once. A settled call changes by marks only: pruning marks a completed one with
+`time.compacted`, and a provider that takes no request with its result or its files leaves `refused`.
 """
 
 from typing import Final
@@ -51,7 +51,7 @@ class ToolRunning(Wire, frozen=True, kw_only=True, tag_field="status", tag="runn
 
 
 class ToolCompleted(Wire, frozen=True, kw_only=True, tag_field="status", tag="completed"):
-    """The call succeeded."""
+    """The call succeeded. `refused` is ours, as in `FilePart`, and speaks of the whole result."""
 
     input: JsonMap
     output: str
@@ -59,6 +59,7 @@ class ToolCompleted(Wire, frozen=True, kw_only=True, tag_field="status", tag="co
     metadata: JsonMap
     time: Completed
     attachments: list[FilePart] | None = None
+    refused: dict[str, str] | None = None
 
 
 class ToolError(Wire, frozen=True, kw_only=True, tag_field="status", tag="error"):

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
+from holdfast.provider import marks
 from holdfast.runtime import moving, pins
 from holdfast.runtime.pins import Sent
 from holdfast.schema import stored
@@ -17,12 +18,14 @@ from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import StepStartPart
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.record import StoredMessage, StoredRecord
 
 _SNAPSHOT = b'"snapshot"'
 _PREFIX = b'"prefix"'
+_REFUSED = b'"refused"'
 
 
 class Restored(msgspec.Struct, frozen=True):
@@ -56,7 +59,12 @@ def restored(
     was = pins.restored(epoch.pins, _sent(asked, replace(epoch, sent=sent)))
     # What differs from the last request that is kept, and why; the source may have told it since.
     edited = epoch.edited_at is not None and requests < epoch.edited_at
-    reasons = (was.moved, moving.EDIT if edited else None, moving.PRUNING if unpruned else None)
+    reasons = (
+        was.moved,
+        moving.EDIT if edited else None,
+        moving.PRUNING if unpruned else None,
+        moving.QUARANTINE if _is_quarantined(kept, asked) else None,
+    )
     restored = replace(
         epoch,
         pins=was.pins,
@@ -70,6 +78,18 @@ def restored(
     )
     put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
     return Restored(put, record.position)
+
+
+def _is_quarantined(kept: Sequence[StoredMessage], asked: Sequence[MessageWithParts]) -> bool:
+    """Whether content was taken out of the model's view, maybe after the last request that is kept, or was
+    taken out for one that is kept and is shown again since.
+    """
+    parts = [part for message in kept for part in message.parts if _REFUSED in part.data]
+    return any(marks.is_marked(part.value()) for part in parts) or any(
+        isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.moved == moving.QUARANTINE
+        for message in asked
+        for part in message.parts
+    )
 
 
 def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.provider.lowering import PRUNED
+from holdfast.provider.lowering import PRUNED, QUARANTINED
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -86,14 +86,19 @@ def _call(part: ToolPart) -> Iterable[str]:
     yield f"[call] {part.tool} {shortened(given, INPUT_CHARS_MAX)}"
     match part.state:
         case ToolCompleted() as state:
-            said = PRUNED if state.time.compacted is not None else shortened(state.output, RESULT_CHARS_MAX)
-            yield f"[result] {said}"
+            yield f"[result] {_result(state)}"
             for file in state.attachments or ():
                 yield f"[result attached: {file.mime} {file.filename or ''}]".replace(" ]", "]")
         case ToolError() as state:
             yield f"[failed] {shortened(state.error, RESULT_CHARS_MAX)}"
         case _:
             yield "[no result]"
+
+
+def _result(state: ToolCompleted) -> str:
+    if state.refused is not None:
+        return QUARANTINED  # Whichever model refused it: another one summarises, and another one reads it.
+    return PRUNED if state.time.compacted is not None else shortened(state.output, RESULT_CHARS_MAX)
 
 
 def shortened(text: str, chars_max: int) -> str:
