@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.conftest import Shell, settings
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -28,6 +26,7 @@ def back_up(shell: Shell, path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.ci
 def test_a_backup_is_brought_back_and_the_present_file_kept(shell: Shell, tmp_path: Path) -> None:
     """The list names it; the store is as it was then; the file of now lies beside it, whole."""
     path = tmp_path / "store.db"
@@ -54,6 +53,7 @@ def test_a_backup_is_brought_back_and_the_present_file_kept(shell: Shell, tmp_pa
     assert backup.read_bytes() == held
 
 
+@pytest.mark.ci
 def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> None:
     """A lost file, and one that is garbage: doctor names the backup, and --restore brings it."""
     path = tmp_path / "store.db"

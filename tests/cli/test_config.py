@@ -13,8 +13,6 @@ from holdfast.config import editor_schema
 from holdfast.config.redact import HIDDEN
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 def write(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -22,6 +20,7 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.ci
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """A broken file, a wrong agent, a folder that is none: never a traceback."""
     assert "no agent 'nobody'" in shell.fails("agents", "nobody")
@@ -49,6 +48,7 @@ def test_nothing_set(shell: Shell) -> None:
     assert not (shell.home / ".local").exists()
 
 
+@pytest.mark.ci
 def test_settings_are_shown_with_their_origin_and_without_secrets(shell: Shell) -> None:
     """As a table, and as JSON."""
     ours = write(
@@ -75,6 +75,7 @@ def test_the_schema_is_printed(shell: Shell) -> None:
     assert shell("config", "schema").out == editor_schema.FILE.read_text("utf-8")
 
 
+@pytest.mark.ci
 def test_trust_makes_a_folder_count(shell: Shell) -> None:
     """Left out with a notice, then in force, then left out again."""
     folder = shell.folder.resolve()
@@ -95,6 +96,7 @@ def test_trust_makes_a_folder_count(shell: Shell) -> None:
     assert "not trusted" in shell("trust", "--list").out
 
 
+@pytest.mark.ci
 def test_agents_are_listed_and_shown(shell: Shell) -> None:
     """A table, one of them in full, and the protocol's JSON without keys."""
     write(
@@ -111,6 +113,7 @@ def test_agents_are_listed_and_shown(shell: Shell) -> None:
     assert len(shell("agents", "--all", "--format", "json").json()) == 8
 
 
+@pytest.mark.ci
 def test_agents_are_shown_without_what_came_from_elsewhere(shell: Shell) -> None:
     """Of a text with a variable in it only the words that ask for it, in every view."""
     agent = {
@@ -177,6 +180,7 @@ def asked(folder: Path, known: str, typed: bytes | None) -> str:
     return ran.stdout.decode()
 
 
+@pytest.mark.ci
 def test_a_person_is_asked_once_and_only_in_a_terminal(tmp_path: Path) -> None:
     """Headless there is no question; who has answered is not asked again; nothing left out, no question."""
     (tmp_path / "opencode.json").write_text(json.dumps({"model": "a/b"}))

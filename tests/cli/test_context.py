@@ -7,8 +7,6 @@ import pytest
 from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Shell, configured, said
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path, mock: MockProvider) -> Shell:
@@ -16,6 +14,7 @@ def shell(tmp_path: Path, mock: MockProvider) -> Shell:
     return configured(tmp_path, mock)
 
 
+@pytest.mark.ci
 async def test_every_block_is_shown_before_and_after_a_compaction(shell: Shell, mock: MockProvider) -> None:
     """In send order, with sources and sizes; afterwards the summary stands in the place of the beginning."""
     (shell.folder / "AGENTS.md").write_text("Answer in one word.")

@@ -9,8 +9,6 @@ import pytest
 from holdfast.app import Holdfast
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -37,6 +35,7 @@ def child_of(shell: Shell, parent: str) -> str:
     return str(shell.make(work))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("data", ["{", '{"title":1}', "", "[]", '{"title":"x"} ', b'{"title":"\xff"}'])
 def test_one_damaged_session_hides_no_other(shell: Shell, data: object) -> None:
     """It is named beside the list; whatever is asked of it alone is one clear line; it can be erased."""
@@ -64,6 +63,7 @@ def test_one_damaged_session_hides_no_other(shell: Shell, data: object) -> None:
     assert shell("session", "delete", damaged, "--yes", "--format", "json").json() == [damaged]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("data", ["{", "[]", b'{"type":"text","text":"\xff"}'])
 def test_a_damaged_part_is_named_and_nothing_half_is_printed(shell: Shell, data: object) -> None:
     """For people and for programs."""
@@ -76,6 +76,7 @@ def test_a_damaged_part_is_named_and_nothing_half_is_printed(shell: Shell, data:
         )
 
 
+@pytest.mark.ci
 def test_doctor_says_by_its_code_that_a_store_is_not_sound(shell: Shell, tmp_path: Path) -> None:
     """1 while something is wrong; --repair makes a backup, which still has it, and mends; then 0."""
     session = shell.conversation()
@@ -99,6 +100,7 @@ def test_doctor_says_by_its_code_that_a_store_is_not_sound(shell: Shell, tmp_pat
     assert "it is fixed" in shell("session", "show", session).out
 
 
+@pytest.mark.ci
 def test_repair_without_a_backup_must_be_asked_for(shell: Shell, tmp_path: Path) -> None:
     """By a flag of that name, which means nothing alone."""
     shell.conversation()
@@ -109,6 +111,7 @@ def test_repair_without_a_backup_must_be_asked_for(shell: Shell, tmp_path: Path)
     assert not list(tmp_path.glob("*.backup"))
 
 
+@pytest.mark.ci
 def test_a_store_that_cannot_be_backed_up_is_not_repaired_in_passing(shell: Shell) -> None:
     """PostgreSQL: refused before anything is opened, and done when the person answers for the backup."""
     from tests.store.postgres.server import start
@@ -122,6 +125,7 @@ def test_a_store_that_cannot_be_backed_up_is_not_repaired_in_passing(shell: Shel
     assert (told["clean"], told["backup"]) == (True, None)
 
 
+@pytest.mark.ci
 def test_on_the_files_store_a_damaged_session_is_named_too(tmp_path: Path) -> None:
     """Its file is half written: the list says which session is missing from it."""
     for name in ("home", "project"):

@@ -8,8 +8,6 @@ import pytest
 from holdfast.app import Holdfast
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture(params=["sqlite", "file"])
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
@@ -35,6 +33,7 @@ def damage(shell: Shell, place: str, data: str) -> None:
     db.close()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("data", ["{", ""])
 def test_an_export_is_json_and_names_what_it_left_out(shell: Shell, tmp_path: Path, data: str) -> None:
     """Exit code 1; what is whole is there, and can be imported elsewhere. In OpenCode's format too."""
@@ -72,6 +71,7 @@ def test_an_export_is_json_and_names_what_it_left_out(shell: Shell, tmp_path: Pa
     ]
 
 
+@pytest.mark.ci
 def test_every_session_is_exported_into_a_folder(shell: Shell, tmp_path: Path) -> None:
     """A file for each tree of sessions, for the user alone; a damaged session is named and stops no other."""
     sound, damaged = shell.conversation("Sound"), shell.conversation("Damaged")

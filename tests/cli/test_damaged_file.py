@@ -9,8 +9,6 @@ from holdfast.app import Holdfast
 from tests.cli.conftest import Shell
 from tests.sessions.filling import answer, ask
 
-pytestmark = pytest.mark.ci
-
 PAGE = 4096
 RECORD_ROOT = 11
 """Of every store that we make: the page at which the table of records begins."""
@@ -47,6 +45,7 @@ def overwrite(path: Path, page: int) -> None:
     path.write_bytes(data[:at] + random.Random(page).randbytes(PAGE) + data[at + PAGE :])
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("page", [1, 3, RECORD_ROOT])
 def test_a_damaged_file_is_salvaged_and_then_repaired(shell: Shell, tmp_path: Path, page: int) -> None:
     """The head of the file, the sessions, the root of the records: no message of doctor's leads to doctor;
@@ -85,6 +84,7 @@ def test_a_damaged_file_is_salvaged_and_then_repaired(shell: Shell, tmp_path: Pa
         assert shell("session", "export", id).out == before[id]
 
 
+@pytest.mark.ci
 def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
     """A session that lost its own record keeps its messages and says so in its title; the report names it."""
     ids = filled(shell)
@@ -101,6 +101,7 @@ def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
     assert "stand alone" in shell.fails("doctor", "--salvage", "x", "--repair", code=2)
 
 
+@pytest.mark.ci
 def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     """Cut in the middle: what lies before the cut comes, here all that was said first."""
     ids = filled(shell, 8)
@@ -117,6 +118,7 @@ def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     assert came["sessions"][0]["messages"] == said
 
 
+@pytest.mark.ci
 def test_a_store_in_use_is_not_exchanged(shell: Shell, tmp_path: Path) -> None:
     """Another process would go on writing into the file that was moved aside."""
     filled(shell, 1)

@@ -16,7 +16,7 @@ import pytest
 
 from tests.cli.conftest import Shell
 
-pytestmark = [pytest.mark.ci, pytest.mark.needs("openssl")]
+pytestmark = pytest.mark.needs("openssl")
 
 TOKEN = "host-token-very-secret"
 ANSWER: dict[str, Any] = {
@@ -105,6 +105,7 @@ def shell(tmp_path: Path, host: Host) -> Shell:
     return made
 
 
+@pytest.mark.ci
 def test_a_host_gives_settings_within_its_bounds_and_they_outlast_it(shell: Shell, host: Host) -> None:
     """Its settings come after the person's; what it may not decide is named; its last good copy holds."""
     address = f"https://{host.name}"
@@ -143,6 +144,7 @@ def test_a_host_gives_settings_within_its_bounds_and_they_outlast_it(shell: Shel
     assert shell("config", "--format", "json").json()["config"] == {}
 
 
+@pytest.mark.ci
 def test_a_hosts_token_goes_to_its_own_providers_and_no_other_key_does(shell: Shell, host: Host) -> None:
     """Not even for a provider of the catalogue that the host sends to itself."""
     port = host.name.partition(":")[2]
@@ -177,6 +179,7 @@ def test_a_hosts_token_goes_to_its_own_providers_and_no_other_key_does(shell: Sh
     assert origins == {"own": "host", "anthropic": "host", "near": "host"}
 
 
+@pytest.mark.ci
 def test_a_host_that_fails_is_not_waited_for_again_at_once(shell: Shell, host: Host) -> None:
     """Its copy is taken meanwhile, or nothing where there is none; later it is asked again."""
     folder = shell.home / ".cache/holdfast/hosts"
@@ -201,6 +204,7 @@ def test_a_host_that_fails_is_not_waited_for_again_at_once(shell: Shell, host: H
     assert not failure.exists()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("answer", "line"),
     [
@@ -217,6 +221,7 @@ def test_a_host_that_is_none_is_told_in_a_line(shell: Shell, host: Host, answer:
     assert not (shell.home / ".local/share/holdfast/credentials.json").exists()
 
 
+@pytest.mark.ci
 def test_a_host_without_a_good_certificate_is_refused(shell: Shell, host: Host) -> None:
     """TLS is verified."""
     shell.environment = {"NO_PROXY": "*"}

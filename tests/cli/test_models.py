@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -21,12 +19,14 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home", folder, f"sqlite://{tmp_path}/data/store")
 
 
+@pytest.mark.ci
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """A provider that nobody knows, and an option."""
     assert "no provider is called 'opnai'; did you mean openai?" in shell.fails("models", "opnai")
     assert "No such option" in shell.fails("models", "--nope", code=2)
 
 
+@pytest.mark.ci
 def test_without_a_key_nothing_can_be_used(shell: Shell) -> None:
     """A person is told what to do, a program gets an empty array."""
     done = shell("models")
@@ -67,6 +67,7 @@ def test_programs_get_everything_as_json(shell: Shell) -> None:
     }
 
 
+@pytest.mark.ci
 def test_with_a_key_its_models_are_listed(shell: Shell) -> None:
     """Those of the provider that has one, and all of them when asked."""
     assert shell("providers", "login", "openai", text="sk-x").code == 0
@@ -76,6 +77,7 @@ def test_with_a_key_its_models_are_listed(shell: Shell) -> None:
     assert len(shell("models", "--all").out.splitlines()) > 300
 
 
+@pytest.mark.ci
 def test_refreshing_without_a_network_keeps_the_old_data(shell: Shell) -> None:
     """One line says so, and the list comes all the same."""
     done = subprocess.run(

@@ -7,8 +7,6 @@ import pytest
 
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
@@ -18,6 +16,7 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home", folder, f"sqlite://{tmp_path}/data/store")
 
 
+@pytest.mark.ci
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """A name that nobody knows, a file that is not there, and a file that is something else."""
     (shell.folder / "notes.txt").write_text("no model", encoding="utf-8")
@@ -50,6 +49,7 @@ def test_before_it_is_installed_the_provider_says_how(shell: Shell) -> None:
     assert "local/smollm2" in done.out
 
 
+@pytest.mark.ci
 @pytest.mark.needs("model:smollm2")
 def test_an_installed_model_can_be_used_without_a_key(
     shell: Shell, model_wheel: Callable[[str], Path]

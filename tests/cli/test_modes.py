@@ -10,8 +10,6 @@ import pytest
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
 from tests.cli.conftest import configured
 
-pytestmark = pytest.mark.ci
-
 KEEP = """
 import asyncio
 from holdfast.clock import SystemClock
@@ -43,6 +41,7 @@ def modes(*roots: Path) -> dict[str, str]:
     return found
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("umask", ["000", "022"])
 @pytest.mark.parametrize("engine", ["sqlite", "file"])
 async def test_everything_is_for_the_user_alone(

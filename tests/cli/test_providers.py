@@ -8,8 +8,6 @@ import pytest
 
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 KEY = "sk-very-secret"
 
 
@@ -26,6 +24,7 @@ def ours(shell: Shell) -> Path:
     return shell.home / ".local/share/holdfast/credentials.json"
 
 
+@pytest.mark.ci
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """An unknown provider, one that is not supported, a host, no key, nothing to forget."""
     assert "no provider is called 'opnai'; did you mean openai?" in shell.fails("providers", "login", "opnai")
@@ -46,6 +45,7 @@ def test_a_broken_file_is_named_and_not_shown(shell: Shell) -> None:
     assert told == f"{ours(shell)} is not a JSON object of credentials; mend it or move it away"
 
 
+@pytest.mark.ci
 def test_a_key_is_kept_listed_and_forgotten(shell: Shell) -> None:
     """In a file for the person alone; no command ever shows it."""
     login = shell("providers", "login", "openai", "--key-stdin", text=f"{KEY}\n")
@@ -65,6 +65,7 @@ def test_a_key_is_kept_listed_and_forgotten(shell: Shell) -> None:
     assert KEY not in f"{login} {listed} {programs} {logout}"
 
 
+@pytest.mark.ci
 def test_a_key_of_another_program_is_used_and_left_alone(shell: Shell) -> None:
     """OpenCode's file is read underneath ours; a sign-in of its own is not ours to use."""
     theirs = shell.home / ".local/share/opencode/auth.json"

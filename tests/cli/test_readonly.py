@@ -9,8 +9,6 @@ import pytest
 
 from tests.cli.conftest import Done, Shell
 
-pytestmark = pytest.mark.ci
-
 WITHOUT_POWERS = """
 import ctypes, os, sys
 # Root may write everywhere, unless it gives that up: CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH.
@@ -57,6 +55,7 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home", tmp_path / "project", f"{request.param}://{tmp_path}/data/store")
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="root's powers are given up with a call of Linux")
 @pytest.mark.parametrize("wake", [True, False])
 def test_a_store_in_a_folder_that_cannot_be_written_is_read(shell: Shell, tmp_path: Path, wake: bool) -> None:
@@ -97,6 +96,7 @@ def test_a_store_in_a_folder_that_cannot_be_written_is_read(shell: Shell, tmp_pa
     assert after == before
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform != "linux", reason="root's powers are given up with a call of Linux")
 def test_a_log_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     """Commits that are in the log alone need a file beside it; without one the rest is not taken for all."""

@@ -13,8 +13,6 @@ from tests.stories.test_loops import parked
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 HALF = Trouble("stall", after=4, reply=Reply((Say("Half of an answer that never ends."),)))
 SEEN = "Half of an answer that n"
 
@@ -45,6 +43,7 @@ async def killed(shell: Shell, mock: MockProvider) -> str:
     return session
 
 
+@pytest.mark.ci
 async def test_only_what_is_new_is_shown(shell: Shell, mock: MockProvider) -> None:
     """The beginning stood on the screen before the kill, and is stored; then there is nothing left to do."""
     session = await killed(shell, mock)
@@ -61,6 +60,7 @@ async def test_only_what_is_new_is_shown(shell: Shell, mock: MockProvider) -> No
     ]
 
 
+@pytest.mark.ci
 async def test_another_prompt_shows_only_its_answer(shell: Shell, mock: MockProvider) -> None:
     """What recovery closes on the way is no news either."""
     await killed(shell, mock)
@@ -69,6 +69,7 @@ async def test_another_prompt_shows_only_its_answer(shell: Shell, mock: MockProv
     assert await said(shell, "run", "--continue", "again") == Done(0, "Then once more.\n", "")
 
 
+@pytest.mark.ci
 async def test_a_session_that_another_process_runs_is_shown_from_the_beginning(
     shell: Shell, mock: MockProvider
 ) -> None:
@@ -93,6 +94,7 @@ async def test_a_session_that_another_process_runs_is_shown_from_the_beginning(
     assert idle == Done(0, "", f"{session} does nothing at the moment.\n")
 
 
+@pytest.mark.ci
 async def test_a_session_that_waits_for_an_answer_says_so_and_can_be_aborted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

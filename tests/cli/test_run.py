@@ -8,8 +8,6 @@ import pytest
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Shell, configured, said, settings
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path, mock: MockProvider) -> Shell:
@@ -17,6 +15,7 @@ def shell(tmp_path: Path, mock: MockProvider) -> Shell:
     return configured(tmp_path, mock)
 
 
+@pytest.mark.ci
 async def test_the_answer_is_printed_and_the_session_goes_on(shell: Shell, mock: MockProvider) -> None:
     """A second command goes on with the same session; standard input is joined to the message."""
     mock.play(Reply((Say("Hello there."),)), Reply((Say("Still here."),)))
@@ -34,6 +33,7 @@ async def test_the_answer_is_printed_and_the_session_goes_on(shell: Shell, mock:
     assert len(sessions) == 1
 
 
+@pytest.mark.ci
 async def test_a_call_is_a_line_and_json_is_a_line_an_event(shell: Shell, mock: MockProvider) -> None:
     """The tool reads a real file of the project."""
     (shell.folder / "a.txt").write_text("content of a\n")
@@ -54,6 +54,7 @@ async def test_a_call_is_a_line_and_json_is_a_line_an_event(shell: Shell, mock: 
     assert "sk-secret" not in plain.out + plain.err + events.out + events.err
 
 
+@pytest.mark.ci
 async def test_an_answer_that_was_cut_off_says_so_and_is_a_failure(shell: Shell, mock: MockProvider) -> None:
     """Half a sentence is no answer. `session show` says it too, with who answered and an unknown price."""
     mock.play(Reply((Say("It is about"),), reason="length"))
@@ -74,6 +75,7 @@ async def test_an_answer_that_was_cut_off_says_so_and_is_a_failure(shell: Shell,
     assert "  cost       ?" in shown.out.splitlines()
 
 
+@pytest.mark.ci
 async def test_failures_and_denials_have_exit_codes_of_their_own(shell: Shell, mock: MockProvider) -> None:
     """One clear line on standard error each; no key is shown, though the server repeats it."""
     mock.play(Trouble("auth"))

@@ -11,8 +11,6 @@ from holdfast.testing.mock_provider import MockProvider, Reply, Say
 from tests.cli.conftest import Done, Shell, configured, said
 from tests.sessions.filling import ask
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path, mock: MockProvider) -> Shell:
@@ -29,6 +27,7 @@ async def talk(shell: Shell, mock: MockProvider, *arguments: str) -> tuple[str, 
     return str(max(listed, key=lambda each: each["time"]["updated"])["id"]), done.err
 
 
+@pytest.mark.ci
 async def test_the_latest_with_something_in_it(shell: Shell, mock: MockProvider) -> None:
     """Not an empty one, not a child, not an archived one."""
     older, _ = await talk(shell, mock)
@@ -48,6 +47,7 @@ async def test_the_latest_with_something_in_it(shell: Shell, mock: MockProvider)
     assert await talk(shell, mock, "--continue") == (wanted, "")
 
 
+@pytest.mark.ci
 @pytest.mark.needs("git")
 async def test_of_the_project_from_anywhere_in_its_checkout(
     shell: Shell, mock: MockProvider, tmp_path: Path

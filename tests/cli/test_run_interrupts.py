@@ -12,8 +12,6 @@ import pytest
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Done, Shell, configured, ended, said
 
-pytestmark = pytest.mark.ci
-
 HALF = Trouble("stall", after=4, reply=Reply((Say("Half of an answer that never ends."),)))
 
 
@@ -44,6 +42,7 @@ async def goes_on(shell: Shell, mock: MockProvider) -> None:
     assert (await said(shell, "doctor")).code == 0
 
 
+@pytest.mark.ci
 async def test_ctrl_c_interrupts_cleanly_and_the_session_can_be_resumed(
     shell: Shell, mock: MockProvider
 ) -> None:
@@ -57,6 +56,7 @@ async def test_ctrl_c_interrupts_cleanly_and_the_session_can_be_resumed(
     await goes_on(shell, mock)
 
 
+@pytest.mark.ci
 async def test_ctrl_c_again_and_again_is_no_traceback(shell: Shell, mock: MockProvider) -> None:
     """However far the first has come by then: exit code 130, the session in order, and the way to go on."""
     process = await half_an_answer(shell, mock)
@@ -127,6 +127,7 @@ def test_ctrl_c_after_the_command_does_not_change_how_it_ended() -> None:
     assert len(done.err.splitlines()) == 1
 
 
+@pytest.mark.ci
 async def test_a_reader_that_goes_away_or_is_full_is_no_bug_of_ours(shell: Shell, mock: MockProvider) -> None:
     """The work ends when nobody reads it, and on a full disk with one line; the session is at rest then."""
     for form in ("default", "json"):
@@ -142,6 +143,7 @@ async def test_a_reader_that_goes_away_or_is_full_is_no_bug_of_ours(shell: Shell
     assert "busy" not in (await said(shell, "session", "list")).out
 
 
+@pytest.mark.ci
 async def test_settings_that_break_between_two_steps_fail_the_command(
     shell: Shell, mock: MockProvider
 ) -> None:

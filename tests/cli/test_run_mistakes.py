@@ -16,8 +16,6 @@ from holdfast.testing.mock_provider import MockProvider, Reply, Say
 from tests.cli.conftest import Done, Shell, configured, ended, said, settings
 from tests.sessions.filling import ask
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 def shell(tmp_path: Path, mock: MockProvider) -> Shell:
@@ -30,6 +28,7 @@ def stored(shell: Shell) -> bool:
     return Path(shell.store.removeprefix("sqlite://")).exists()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&-", "<&- 2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
 async def test_a_stream_that_is_closed_is_empty(shell: Shell, mock: MockProvider, closed: str) -> None:
     """No traceback, and no file of ours is opened in its place."""
@@ -40,6 +39,7 @@ async def test_a_stream_that_is_closed_is_empty(shell: Shell, mock: MockProvider
     assert done == Done(0, "" if ">&-" in closed.split() else "Hello.\n", "")
 
 
+@pytest.mark.ci
 async def test_what_is_no_text_is_refused(shell: Shell) -> None:
     """Wrong usage, before anything is made."""
     arguments = await said(shell, "run", os.fsdecode(b"caf\xe9"))
@@ -53,6 +53,7 @@ async def test_what_is_no_text_is_refused(shell: Shell) -> None:
     assert not stored(shell)
 
 
+@pytest.mark.ci
 async def test_text_is_utf_8_whatever_the_locale(shell: Shell, mock: MockProvider) -> None:
     """Words and standard input alike; the mark that some editors put before a text is no part of it."""
     shell.environment = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -65,6 +66,7 @@ async def test_text_is_utf_8_whatever_the_locale(shell: Shell, mock: MockProvide
     assert "café\n\nnaïve" in str(mock.requests[0].json["messages"][-1]["content"]).replace("\\n", "\n")
 
 
+@pytest.mark.ci
 async def test_an_input_that_stays_open_is_waited_for_and_said_so(shell: Shell, mock: MockProvider) -> None:
     """A person would not know why nothing happens."""
     mock.play(Reply((Say("Hello."),)))
@@ -76,6 +78,7 @@ async def test_an_input_that_stays_open_is_waited_for_and_said_so(shell: Shell, 
     assert await ended(process) == Done(0, "Hello.\n", "")
 
 
+@pytest.mark.ci
 async def test_a_mistake_leaves_nothing_behind(shell: Shell, mock: MockProvider) -> None:
     """One line each; not even a store is made, and the next run is the first one."""
     for arguments, why in [
@@ -119,6 +122,7 @@ async def test_a_session_that_takes_no_first_word_goes_again(tmp_path: Path) -> 
         assert (await hf.sessions.get(second.id)).id == second.id
 
 
+@pytest.mark.ci
 async def test_a_session_that_is_not_there_is_told_before_a_missing_provider(shell: Shell) -> None:
     """One line, though nothing is configured; and nothing is made."""
     settings(shell, model=None)
@@ -135,6 +139,7 @@ async def test_a_session_that_is_not_there_is_told_before_a_missing_provider(she
     assert not (shell.home / "data").exists()
 
 
+@pytest.mark.ci
 async def test_the_problem_of_a_provider_is_told_by_name(shell: Shell) -> None:
     """One that is configured, but not whole; and a model that was named gets no general advice."""
     path = shell.home / ".config/holdfast/holdfast.json"

@@ -11,8 +11,6 @@ import pytest
 from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Done, Shell, configured, ended, said
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 async def namer() -> AsyncIterator[MockProvider]:
@@ -32,6 +30,7 @@ async def titles(shell: Shell) -> list[str]:
     return [each["title"] for each in listed]
 
 
+@pytest.mark.ci
 async def test_a_title_that_comes_after_a_short_answer_is_kept(
     shell: Shell, mock: MockProvider, namer: MockProvider
 ) -> None:
@@ -43,6 +42,7 @@ async def test_a_title_that_comes_after_a_short_answer_is_kept(
     assert await titles(shell) == ["A friendly greeting"]
 
 
+@pytest.mark.ci
 async def test_a_title_that_never_comes_is_given_up(
     shell: Shell, mock: MockProvider, namer: MockProvider
 ) -> None:

@@ -12,8 +12,6 @@ from holdfast.app import Holdfast
 from holdfast.version import __version__
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 SETTINGS = {
     "provider": {
         "scripted": {
@@ -25,6 +23,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.ci
 def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     """Never a traceback: an unknown command, session, option, value or store."""
     shell.conversation()
@@ -77,6 +76,7 @@ def test_version(shell: Shell) -> None:
     assert shell("--store", shell.store, "--version").out == f"holdfast {__version__}\n"
 
 
+@pytest.mark.ci
 def test_a_list_that_ends_early_says_how_to_go_on(shell: Shell) -> None:
     """With a cursor, in either form; each session is shown once. `--since` takes what is newer."""
     ids = [shell.conversation(title) for title in ("One", "Two", "Three")]
@@ -96,6 +96,7 @@ def test_a_list_that_ends_early_says_how_to_go_on(shell: Shell) -> None:
     assert "cursor" in shell.fails("session", "list", "--cursor", "nonsense")
 
 
+@pytest.mark.ci
 def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_path: Path) -> None:
     """Everything that only reads works; a prompt says how to go on; once moved, it is this project's."""
     gone = tmp_path / "gone"
@@ -121,6 +122,7 @@ def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_p
     ]
 
 
+@pytest.mark.ci
 def test_list_shows_this_project_unless_asked_for_all(shell: Shell, tmp_path: Path) -> None:
     """The last updated first; archived ones hidden; JSON is an array."""
     first = shell.conversation("First")
@@ -148,6 +150,7 @@ def test_list_shows_this_project_unless_asked_for_all(shell: Shell, tmp_path: Pa
     ]
 
 
+@pytest.mark.ci
 def test_show_prints_the_conversation(shell: Shell) -> None:
     """By id, by its beginning, by slug; for programs as info and messages."""
     session = shell.conversation("A talk")
@@ -163,6 +166,7 @@ def test_show_prints_the_conversation(shell: Shell) -> None:
         assert "please fix the frobnicator\n" in out
 
 
+@pytest.mark.ci
 def test_a_title_cannot_command_the_terminal(shell: Shell) -> None:
     """Control characters are shown as blanks."""
 
@@ -178,6 +182,7 @@ def test_a_title_cannot_command_the_terminal(shell: Shell) -> None:
     assert "\x07" not in shell("session", "list").out
 
 
+@pytest.mark.ci
 def test_search_finds_words(shell: Shell) -> None:
     """With the message and a snippet; nothing found is no error."""
     session = shell.conversation("One", "the quick frobnicator jumps")
@@ -190,6 +195,7 @@ def test_search_finds_words(shell: Shell) -> None:
     assert shell("session", "search", "nothinglikethis").code == 0
 
 
+@pytest.mark.ci
 def test_fork_and_children(shell: Shell) -> None:
     """A fork is no child; a child is."""
     session = shell.conversation("Base")
@@ -212,6 +218,7 @@ def test_fork_and_children(shell: Shell) -> None:
     assert [each["id"] for each in below] == [child, grandchild]
 
 
+@pytest.mark.ci
 def test_delete_asks_first(shell: Shell) -> None:
     """Without an answer nothing is erased; --yes erases."""
     session = shell.conversation()
@@ -246,6 +253,7 @@ def test_closed_output_is_no_error(shell: Shell) -> None:
     assert ran.stderr == b""
 
 
+@pytest.mark.ci
 def test_doctor_finds_a_sound_store_sound(shell: Shell) -> None:
     """Counts and a verdict; with --backup also a copy that opens by itself."""
     shell.conversation()

@@ -12,8 +12,6 @@ import pytest
 from holdfast.app import Holdfast
 from tests.cli.conftest import Done, Shell
 
-pytestmark = pytest.mark.ci
-
 HOLDFAST = str(Path(sys.executable).with_name("holdfast"))
 ODD = "naïve … 日本 \u202e \x1b[31m \U0001f600"
 
@@ -50,6 +48,7 @@ def odd_session(shell: Shell) -> str:
     return str(shell.make(work))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_output_that_cannot_say_it_escapes_it(shell: Shell, encoding: str) -> None:
     """A terminal of a narrow encoding; JSON is UTF-8 always."""
@@ -64,6 +63,7 @@ def test_output_that_cannot_say_it_escapes_it(shell: Shell, encoding: str) -> No
     assert [each["title"] for each in told] == [ODD]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "command",
     ["--version", "--help", "session list", "session list --format json", "doctor", "session export X"],
@@ -77,6 +77,7 @@ def test_a_full_disk_is_one_line(shell: Shell, command: str) -> None:
     assert complaints == ["holdfast: standard output: No space left on device"]
 
 
+@pytest.mark.ci
 def test_streams_that_are_closed_or_full_are_no_reason_to_fail(shell: Shell) -> None:
     """Notes that nobody can hear are not missed; the exit code still tells."""
     odd_session(shell)
@@ -86,6 +87,7 @@ def test_streams_that_are_closed_or_full_are_no_reason_to_fail(shell: Shell) -> 
         assert (done.code, done.out) == (1, ""), redirect
 
 
+@pytest.mark.ci
 def test_an_error_cannot_command_the_terminal(shell: Shell) -> None:
     """What a person pasted comes back visible."""
     session = shell.conversation()
@@ -104,6 +106,7 @@ def test_an_error_cannot_command_the_terminal(shell: Shell) -> None:
         assert done.err.count("\n") == 1
 
 
+@pytest.mark.ci
 def test_a_directory_that_was_removed_is_named_as_such(shell: Shell, tmp_path: Path) -> None:
     """For whatever needs to know where it is; the rest works."""
     session = shell.conversation()
@@ -117,6 +120,7 @@ def test_a_directory_that_was_removed_is_named_as_such(shell: Shell, tmp_path: P
     assert session in sh(shell, f"{gone} holdfast session list --all").out
 
 
+@pytest.mark.ci
 def test_a_directory_whose_name_is_no_text_is_named(shell: Shell) -> None:
     """No record can hold it, so nothing is filed there; what needs no directory works."""
     session = shell.conversation()
@@ -129,6 +133,7 @@ def test_a_directory_whose_name_is_no_text_is_named(shell: Shell) -> None:
     assert session in sh(shell, "holdfast session list --all", folder=odd).out
 
 
+@pytest.mark.ci
 def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:
     """As a session, a title or a word."""
     session = shell.conversation()
@@ -140,6 +145,7 @@ def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:
         assert done.out == ""
 
 
+@pytest.mark.ci
 def test_json_about_files_whose_names_are_no_text(shell: Shell) -> None:
     """A backup under such a name is told in JSON that can be read; SQLite cannot make one, and says so."""
     shell.conversation()
@@ -153,6 +159,7 @@ def test_json_about_files_whose_names_are_no_text(shell: Shell) -> None:
     assert json.loads(done.out)["backup"].endswith("b\\udcff")
 
 
+@pytest.mark.ci
 def test_a_default_store_of_any_name_is_one_store(shell: Shell, tmp_path: Path) -> None:
     """What one command writes the other lists."""
     session = shell.conversation()
@@ -208,6 +215,7 @@ def test_a_question_without_an_answer_leaves_its_line(shell: Shell) -> None:
     assert shell("session", "show", session).code == 0
 
 
+@pytest.mark.ci
 def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
     """Nothing was erased, and that is said."""
     session = shell.conversation()

@@ -7,8 +7,6 @@ import pytest
 
 from tests.cli.conftest import Shell
 
-pytestmark = pytest.mark.ci
-
 
 def other(shell: Shell, tmp_path: Path) -> Shell:
     """The same person with an empty store."""
@@ -16,6 +14,7 @@ def other(shell: Shell, tmp_path: Path) -> Shell:
     return Shell(shell.home, shell.folder, f"{scheme}://{tmp_path}/elsewhere/store")
 
 
+@pytest.mark.ci
 def test_what_is_no_export_is_refused_and_nothing_is_written(shell: Shell, tmp_path: Path) -> None:
     """Not there, not JSON, another shape, hostile ids, deep nesting: one line, no session."""
     shell.conversation()
@@ -38,6 +37,7 @@ def test_what_is_no_export_is_refused_and_nothing_is_written(shell: Shell, tmp_p
     assert shell("session", "list", "--all", "--format", "json").json() == before
 
 
+@pytest.mark.ci
 def test_export_and_import_give_equal_content(shell: Shell, tmp_path: Path) -> None:
     """Through a file and through a pipe; the second time nothing changes."""
     session = shell.conversation("A talk")
@@ -67,6 +67,7 @@ def test_export_and_import_give_equal_content(shell: Shell, tmp_path: Path) -> N
     assert len(there("session", "list", "--all", "--format", "json").json()) == 2
 
 
+@pytest.mark.ci
 def test_opencodes_format_goes_both_ways(shell: Shell, tmp_path: Path) -> None:
     """A session comes to the current directory where its own is not here, or with --here; one that is here
     already moves with --here alone, and what differs is said.
@@ -110,6 +111,7 @@ def test_opencodes_format_goes_both_ways(shell: Shell, tmp_path: Path) -> None:
     assert "--sanitize goes with" in shell.fails("session", "export", session, "--sanitize", code=2)
 
 
+@pytest.mark.ci
 def test_a_tree_of_opencodes_is_imported_and_only_what_is_new_the_second_time(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -162,6 +164,7 @@ def test_a_tree_of_opencodes_is_imported_and_only_what_is_new_the_second_time(
     assert {path: path.read_bytes() for path in storage.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.ci
 def test_a_tree_of_opencodes_is_taken_over_only_when_asked(tmp_path: Path) -> None:
     """Opened as a store it is refused by name; with --adopt it is ours, in place."""
     storage = tmp_path / "storage"

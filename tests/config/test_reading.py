@@ -159,6 +159,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.ci
 @given(st.dictionaries(st.text(max_size=4), VALUES, max_size=4), st.sampled_from([None, 2]))
 def test_the_scanner_finds_every_key(value: dict[str, object], indent: int | None) -> None:
     """Each key and item of any document is found, at the place where its text begins."""

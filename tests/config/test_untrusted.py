@@ -241,6 +241,7 @@ def test_a_text_is_judged_again_when_it_is_expanded() -> None:
     assert distrust.reaches_out("Fix !`id`")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "value",
     [
@@ -445,6 +446,7 @@ KEYS = st.sampled_from(
 )
 
 
+@pytest.mark.ci
 @given(st.dictionaries(KEYS, JSON | st.dictionaries(st.text(max_size=4), JSON, max_size=3), max_size=5))
 def test_whatever_is_written_only_the_allowed_keys_come_through(value: dict[str, Any]) -> None:
     """For any document: the reduced one has three keys at most, each with nothing but allowed fields."""

@@ -2,16 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost
 from holdfast.testing.store_contract import DamageContract, StoreContract, World
 from tests.store.postgres.server import schema_url
-
-pytestmark = pytest.mark.ci
 
 
 async def opened(place: Path, clock: FakeClock, host: FakeHost) -> Store:

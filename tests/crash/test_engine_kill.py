@@ -17,8 +17,6 @@ from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from tests.stories.processes import Place, Worker, calls, left_open, messages, problems, until
 
-pytestmark = pytest.mark.ci
-
 TEXT_KILLS, TOOL_KILLS = 10, 12
 PACE_MS = 4
 KEPT_WITHIN_S = 1.0
@@ -61,6 +59,7 @@ def prompts(history: tuple[MessageWithParts, ...]) -> list[str]:
     return [part.text for each in users for part in each.parts if isinstance(part, TextPart)]
 
 
+@pytest.mark.ci
 async def test_text_is_kept_to_within_a_second_and_gone_on_from(place: Place, mock: MockProvider) -> None:
     """`holdfast run` and `session resume`, killed at any moment of their streams.
 
@@ -118,6 +117,7 @@ async def test_text_is_kept_to_within_a_second_and_gone_on_from(place: Place, mo
     assert mock.unexpected == []
 
 
+@pytest.mark.ci
 async def test_no_call_is_left_running_or_settled_twice(place: Place, mock: MockProvider) -> None:
     """A process is killed as its tool begins, runs or ends; the next one goes on from there.
 

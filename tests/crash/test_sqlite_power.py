@@ -48,8 +48,8 @@ async def run_until_cut(place: Path, vfs: PowerCut) -> int:
 
 
 # SQLite's own clean-up meets the dead disk in places where an exception cannot be passed on.
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.ci
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 async def test_nothing_acknowledged_is_lost_wherever_the_power_goes(tmp_path: Path) -> None:
     """After a cut at any write the store opens, is sound, and holds exactly the acknowledged steps.
 

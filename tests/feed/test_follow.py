@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from holdfast.feed.frame import RESYNC, Delta
 from holdfast.feed.tail import BEGINNING
 from holdfast.schema.stored import Mark
@@ -256,6 +258,7 @@ async def test_closing_the_feed_ends_every_stream(tmp_path: Path) -> None:
         await listener.ended()
 
 
+@pytest.mark.ci
 async def test_joining_at_any_moment_of_a_storm_gives_the_same_picture(tmp_path: Path) -> None:
     """Several writers create, change, remove and make anew; each joiner ends with what the store holds."""
     async with opened(tmp_path / "s.db") as (store, feed):

@@ -8,12 +8,11 @@ from bench import cache, prompt_cache
 from bench.prompt_cache import Rules
 from tests.golden.stage import Stage
 
-pytestmark = pytest.mark.ci
-
 LEAST = [512, 1_024, 2_048, 4_096]
 """The sizes below which models do not cache."""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("least", LEAST)
 def test_what_was_sent_is_found(told: Stage, least: int) -> None:
     """Over restart, date, instructions, forks, a last step and turns of more blocks than a look back sees."""
@@ -48,6 +47,7 @@ def test_one_turn_adds_more_blocks_than_anybody_looks_back(told: Stage) -> None:
     assert max(after - before for before, after in pairwise(counts[:10])) > 2 * Rules().places
 
 
+@pytest.mark.ci
 def test_other_layouts_are_dearer(told: Stage) -> None:
     """The marks alone, and the layout, each save something: the comparison can fail."""
     rows = cache.told(told)

@@ -11,16 +11,12 @@ import os
 import re
 from pathlib import Path
 
-import pytest
-
 from holdfast.provider import prefix
 from holdfast.runtime import moving
 from tests import prefixes
 from tests.golden.stage import Seen, Stage
 from tests.golden.story import turns
 from tests.golden.text import texts
-
-pytestmark = pytest.mark.ci
 
 KEPT = Path(__file__).parent / "requests"
 LINES_MAX = 60

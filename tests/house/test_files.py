@@ -50,6 +50,7 @@ def test_no_source_file_is_too_long() -> None:
     assert {name: lines for name, lines in counted.items() if lines > LINES_MAX} == {}
 
 
+@pytest.mark.ci
 def test_every_module_says_what_it_owns() -> None:
     """Each source file opens with a docstring."""
     silent = [
@@ -61,6 +62,7 @@ def test_every_module_says_what_it_owns() -> None:
     assert silent == []
 
 
+@pytest.mark.ci
 @pytest.mark.needs("git")
 def test_no_tracked_file_names_a_registry_or_a_home() -> None:
     """Nothing in the repository depends on, or tells about, the machine where it was written."""

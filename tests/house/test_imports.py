@@ -77,6 +77,7 @@ def violations(root: Path) -> list[str]:
     return found
 
 
+@pytest.mark.ci
 def test_imports_point_downward() -> None:
     """No file of the package imports from its own line or from above."""
     assert list(SRC.rglob("*.py")), "no sources found"

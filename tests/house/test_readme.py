@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.ci
 def test_the_example_runs(tmp_path: Path) -> None:
     """Copied out of the page, on a store of its own, it prints what it promises."""
     found = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)

@@ -33,6 +33,7 @@ def run(where: Path, body: str, *, ci: bool) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.ci
 def test_an_absent_tool_is_a_visible_skip(tmp_path: Path) -> None:
     """A test whose tool is absent is skipped, and CI accepts that."""
     code, said = run(tmp_path, ABSENT, ci=True)
@@ -41,6 +42,7 @@ def test_an_absent_tool_is_a_visible_skip(tmp_path: Path) -> None:
     assert "1 passed, 1 skipped" in said
 
 
+@pytest.mark.ci
 def test_a_model_that_cannot_be_fetched_is_a_visible_skip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,6 +58,7 @@ def test_a_model_that_cannot_be_fetched_is_a_visible_skip(
     assert "1 passed, 1 skipped" in said
 
 
+@pytest.mark.ci
 def test_other_skips_fail_ci(tmp_path: Path) -> None:
     """A skip for a tool that is there, one for another reason and a skipped module each fail a CI run."""
     body = (
@@ -71,6 +74,7 @@ def test_other_skips_fail_ci(tmp_path: Path) -> None:
     assert said.count("FAILED, skipped without an absent tool: ") == 3
 
 
+@pytest.mark.ci
 def test_outside_ci_such_skips_are_only_shown(tmp_path: Path) -> None:
     """On a developer's machine the same skip is a warning."""
     code, said = run(tmp_path, '@pytest.mark.skip(reason="later")\ndef test_later(): pass\n', ci=False)

@@ -6,6 +6,8 @@ Elsewhere two threads could do it at once, and end the process.
 import ast
 from pathlib import Path
 
+import pytest
+
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 # Types without a description that threads could share.
@@ -38,6 +40,7 @@ def names(type_: ast.expr) -> set[str]:
     }
 
 
+@pytest.mark.ci
 def test_types_of_ours_are_described_in_one_place() -> None:
     """No file but `schema/typed.py` decodes into a Struct, a dataclass or anything else that is not plain."""
     found = [

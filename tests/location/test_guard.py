@@ -13,8 +13,6 @@ from holdfast import processes
 from holdfast.location.guard import Guard
 from holdfast.location.guard_process import boot_ms
 
-pytestmark = pytest.mark.ci
-
 PLAIN = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {PLAIN}"
 FAMILY = (
@@ -106,6 +104,7 @@ def test_an_owner_that_is_killed_takes_its_tools_along() -> None:
         process.kill()
 
 
+@pytest.mark.ci
 def test_the_tools_of_an_owner_that_is_paused_end_at_its_deadline() -> None:
     """Before anybody else may begin its own."""
     process, tool = owner(1_500)

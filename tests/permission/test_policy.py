@@ -1,5 +1,6 @@
 """Policies: rules, restrictions, ceilings down the tree, and approvals that only turn ask into allow."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,7 @@ def test_several_patterns_get_the_strictest_verdict() -> None:
     assert policy.strictest("bash", ["ls", "git push", "rm x"]) == "deny"
 
 
+@pytest.mark.ci
 @given(policies(), KEYS, PATTERNS)
 def test_no_child_is_allowed_what_any_session_above_it_denies_or_asks(
     policy: Policy, key: str, pattern: str
@@ -72,6 +74,7 @@ def test_no_child_is_allowed_what_any_session_above_it_denies_or_asks(
         above = above.above
 
 
+@pytest.mark.ci
 @given(policies(), KEYS, PATTERNS, st.lists(st.builds(Approved, KEYS, PATTERNS), max_size=3))
 def test_approvals_only_ever_turn_ask_into_allow(
     policy: Policy, key: str, pattern: str, approved: list[Approved]

@@ -32,8 +32,6 @@ from tests.examples import examples
 from tests.property.compaction_world import MARK, PNG, Strict, Writer, marks
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 KINDS = ["talk", "long answer", "tools", "pictures", "hosted", "trouble", "nothing"]
 SIZES = [10, 600, 4_000, 30_000, 120_000, 500_000]
 TODO = "[pending] write the tests"
@@ -258,6 +256,7 @@ def _content(message: Any) -> Sequence[Any]:
     return getattr(message, "content", ())
 
 
+@pytest.mark.ci
 @settings(
     max_examples=examples(200),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

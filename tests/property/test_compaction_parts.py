@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -282,6 +283,7 @@ def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[s
     assert carrying.carried_before([user("a"), kept, summary(kept)]) == carried
 
 
+@pytest.mark.ci
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.lists(names, max_size=6))
 def test_the_request_before_can_be_named_from_its_steps(requests: list[list[str]], new: list[str]) -> None:
     """Each step keeps what it added; the next is moved exactly where it does not extend the one before."""

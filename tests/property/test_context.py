@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,6 +123,7 @@ async def test_a_first_baseline_is_complete_or_blocked(world: World) -> None:
         assert reconcile(await seen(world), result.snapshot) == Unchanged()
 
 
+@pytest.mark.ci
 @given(st.lists(worlds(), max_size=6))
 async def test_the_texts_tell_what_holds_whatever_changes(history: list[World]) -> None:
     """Through any changes, baseline and updates together say just what was last seen of each source."""
@@ -141,6 +143,7 @@ async def test_the_texts_tell_what_holds_whatever_changes(history: list[World]) 
         assert {key: entry.value for key, entry in snapshot.items()} == known
 
 
+@pytest.mark.ci
 @given(worlds(), worlds())
 async def test_reconcile_after_its_own_update_is_unchanged(before: World, now: World) -> None:
     """Whatever was done, doing it once is enough; what was blocked stays blocked."""
@@ -152,6 +155,7 @@ async def test_reconcile_after_its_own_update_is_unchanged(before: World, now: W
     assert again == (result if isinstance(result, ReplacementBlocked) else Unchanged())
 
 
+@pytest.mark.ci
 @given(worlds(), worlds(), st.booleans())
 async def test_unavailable_never_removes(before: World, now: World, whole: bool) -> None:
     """What cannot be seen stays as it was admitted, entry for entry, and no text mentions it."""
@@ -179,6 +183,7 @@ async def test_unavailable_never_removes(before: World, now: World, whole: bool)
         assert not hidden & set(snapshot)
 
 
+@pytest.mark.ci
 @given(worlds(), worlds())
 async def test_unavailable_is_as_if_nothing_had_happened(before: World, now: World) -> None:
     """Where no new baseline is needed, a source that cannot be seen reads like one that did not change."""
@@ -193,6 +198,7 @@ async def test_unavailable_is_as_if_nothing_had_happened(before: World, now: Wor
         assert result == reconcile(await seen(still), snapshot)
 
 
+@pytest.mark.ci
 @given(worlds(), worlds())
 async def test_a_replacement_comes_only_when_it_must(before: World, now: World) -> None:
     """It is asked for just when something admitted is gone that cannot be told to be; then both agree."""
@@ -223,6 +229,7 @@ async def test_what_cannot_be_decoded_is_replaced(world: World, broken: set[str]
     assert result == (replace(await seen(world), snapshot) if broken & set(world) else Unchanged())
 
 
+@pytest.mark.ci
 @given(arrivals(st.integers(0, 3) | st.just(ABSENT)))
 async def test_the_order_of_arrival_does_not_change_the_text(
     drawn: tuple[World, list[str], list[str]],
@@ -246,6 +253,7 @@ async def test_the_order_of_arrival_does_not_change_the_text(
     assert await context.initialize(limit_s=30) == initialize(await seen(world))
 
 
+@pytest.mark.ci
 @given(arrivals(st.integers(0, 3)), st.sets(st.sampled_from(KEYS)))
 async def test_the_order_of_registration_does_not_change_the_text(
     drawn: tuple[World, list[str], list[str]], passing: set[str]

@@ -12,8 +12,6 @@ from tests.examples import examples
 from tests.property.engine_world import Scene
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 ANSWERS = [
     "text",
     "hangs",
@@ -99,6 +97,7 @@ async def story(actions: list[Action], folder: Path) -> None:
         await scene.end()
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(150), suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 @given(st.lists(action, min_size=1, max_size=14))
 def test_a_session_survives_any_order_of_events(actions: list[Action]) -> None:

@@ -17,8 +17,6 @@ from holdfast.testing.store_contract.build import msg, prt, ses, session, text, 
 from holdfast.testing.store_contract.replica import Replica, contents
 from tests.examples import examples
 
-pytestmark = pytest.mark.ci
-
 number = st.integers(0, 2)
 action = st.one_of(
     st.tuples(st.just("session"), number, number, number),
@@ -82,6 +80,7 @@ async def check(actions: list[tuple[str, int, int, int]]) -> None:
             await writer.close()
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(150))
 @given(st.lists(action, max_size=60))
 def test_a_replica_from_any_cursor_equals_the_store(actions: list[tuple[str, int, int, int]]) -> None:

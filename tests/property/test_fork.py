@@ -19,8 +19,6 @@ from holdfast.testing.store_contract.build import S1, session
 from tests.examples import examples
 from tests.schema.strategies import values
 
-pytestmark = pytest.mark.ci
-
 
 async def check(history: list[tuple[Any, list[Any]]], cut: int | None) -> None:
     """Store a history, fork it, and compare what cannot depend on ids."""
@@ -56,6 +54,7 @@ def plain(message: Any, renamed: dict[str, str]) -> list[bytes]:
     return texts
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(40))
 @given(
     st.lists(st.tuples(values(Message), st.lists(values(Part), max_size=3)), max_size=5),

@@ -19,8 +19,6 @@ from tests.examples import examples
 from tests.schema.fake_clock import FakeClock
 from tests.schema.strategies import JSON, TYPES, values, with_unknown
 
-pytestmark = pytest.mark.ci
-
 each_type = pytest.mark.parametrize("type_", TYPES.values(), ids=TYPES.keys())
 each_kind = pytest.mark.parametrize("kind", stored.KINDS)
 some = settings(max_examples=examples(40))  # for each type
@@ -53,6 +51,7 @@ def test_decode_of_encode_is_identity(type_: Any, data: st.DataObject) -> None:
     assert decode(type_, encode(value)) == value
 
 
+@pytest.mark.ci
 @each_type
 @some
 @given(st.data())
@@ -73,6 +72,7 @@ def test_no_optional_field_is_written_as_null(type_: Any, data: st.DataObject) -
     check(value)
 
 
+@pytest.mark.ci
 @each_kind
 @some
 @given(st.data())
@@ -86,6 +86,7 @@ def test_unknown_fields_survive_at_any_depth(kind: stored.Kind, data: st.DataObj
     assert decode(stored.type_of(kind), encode(decoded)) == decoded
 
 
+@pytest.mark.ci
 @given(st.data())
 def test_records_inside_events_keep_their_unknown_fields(data: st.DataObject) -> None:
     """An event carries a record whole; what the event itself does not know is dropped."""
@@ -99,6 +100,7 @@ def test_records_inside_events_keep_their_unknown_fields(data: st.DataObject) ->
         )
 
 
+@pytest.mark.ci
 @each_kind
 @some
 @given(st.data())
@@ -115,6 +117,7 @@ def test_whole_is_the_inverse_of_strip(kind: stored.Kind, data: st.DataObject) -
     assert stored.load(kind, kept, **columns) == value
 
 
+@pytest.mark.ci
 @given(JSON)
 def test_hostile_json_is_a_record_or_invalid(tree: Any) -> None:
     """Any JSON at all is either decoded or refused as InvalidInput, for every type."""
@@ -136,6 +139,7 @@ def test_hostile_bytes_are_invalid(data: bytes) -> None:
         assert len(str(error)) <= 300  # noqa: PT017
 
 
+@pytest.mark.ci
 @given(values(ToolState), values(ToolState))
 def test_a_settled_call_never_changes(old: Any, new: Any) -> None:
     """Whatever follows a settled state is that state, give or take the mark of pruning."""

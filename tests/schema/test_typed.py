@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 # Every Struct of the package, found by walking: each is met by eight threads that wait for one another.
 MEET = """
 import importlib, pkgutil, sys, threading
@@ -40,6 +42,7 @@ print(len(types) > 200)
 """
 
 
+@pytest.mark.ci
 def test_a_type_may_be_met_first_by_many_threads() -> None:
     """Eight threads that decode into a type nobody has met before live, for every Struct of the package."""
     code = MEET.replace("CONVERT", "typed.convert")

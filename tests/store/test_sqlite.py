@@ -219,6 +219,7 @@ async def test_a_repair_keeps_everything_it_sets_aside_and_a_second_look_is_clea
     }
 
 
+@pytest.mark.ci
 async def test_a_broken_page_is_named_and_nothing_pretends_to_mend_it(tmp_path: Path) -> None:
     """The verdict says to restore a backup; no internal error comes out."""
     path = tmp_path / "store.db"

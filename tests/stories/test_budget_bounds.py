@@ -18,8 +18,6 @@ from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 async def spent(hf: Holdfast, session: str) -> Spent:
     """What the tree of a root has used."""
@@ -73,6 +71,7 @@ async def test_time_ends_a_turn_in_its_middle_by_name(world: World) -> None:
     assert (used.reserved, deed.done) == ({}, [])
 
 
+@pytest.mark.ci
 async def test_children_side_by_side_share_the_time_and_the_account(world: World) -> None:
     """Forty of them are counted to the last token, and their common time once."""
     count = 40
@@ -97,6 +96,7 @@ async def test_children_side_by_side_share_the_time_and_the_account(world: World
     assert used.time_ms <= took_ms + 50
 
 
+@pytest.mark.ci
 async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
     """As soon as another turn of the tree asks; what it had sent stays spent."""
     machine = Machine()

@@ -1,7 +1,6 @@
 """What a session may do is bounded by the sessions above it, also for tools that ask nobody."""
 
 import anyio
-import pytest
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.rule import Rule
@@ -11,8 +10,6 @@ from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from tests.stories.tools import Deed
 from tests.stories.world import World
-
-pytestmark = pytest.mark.ci
 
 
 async def test_a_tool_denied_to_the_parent_is_not_there_for_the_child(world: World) -> None:

@@ -20,8 +20,6 @@ from tests.stories.test_epochs import Fact, epochs, told
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 SUMMARY = "## Goal\nEverything."
 SILENT = Usage(input=0, output=0)
 """A provider that counts nothing: four characters are a token."""
@@ -358,6 +356,7 @@ async def test_the_estimate_learns_how_long_a_token_is(world: World) -> None:
     assert len(script.requests) == 3
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True])
 async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, after: bool) -> None:
     """Crash at every write: afterwards there is a whole summary or none, and the next request is answered."""
@@ -423,6 +422,7 @@ async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World)
     assert "second" not in str(script.requests[1].messages)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("limit", [1, 4, 6, 30])
 async def test_a_limit_on_messages_is_kept_to_and_never_loops(world: World, limit: int) -> None:
     """However low: one compaction at a time, an answer after each."""

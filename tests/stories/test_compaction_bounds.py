@@ -19,8 +19,6 @@ from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, 
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 QUOTA = Step(Fail(ProviderError("no credit", kind="quota")))
 
 
@@ -82,6 +80,7 @@ async def test_a_request_that_is_no_longer_carried_is_summarised(world: World) -
     assert "Port the frobnicator." in texts(script.requests[3])[0]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True])
 async def test_wherever_an_overflow_dies_the_prompt_is_answered(world: World, after: bool) -> None:
     """Crash at every write between the refusal and the answer: whoever resumes gets it."""

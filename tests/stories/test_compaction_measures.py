@@ -18,8 +18,6 @@ from tests.stories.test_compaction_bounds import QUOTA, compacted, says
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 def models(world: World, *names: str, context: int = 100_000, **more: Any) -> None:
     """Models of one size."""

@@ -1,7 +1,5 @@
 """What a plugin may change of a compaction: the words that ask for a summary, and whether work goes on."""
 
-import pytest
-
 from holdfast.runtime.compacting import wording
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Say
@@ -9,8 +7,6 @@ from holdfast.testing.scripted_provider import Step
 from tests.stories.test_compaction import BIG, LONG, SUMMARY, shown, small, texts
 from tests.stories.test_compaction_bounds import compacted, says
 from tests.stories.world import World
-
-pytestmark = pytest.mark.ci
 
 OURS = "Summarise in the style of our team."
 

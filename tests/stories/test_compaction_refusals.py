@@ -18,8 +18,6 @@ from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, 
 from tests.stories.test_compaction_bounds import compacted, says
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.mark.parametrize(
     ("reason", "fault", "tries"),

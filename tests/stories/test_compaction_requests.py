@@ -1,7 +1,6 @@
 """The current request is carried over word for word: all of it, as long as it is being worked on."""
 
 import anyio
-import pytest
 
 from holdfast.app import Holdfast
 from holdfast.schema.part import CompactionPart
@@ -11,8 +10,6 @@ from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, 
 from tests.stories.test_compaction_bounds import compacted, says
 from tests.stories.tools import Deed
 from tests.stories.world import World
-
-pytestmark = pytest.mark.ci
 
 TASK = "Port the frobnicator to Rust: 14 functions."
 LITTLE = Usage(input=10, output=5)

@@ -20,8 +20,6 @@ from tests.stories.test_compaction_requests import TASK, acts, requests
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 def model(world: World, limit: dict[str, int] | None, **more: Any) -> None:
     """A model of this size; None: nobody knows it."""

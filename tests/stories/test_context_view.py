@@ -12,8 +12,6 @@ from tests.stories.test_moves import FORM
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 async def test_a_session_without_a_prompt_has_nothing_to_show(world: World) -> None:
     """It is said so."""

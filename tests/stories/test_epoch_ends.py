@@ -22,8 +22,6 @@ from tests.stories.test_epochs import (
 )
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.mark.parametrize(
     "how", ["its producer fails", "its value is of another version", "its text cannot be rendered"]

@@ -25,8 +25,6 @@ from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import MODEL, World
 
-pytestmark = pytest.mark.ci
-
 DAY_MS = 86_400_000
 LONG = " ".join(["word"] * 400)
 """So much that a summary in its place is shorter."""
@@ -610,6 +608,7 @@ async def test_lists_for_people_leave_system_messages_out(world: World) -> None:
     assert len(whole) == len(shown) + 1
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True])
 async def test_wherever_an_epoch_change_dies_the_model_is_told_once(world: World, after: bool) -> None:
     """Crash at every write of a first turn and of a change: then go on, and the request tells each fact once,

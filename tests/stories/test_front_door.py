@@ -16,8 +16,6 @@ from holdfast.testing.scripted_provider import Step
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 
-pytestmark = pytest.mark.ci
-
 WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "delivery": ("x", {"delivery": "later"}),
     "tools with words": ("x", {"tools": {"read": "no"}}),

@@ -18,8 +18,6 @@ from tests.stories.processes import LEASE_MS, Place, Worker, until
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 async def started(place: Place, mock: MockProvider, worker: Worker, what: str) -> tuple[str, int]:
     """A session whose tool runs a program, and the program's group."""
@@ -98,6 +96,7 @@ async def test_a_program_s_output_is_read_and_nothing_of_it_is_left(world: World
     assert "groups" not in state.metadata
 
 
+@pytest.mark.ci
 async def test_an_interrupt_does_not_wait_for_a_stubborn_program(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -119,6 +118,7 @@ async def test_an_interrupt_does_not_wait_for_a_stubborn_program(
     assert "groups" not in (state.metadata or {})
 
 
+@pytest.mark.ci
 async def test_the_programs_of_a_killed_process_end(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -129,6 +129,7 @@ async def test_the_programs_of_a_killed_process_end(
     await gone(group)
 
 
+@pytest.mark.ci
 async def test_the_programs_of_a_paused_process_end_with_its_lease(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -148,6 +149,7 @@ async def test_the_programs_of_a_paused_process_end_with_its_lease(
     assert [pid for pid, _ in place.lines("begin")] == [one.pid, two.pid]
 
 
+@pytest.mark.ci
 async def test_recovery_ends_what_a_dead_process_and_its_dead_guard_left(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:

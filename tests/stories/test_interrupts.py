@@ -127,6 +127,7 @@ async def test_another_process_can_interrupt(world: World) -> None:
     assert isinstance(answer.info.error, AbortedFault)
 
 
+@pytest.mark.ci
 async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(world: World) -> None:
     """Whatever the moment: between the last word and the record that closes it."""
     for pauses in range(12):
@@ -327,6 +328,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_told_no_more(world: Worl
     assert len(told) == count
 
 
+@pytest.mark.ci
 async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

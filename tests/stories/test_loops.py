@@ -25,8 +25,6 @@ from tests.stories.test_permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 
-pytestmark = pytest.mark.ci
-
 SAME = {"what": "x"}
 
 
@@ -133,6 +131,7 @@ async def test_a_loop_that_a_person_allows_is_run_once_even_over_a_crash(world: 
     assert "unknown" in outcomes(page.messages)[2][1]
 
 
+@pytest.mark.ci
 async def test_a_question_that_rules_have_come_to_answer_is_heard_before_the_call_goes_on(
     world: World,
 ) -> None:
@@ -314,6 +313,7 @@ async def test_a_title_stays_within_the_budget(world: World) -> None:
     assert record.value().spent is None or record.value().spent.reserved == {}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_child_s_reservation_never_outlives_its_turn(world: World, after: bool) -> None:
     """Wherever the process dies, the root holds no reservation once the child has gone on."""

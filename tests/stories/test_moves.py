@@ -24,8 +24,6 @@ from tests.stories.test_pruning import flood, flooded, script, settings
 from tests.stories.tools import Deed
 from tests.stories.world import MODEL, World
 
-pytestmark = pytest.mark.ci
-
 QUOTA = Step(Fail(ProviderError("no credit", kind="quota")))
 SILENT = Usage(input=0, output=0)
 FORM = JsonSchemaFormat(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
@@ -179,6 +177,7 @@ async def test_a_pruning_at_a_boundary_without_a_request_is_the_reason_later(wor
     assert moved == [*[None] * 14, "pruning", None]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("reason", ["tools", "agent"])
 async def test_wherever_a_move_of_the_pins_dies_its_reason_is_told(world: World, reason: str) -> None:
     """Crash after every write of the turn that moves them: then go on, and no move is without its reason."""
@@ -312,6 +311,7 @@ async def _edit(hf: Holdfast, message: MessageWithParts) -> None:
         await hf.sessions.update_part(message.info.session_id, part.id, lambda _: edited)
 
 
+@pytest.mark.ci
 async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world: World) -> None:
     """Pruning happens before a request, not before a prompt: one prompt has many."""
     settings(world)

@@ -13,8 +13,6 @@ from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
-pytestmark = pytest.mark.ci
-
 FORM = JsonSchemaFormat(schema={"type": "object", "properties": {"n": {"type": "integer"}}})
 
 

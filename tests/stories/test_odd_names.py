@@ -11,8 +11,6 @@ from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from tests.stories.test_permissions import outcomes
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 WIRES = {
     "anthropic": "@ai-sdk/anthropic",
     "chat": "@ai-sdk/openai-compatible",

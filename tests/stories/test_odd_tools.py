@@ -18,8 +18,6 @@ from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput
 from tests.stories.test_permissions import outcomes
 from tests.stories.world import Attached, World, shape
 
-pytestmark = pytest.mark.ci
-
 Work = Callable[[ToolContext], Awaitable[Any]]
 
 

@@ -67,7 +67,6 @@ async def worked(world: World, error: type[Exception] | None, *, after: bool, ev
     return (shape(page.messages), deed.done, errors), 0 if weather is None else weather.failed
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("every", [2, 3, 5])
 async def test_a_store_that_fails_now_and_then_ends_no_turn(world: World, every: int) -> None:
     """Whichever call fails, claims and releases included: the turn goes on as if nothing had happened."""
@@ -80,7 +79,6 @@ async def test_a_store_that_fails_now_and_then_ends_no_turn(world: World, every:
     assert failed > 5
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("every", [2, 3])
 async def test_answers_of_the_store_that_are_lost_double_nothing(

@@ -11,8 +11,6 @@ from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from tests.stories.processes import LEASE_MS, Place, Worker, calls, left_open, problems, until
 
-pytestmark = pytest.mark.ci
-
 STALLED = Trouble("stall", after=6, reply=Reply((Say("Half of an answer that does not end here."),)))
 
 
@@ -26,6 +24,7 @@ async def running(place: Place, mock: MockProvider, worker: Worker) -> str:
     return str(session)
 
 
+@pytest.mark.ci
 async def test_when_one_is_killed_the_other_goes_on_at_once(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -48,6 +47,7 @@ async def test_when_one_is_killed_the_other_goes_on_at_once(
     assert [problems(request) for request in mock.requests] == [[], []]
 
 
+@pytest.mark.ci
 async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -92,6 +92,7 @@ async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
     assert await one.end() == 0
 
 
+@pytest.mark.ci
 async def test_whoever_only_looks_never_goes_on_with_a_session(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -116,6 +117,7 @@ async def test_whoever_only_looks_never_goes_on_with_a_session(
     assert changes.records == ()  # type: ignore[union-attr]
 
 
+@pytest.mark.ci
 async def test_another_process_interrupts(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
@@ -145,6 +147,7 @@ async def test_another_process_interrupts(
     assert (await place.messages(session))[-1].parts[1].text == "Fine."  # type: ignore[union-attr]
 
 
+@pytest.mark.ci
 async def test_another_process_answers_a_question(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:

@@ -25,8 +25,6 @@ from holdfast.tool.declare import tool
 from tests.stories.test_epochs import steps
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 SESSION = SessionID("ses_1")
 TOKENS = 4
 

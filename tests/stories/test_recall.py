@@ -18,8 +18,6 @@ from holdfast.tool.output import ToolOutput
 from holdfast.tools.builtin.recall import around
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 async def test_what_was_compacted_is_found_with_the_id_of_its_message(world: World) -> None:
     """Messages by the index, output of tools by looking through it; what is nowhere is said to be."""

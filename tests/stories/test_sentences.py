@@ -13,8 +13,6 @@ from tests.stories.test_permissions import asked
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 
-pytestmark = pytest.mark.ci
-
 PLUGIN = """
 import pathlib
 

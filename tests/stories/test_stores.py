@@ -11,8 +11,6 @@ from tests.store.postgres.server import schema_url
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.mark.parametrize("kind", ["sqlite", "file", "postgresql"])
 async def test_turns_calls_a_compaction_and_a_fork(world: World, tmp_path: Path, kind: str) -> None:

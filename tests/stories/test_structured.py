@@ -94,6 +94,7 @@ async def test_a_schema_that_is_none_is_refused_before_anything_is_written(
         assert (await hf.sessions.messages(session)).messages == ()
 
 
+@pytest.mark.ci
 async def test_a_reference_to_elsewhere_fetches_nothing(world: World) -> None:
     """It is an answer that cannot be checked, and is sent back."""
     form = JsonSchemaFormat(schema={"$ref": "http://127.0.0.1:9/schema.json"}, retry_count=0)
@@ -166,6 +167,7 @@ async def test_it_stands_beside_a_call_that_waits_for_a_person(world: World) -> 
     assert (deed.done, len(script.requests)) == (["it"], 1)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_a_crash_at_any_write_asks_for_it_once_more_at_most(world: World, after: bool) -> None:
     """Stopped at the n-th write until the story completes: the answer is taken, and once a call with it was

@@ -25,8 +25,6 @@ from tests.stories.test_permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 
-pytestmark = pytest.mark.ci
-
 
 async def spoken(hf: Any, session: str) -> list[str]:
     page = await hf.sessions.messages(session)

@@ -20,8 +20,6 @@ from tests.stories.test_permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
-pytestmark = pytest.mark.ci
-
 TODOS = [Todo(content="write it", status="pending", priority="high")]
 
 

@@ -181,6 +181,7 @@ LIMITS = st.builds(
 )
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(400))
 @given(text=TEXTS, limits=LIMITS, path=st.sampled_from([PATH, None]))
 async def test_bounded_text_is_within_both_limits_valid_and_keeps_both_ends(

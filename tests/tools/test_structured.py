@@ -32,6 +32,7 @@ for _ in range(40):
 MANY = {"type": "object", "properties": {"a": {"items": {"anyOf": [{"const": n} for n in range(2_000)]}}}}
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("schema", "value"),
     [
@@ -42,7 +43,6 @@ MANY = {"type": "object", "properties": {"a": {"items": {"anyOf": [{"const": n} 
     ],
     ids=["pattern", "references", "nested", "branches"],
 )
-@pytest.mark.ci
 async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
     schema: Any, value: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,7 +66,6 @@ async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
     assert turns > 100
 
 
-@pytest.mark.ci
 async def test_many_checks_at_once_wait_for_one_another_and_are_all_right() -> None:
     """No right answer is called wrong because the machine is busy."""
     schema = {
@@ -85,6 +84,7 @@ async def test_many_checks_at_once_wait_for_one_another_and_are_all_right() -> N
     assert found == [[]] * 24
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("plain", [True, False], ids=["thread", "process"])
 async def test_both_ways_of_judging_say_the_same(plain: bool) -> None:
     """A thread or a process: the same problems, in the same words, the first few of them."""

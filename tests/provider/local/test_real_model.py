@@ -22,7 +22,7 @@ from holdfast.provider.resolve import Providers
 from holdfast.provider.wire import Adapter, Endpoint
 from tests.provider.talking import text_of
 
-pytestmark = [pytest.mark.ci, pytest.mark.needs("model:smollm2")]
+pytestmark = pytest.mark.needs("model:smollm2")
 
 WIRES: dict[WireKind, Adapter] = {
     WireKind.OPENAI_CHAT: OpenAIChatAdapter(),
@@ -76,6 +76,7 @@ async def local(
         await servers.aclose()
 
 
+@pytest.mark.ci
 async def test_a_real_model_streams_over_three_wires(local: Local) -> None:
     """Each adapter reads the same words from it, with usage and an end, and nobody has a key."""
     heard = {wire: await local.hear("Name a colour.", wire) for wire in WIRES}
@@ -92,6 +93,7 @@ async def test_a_real_model_streams_over_three_wires(local: Local) -> None:
     assert [end.reason for end in ends.values()] == ["length", "length", "stop"]
 
 
+@pytest.mark.ci
 async def test_tools_do_not_reach_this_model(local: Local) -> None:
     """Its template drops them: the prompt is as long as without, which is why the catalogue says no tools."""
     plain = _end(await local.hear("Read the file README.md with the tool."))
@@ -102,6 +104,7 @@ async def test_tools_do_not_reach_this_model(local: Local) -> None:
     assert not local.model.tool_call
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("wire", list(WIRES))
 async def test_a_prompt_beyond_its_context_is_told_as_such(local: Local, wire: WireKind) -> None:
     """More than 8,192 tokens are an overflow on every wire, which the runtime can compact away."""

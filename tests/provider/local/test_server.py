@@ -190,6 +190,7 @@ anyio.run(main)
 """
 
 
+@pytest.mark.ci
 def test_the_server_ends_with_its_owner() -> None:
     """However the owner ends, even killed, its server ends too."""
     root = Path(__file__).parents[3]

@@ -29,8 +29,6 @@ from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import MESSAGES
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of, thought_of
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 async def mock() -> AsyncIterator[MockProvider]:
@@ -38,6 +36,7 @@ async def mock() -> AsyncIterator[MockProvider]:
         yield mock
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", MESSAGES)
 async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     """Text, thinking with its signatures, calls, hosted answers, usage and reason."""

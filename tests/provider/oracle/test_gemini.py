@@ -30,8 +30,6 @@ from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import GEMINI
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of, thought_of
 
-pytestmark = pytest.mark.ci
-
 WIRE = WireKind.GEMINI
 
 
@@ -41,6 +39,7 @@ async def mock() -> AsyncIterator[MockProvider]:
         yield mock
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", GEMINI)
 async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     """Text, thinking, calls with their signatures, code that ran there, usage and reason."""

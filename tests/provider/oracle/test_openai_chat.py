@@ -25,8 +25,6 @@ from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import CHAT
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of
 
-pytestmark = pytest.mark.ci
-
 WIRE = WireKind.OPENAI_CHAT
 
 
@@ -36,6 +34,7 @@ async def mock() -> AsyncIterator[MockProvider]:
         yield mock
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", CHAT)
 async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     """Text, calls, usage and reason."""

@@ -29,8 +29,6 @@ from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import RESPONSES
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of, thought_of
 
-pytestmark = pytest.mark.ci
-
 WIRE = WireKind.OPENAI_RESPONSES
 
 
@@ -40,6 +38,7 @@ async def mock() -> AsyncIterator[MockProvider]:
         yield mock
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", RESPONSES)
 async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     """Text with its citations, thinking and what is encrypted of it, calls, searches, usage and reason."""

@@ -109,12 +109,12 @@ def cut_power(life: Life, failpoint: Crash, chance: random.Random) -> None:
                 pass
 
 
+@pytest.mark.ci
 async def test_stopped_at_some_effects(tmp_path: Path) -> None:
     """A sample of the suite below: each 23rd effect, torn."""
     await run(tmp_path, range(5, 240, 23), torn=True, cut=False, lost_index=False)
 
 
-@pytest.mark.ci
 # A torn stop finds what a clean one finds, and more.
 @pytest.mark.parametrize("torn", [pytest.param(False, marks=pytest.mark.long), True], ids=["clean", "torn"])
 async def test_stopped_at_each_effect(tmp_path: Path, torn: bool) -> None:

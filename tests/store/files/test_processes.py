@@ -106,11 +106,13 @@ async def check_writers(life: Life, processes: int, count: int) -> None:
     assert {parts for _, _, parts in found} == {1}
 
 
+@pytest.mark.ci
 async def test_three_processes_write(tmp_path: Path) -> None:
     """Each commits ten times: nothing is refused, nothing lost, every number given once."""
     await check_writers(Life(tmp_path / "store"), 3, 10)
 
 
+@pytest.mark.ci
 async def test_new_stores_are_made_once(tmp_path: Path) -> None:
     """Five processes that open the same absent folder at once share one store."""
     life = Life(tmp_path / "store")
@@ -121,6 +123,7 @@ async def test_new_stores_are_made_once(tmp_path: Path) -> None:
     assert [process.returncode for process in running] == [0] * 5
 
 
+@pytest.mark.ci
 async def test_updates_of_two_processes_all_count(tmp_path: Path) -> None:
     """Read, change and write is one act, whoever else does the same."""
     life = Life(tmp_path / "store")

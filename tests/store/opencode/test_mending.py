@@ -213,6 +213,7 @@ def test_an_empty_session_is_mended() -> None:
     }
 
 
+@pytest.mark.ci
 @given(
     st.dictionaries(st.sampled_from(["role", "time", "model", "summary", "error", "path", "tokens"]), JSON)
 )
@@ -226,6 +227,7 @@ def test_no_message_breaks_the_mending(value: dict[str, Any]) -> None:
         assert wire.convert(stored.type_of("message"), made)
 
 
+@pytest.mark.ci
 @given(
     st.sampled_from(sorted(mend_part._TYPES)),
     st.dictionaries(
@@ -245,6 +247,7 @@ def test_no_part_breaks_the_mending(type_: str, value: Any, state: Any, status: 
     assert wire.convert(stored.type_of("part"), made)
 
 
+@pytest.mark.ci
 @given(st.dictionaries(st.sampled_from(["time", "model", "summary", "revert", "permission", "tokens"]), JSON))
 def test_no_session_breaks_the_mending(value: dict[str, Any]) -> None:
     """A session is always mended: all that it needs can be filled in."""

@@ -17,8 +17,6 @@ from tests.examples import examples
 from tests.schema.strategies import with_unknown
 from tests.store.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
 
-pytestmark = pytest.mark.ci
-
 HELD = ("message", "part", "prompt", "epoch", "request")
 
 
@@ -55,6 +53,7 @@ def _put(value: Any, kind: Any) -> Put:
     return Put(PARENT, kind, value.id, stored.strip(kind, value), parent, stored.mark(value))
 
 
+@pytest.mark.ci
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(sessions())
 def test_a_session_survives_the_way_into_another_store(puts: list[Put]) -> None:

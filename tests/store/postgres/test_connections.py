@@ -19,8 +19,6 @@ from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.postgres.server import schema_url
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
@@ -44,6 +42,7 @@ async def hang_up_all(other: asyncpg.Connection) -> None:
     )
 
 
+@pytest.mark.ci
 async def test_broken_connections_are_replaced(store: PostgresStore, other: asyncpg.Connection) -> None:
     """After all connections broke, at most one use of each fails, as busy; then everything works."""
     await store.messages(MessageQuery(S1))

@@ -16,8 +16,6 @@ from holdfast.testing.store_contract.build import S1, session, text, user
 from tests.store.postgres.server import schema_url
 from tests.store.postgres.ways import Way
 
-pytestmark = pytest.mark.ci
-
 Verb = Callable[[PostgresStore], Awaitable[object]]
 VERBS: dict[str, Verb] = {
     "session": lambda store: store.session(S1),

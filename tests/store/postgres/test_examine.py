@@ -16,8 +16,6 @@ from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, tex
 from holdfast.testing.store_contract.world import drain
 from tests.store.postgres.server import schema_url
 
-pytestmark = pytest.mark.ci
-
 ORPHAN = (
     "INSERT INTO {s}.record(session, position, kind, mark, seq, xid, born, id, data) "
     "VALUES (999, 1, 1, 0, 1, pg_current_xact_id(), pg_current_xact_id(), 'msg_x', '{}')"

@@ -16,8 +16,6 @@ from holdfast.testing.store_contract.replica import contents
 from holdfast.testing.store_contract.world import drain
 from tests.store.postgres.server import schema_url
 
-pytestmark = pytest.mark.ci
-
 PARTS = 3000
 PAGE = 50
 

@@ -17,8 +17,6 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.store_contract.build import NONE, S1, msg, prompt, record, ses, session, user
 from tests.store.postgres.server import schema_url
 
-pytestmark = pytest.mark.ci
-
 ROOT, CHILD = ses(9), ses(1)
 """The child's id is the lesser one."""
 

@@ -16,8 +16,6 @@ from holdfast.store.query import SessionQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.store.postgres.server import schema_url, start
 
-pytestmark = pytest.mark.ci
-
 SECRET = "hunter2"
 
 

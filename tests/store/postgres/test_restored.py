@@ -4,7 +4,6 @@ from pathlib import Path
 
 import anyio
 import asyncpg
-import pytest
 
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.postgres.sql import PREFIX
@@ -12,8 +11,6 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.record import Changes, Resync
 from holdfast.testing.store_contract.build import S1, S2, msg, session, user
 from tests.store.postgres.server import schema_url
-
-pytestmark = pytest.mark.ci
 
 AHEAD = "((pg_current_xact_id()::text::bigint + 1000000)::text)::xid8"
 """A transaction that the server will not reach during this test."""

@@ -21,8 +21,6 @@ from holdfast.testing.store_contract.build import S1, session, text, user
 from holdfast.testing.store_contract.world import granted
 from tests.store.postgres.server import schema_url
 
-pytestmark = pytest.mark.ci
-
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:

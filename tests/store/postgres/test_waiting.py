@@ -20,8 +20,6 @@ from holdfast.testing.store_contract.build import S1, session, user
 from holdfast.testing.store_contract.world import granted
 from tests.store.postgres.server import schema_url, start
 
-pytestmark = pytest.mark.ci
-
 WAIT_S = 8.0
 """Less than the time that the server itself would wait for a lock."""
 

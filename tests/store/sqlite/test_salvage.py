@@ -87,6 +87,7 @@ async def test_a_sound_store_is_salvaged_whole(tmp_path: Path) -> None:
     assert len(came[ses(1)][1]) == len(sound[ses(1)][1]) + 1
 
 
+@pytest.mark.ci
 async def test_a_page_without_its_head_still_has_its_rows(tmp_path: Path) -> None:
     """Each leaf of records loses its first 64 bytes in turn: rows are found by their shape, in their newest
     state, and none that was removed comes back.
