@@ -72,6 +72,7 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     assert shell("session", "show", session).code == 0
 
 
+@pytest.mark.ci
 def test_it_can_be_switched_off(shell: Shell, tmp_path: Path) -> None:
     """By the user's own settings; those of a project have no say."""
     path = tmp_path / "store.db"

@@ -166,7 +166,6 @@ def test_show_prints_the_conversation(shell: Shell) -> None:
         assert "please fix the frobnicator\n" in out
 
 
-@pytest.mark.ci
 def test_a_title_cannot_command_the_terminal(shell: Shell) -> None:
     """Control characters are shown as blanks."""
 

@@ -145,7 +145,6 @@ def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:
         assert done.out == ""
 
 
-@pytest.mark.ci
 def test_json_about_files_whose_names_are_no_text(shell: Shell) -> None:
     """A backup under such a name is told in JSON that can be read; SQLite cannot make one, and says so."""
     shell.conversation()
@@ -205,6 +204,7 @@ def test_a_terminal_of_no_width_cuts_nothing(shell: Shell) -> None:
     assert "not too long for a line" in terminal(shell, b"", "session", "list")
 
 
+@pytest.mark.ci
 def test_a_question_without_an_answer_leaves_its_line(shell: Shell) -> None:
     """The complaint stands on a line of its own."""
     session = shell.conversation()

@@ -25,6 +25,7 @@ def delta(n: int, message: int, offset: int, words: str) -> Delta:
     return Delta(S1, msg(message), prt(n), "text", offset, words)
 
 
+@pytest.mark.ci
 async def test_a_slow_listener_is_cut_and_told_to_resync_and_then_catches_up(tmp_path: Path) -> None:
     """Overflow costs neither memory nor the writer's time, and ends with everything known."""
     async with opened(tmp_path / "s.db") as (store, feed):

@@ -29,6 +29,7 @@ def before_changes(store: SqliteStore, work: Callable[[str | None], Any]) -> Non
     store.changes = changes  # type: ignore[method-assign]
 
 
+@pytest.mark.ci
 async def test_a_store_that_fails_for_a_moment_does_not_end_the_feed(tmp_path: Path) -> None:
     """Those who listen hear of everything once it can be read again, and newcomers too."""
     async with opened(tmp_path / "s.db") as (store, feed):
@@ -50,6 +51,7 @@ async def test_a_store_that_fails_for_a_moment_does_not_end_the_feed(tmp_path: P
         await listener.close()
 
 
+@pytest.mark.ci
 async def test_a_fault_of_ours_ends_every_stream_with_that_fault(tmp_path: Path) -> None:
     """Nobody waits for ever for a tail that is gone; the next one to follow begins it anew."""
     async with opened(tmp_path / "s.db") as (store, feed):
@@ -195,6 +197,7 @@ async def test_parts_of_one_id_in_two_sessions_are_two_parts(tmp_path: Path) -> 
         await listener.close()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("frames_max", [10_000, 12])
 async def test_a_storm_with_open_parts_and_small_queues(tmp_path: Path, frames_max: int) -> None:
     """Writers, deltas, checkpoints, removals; listeners that join at any time, some too slow."""

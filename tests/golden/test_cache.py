@@ -47,7 +47,6 @@ def test_one_turn_adds_more_blocks_than_anybody_looks_back(told: Stage) -> None:
     assert max(after - before for before, after in pairwise(counts[:10])) > 2 * Rules().places
 
 
-@pytest.mark.ci
 def test_other_layouts_are_dearer(told: Stage) -> None:
     """The marks alone, and the layout, each save something: the comparison can fail."""
     rows = cache.told(told)

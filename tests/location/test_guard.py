@@ -65,6 +65,7 @@ def gone(pgid: int, within_s: float = 10.0) -> bool:
     return True
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("program", [PLAIN, STUBBORN, FAMILY], ids=["plain", "stubborn", "family"])
 def test_a_group_is_ended_whole(start: Callable[[str], int], program: str) -> None:
     """TERM first, KILL when it does not listen, its children too."""
@@ -117,6 +118,7 @@ def test_the_tools_of_an_owner_that_is_paused_end_at_its_deadline() -> None:
         process.communicate()
 
 
+@pytest.mark.ci
 def test_what_is_forgotten_lives_and_what_is_renewed_lives_on(start: Callable[[str], int]) -> None:
     """Closing the guard ends only what it still watches."""
     kept, watched = start(PLAIN), start(PLAIN)

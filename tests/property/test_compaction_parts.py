@@ -283,7 +283,6 @@ def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[s
     assert carrying.carried_before([user("a"), kept, summary(kept)]) == carried
 
 
-@pytest.mark.ci
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.lists(names, max_size=6))
 def test_the_request_before_can_be_named_from_its_steps(requests: list[list[str]], new: list[str]) -> None:
     """Each step keeps what it added; the next is moved exactly where it does not extend the one before."""
@@ -309,6 +308,7 @@ def blocks_before(history: list[MessageWithParts]) -> list[str]:
     return [] if sent is None else sent.blocks
 
 
+@pytest.mark.ci
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.data())
 def test_removals_leave_every_request_that_is_still_told_of_named(
     requests: list[list[str]], data: st.DataObject

@@ -109,6 +109,7 @@ def effective(known: dict[str, int], world: World) -> dict[str, int]:
     return held | {key: known[key] for key, value in world.items() if value is UNAVAILABLE and key in known}
 
 
+@pytest.mark.ci
 @given(worlds())
 async def test_a_first_baseline_is_complete_or_blocked(world: World) -> None:
     """It says everything that is there, and there is none while anything is unavailable."""
@@ -213,6 +214,7 @@ async def test_a_replacement_comes_only_when_it_must(before: World, now: World) 
         assert result == replace(observation, snapshot)
 
 
+@pytest.mark.ci
 @given(worlds(st.integers(0, 3)), st.sets(st.sampled_from(KEYS)))
 async def test_what_cannot_be_decoded_is_replaced(world: World, broken: set[str]) -> None:
     """Entries of another version ask for a new baseline, but only those whose source is there to say it."""
@@ -283,6 +285,7 @@ async def test_the_order_of_registration_does_not_change_the_text(
     assert await (await registry.load(limit_s=30)).initialize() == initialize(await seen(in_order))
 
 
+@pytest.mark.ci
 @given(worlds(), st.integers(0, 8), st.integers(0, 8))
 async def test_combine_is_associative_and_keeps_the_order(world: World, first: int, second: int) -> None:
     """However a context is put together, it is the same context."""

@@ -41,6 +41,7 @@ def without_extra(value: Any) -> Any:
     return replace(value, extra=None)
 
 
+@pytest.mark.ci
 @each_type
 @some
 @given(st.data())
@@ -51,7 +52,6 @@ def test_decode_of_encode_is_identity(type_: Any, data: st.DataObject) -> None:
     assert decode(type_, encode(value)) == value
 
 
-@pytest.mark.ci
 @each_type
 @some
 @given(st.data())
@@ -117,7 +117,6 @@ def test_whole_is_the_inverse_of_strip(kind: stored.Kind, data: st.DataObject) -
     assert stored.load(kind, kept, **columns) == value
 
 
-@pytest.mark.ci
 @given(JSON)
 def test_hostile_json_is_a_record_or_invalid(tree: Any) -> None:
     """Any JSON at all is either decoded or refused as InvalidInput, for every type."""

@@ -112,7 +112,6 @@ async def test_the_whole_is_bounded_although_something_comes() -> None:
     assert (last.error.kind, last.error.retryable) == ("timeout", True)
 
 
-@pytest.mark.ci
 async def test_nobody_there() -> None:
     """A server of this machine that is not there is named with its port, and not asked again."""
     async with MockProvider() as mock:

@@ -47,6 +47,7 @@ async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch
     assert used.cost == pytest.approx(reserved.sent_cost + (used.tokens - reserved.sent) * 2e-6)
 
 
+@pytest.mark.ci
 async def test_time_ends_a_turn_in_its_middle_by_name(world: World) -> None:
     """What was said is kept, the calls are settled, the error is stored; the next turn is not begun."""
     deed = Deed(ask=False)
@@ -96,7 +97,6 @@ async def test_children_side_by_side_share_the_time_and_the_account(world: World
     assert used.time_ms <= took_ms + 50
 
 
-@pytest.mark.ci
 async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
     """As soon as another turn of the tree asks; what it had sent stays spent."""
     machine = Machine()
@@ -284,6 +284,7 @@ async def test_a_turn_that_was_cut_off_at_an_unknown_price_is_not_free(world: Wo
     assert "some of what was spent before had no known price" in refused.info.error.data.message
 
 
+@pytest.mark.ci
 async def test_a_compaction_has_no_more_time_than_a_turn(world: World) -> None:
     """It is cut when the budget ends, by name, and holds nothing back."""
     long = " ".join(["word"] * 400)

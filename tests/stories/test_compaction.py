@@ -227,6 +227,7 @@ async def test_an_interrupted_attempt_leaves_the_old_boundary(world: World) -> N
     assert texts(script.requests[2]) == ["one", f"a {LONG}", "two"]
 
 
+@pytest.mark.ci
 async def test_a_second_compaction_merges_the_first(world: World) -> None:
     """The model is given the earlier summary; the ledger and the request are carried on."""
     (world.project / "a.txt").write_text("content")

@@ -55,6 +55,7 @@ class Host:
             yield event
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("limit", "takes"),
     [

@@ -149,6 +149,7 @@ async def test_interrupted(
     assert ending == Ending(ended, calls, ("MessageAbortedError", 1), next_)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("where", "ended", "calls", "next_"),
     [
@@ -265,6 +266,7 @@ async def test_a_compaction_goes_on_with_nothing_that_was_stopped(world: World, 
     assert stage.deed.done == ["x"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("how", "summary", "work"),
     [
@@ -518,6 +520,7 @@ async def turn(hf: Holdfast, session: str) -> None:
         pass
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("waits", [process, turn])
 async def test_an_answer_that_another_process_left_unfinished_is_no_answer(
     world: World, waits: Callable[[Holdfast, str], Awaitable[None]]

@@ -245,6 +245,7 @@ sources = [ContextSource(key="mine/branch", codec=Codec(str), load=load,
         assert await told(hf, session) == ["The branch is dev."]
 
 
+@pytest.mark.ci
 async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -> None:
     """It waits visibly within a bound, then a named error says what is missing; once it can be read, the
     same prompt is answered.
@@ -278,6 +279,7 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
     assert "The fact is there." in script.requests[0].system[-1]
 
 
+@pytest.mark.ci
 async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(world: World) -> None:
     """Sources and producers have a limit of their own; a look that has begun is cut off all the same."""
     looking, cut = anyio.Event(), anyio.Event()
@@ -593,6 +595,7 @@ async def test_what_was_told_is_told_unchanged_when_the_attempt_is_repeated(worl
     assert updates(script.requests[0]) == updates(script.requests[1]) == ["The fact is now two."]
 
 
+@pytest.mark.ci
 async def test_lists_for_people_leave_system_messages_out(world: World) -> None:
     """They stay stored, and whoever asks for them gets them."""
     fact = Fact()

@@ -57,6 +57,7 @@ async def test_calls_that_ran_are_told_whatever_ended_their_answer(world: World,
     assert tells_of(script.requests[-1], deed) == deed.done
 
 
+@pytest.mark.ci
 async def test_a_call_that_was_cut_off_by_the_time_is_told_too(world: World) -> None:
     """One call was done when the budget of time ended the answer, the other was not."""
     world.settings(permission={"*": "allow"})
@@ -91,6 +92,7 @@ async def failed_session(hf: Holdfast, world: World, script: ScriptedProvider) -
     return session
 
 
+@pytest.mark.ci
 async def test_an_epoch_from_before_the_rule_is_gone_on_with_as_it_was(world: World) -> None:
     """Over an upgrade each request of an epoch extends the one before it, here and in a fork; the next epoch
     has the new rule.

@@ -197,6 +197,7 @@ async def test_closing_interrupts_all_sessions_side_by_side(
     assert [outcomes(page.messages) for page in pages] == [[("completed", "together")]] * count
 
 
+@pytest.mark.ci
 async def test_closing_does_not_wait_for_ever_for_a_session_that_does_not_end(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +298,7 @@ async def test_an_interrupt_in_a_compaction_ends_the_work_too(world: World) -> N
     assert isinstance(last.error, AbortedFault)
 
 
+@pytest.mark.ci
 async def test_a_tool_that_swallows_its_cancellation_is_told_no_more(world: World) -> None:
     """Once it is left behind, nobody spends time on telling it again."""
     told, ends = [], anyio.Event()

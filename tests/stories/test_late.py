@@ -76,6 +76,7 @@ async def test_an_interrupt_that_came_too_late_does_not_stop_the_next_run(world:
     assert answer.info.error is None  # type: ignore[union-attr]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("silent", [False, True], ids=["refused", "without an answer"])
 async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, silent: bool

@@ -86,6 +86,7 @@ async def told(
     return answer.info, heard
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("kind", HOPELESS)
 async def test_a_provider_that_never_behaves_ends_the_work_with_a_name(

@@ -79,6 +79,7 @@ async def test_a_fork_from_before_a_tool_arrived_goes_on_with_the_source_s_prefi
     assert extends(script.requests[0], script.requests[3])
 
 
+@pytest.mark.ci
 async def test_a_fork_from_before_a_pruning_shows_the_output_again(world: World) -> None:
     """And a fork of that fork too: what was pruned later was not pruned then."""
     settings(world, prune=True)
@@ -337,6 +338,7 @@ async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world
     assert extends(sent, after.requests[0])
 
 
+@pytest.mark.ci
 async def test_a_fork_from_before_more_moves_than_are_kept_has_a_reason_too(world: World) -> None:
     """What the tools were then is kept no more, so the fork begins with those of now, and says so."""
     count = pins.EARLIER_MAX + 1
@@ -430,6 +432,7 @@ async def test_after_a_removal_a_text_that_changes_is_recorded_as_moved(world: W
         assert [each.moved for each in await steps(hf, session)] == [None, "edit", "agent"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("removed", "moved"), [(1, "edit"), (3, "edit"), (5, None)], ids=["first", "second", "last"]
 )

@@ -257,6 +257,7 @@ async def test_a_directory_has_tools_of_its_own(world: World) -> None:
     assert (here.done, elsewhere.done) == (["x"], [])
 
 
+@pytest.mark.ci
 async def test_two_answers_at_once_are_both_heard(world: World) -> None:
     """One of them may find that what it covers has changed; it is given all the same."""
     world.settings(permission={"act": "ask"})

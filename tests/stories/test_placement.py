@@ -100,6 +100,7 @@ async def test_one_who_waits_for_a_session_that_runs_elsewhere_is_answered(world
             assert [part for part in shape((answer,))[0][1] if part[0] == "text"] == [("text", "two")]
 
 
+@pytest.mark.ci
 async def test_a_prompt_that_nobody_takes_up_is_said_to_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -332,6 +332,7 @@ class Picky:
             yield event
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("after", [False, True], ids=["before a write", "after a write"])
 async def test_a_crash_at_any_write_loses_nothing_of_it(seeing: World, *, after: bool) -> None:
     """The user is told in the commit that takes it out; whoever goes on sends it once more at most, and every

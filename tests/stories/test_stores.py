@@ -12,6 +12,7 @@ from tests.stories.tools import Deed
 from tests.stories.world import World
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["sqlite", "file", "postgresql"])
 async def test_turns_calls_a_compaction_and_a_fork(world: World, tmp_path: Path, kind: str) -> None:
     """A history that was caught up with equals one that was read anew, at every point."""

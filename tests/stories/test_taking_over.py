@@ -77,6 +77,7 @@ async def test_closing_a_process_leaves_the_work_of_another_alone(world: World) 
     assert [each.error for each in answers] == [None, None]
 
 
+@pytest.mark.ci
 async def test_an_answer_that_comes_while_another_call_runs_is_acted_upon(world: World) -> None:
     """The wait for it had run out, but the turn had not parked yet."""
     world.settings(permission={"act": "ask", "slow": "allow"})
@@ -132,6 +133,7 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
     assert answer.info.error is None  # type: ignore[union-attr]
 
 
+@pytest.mark.ci
 async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: World) -> None:
     """It is settled as interrupted, and what the tool does later is recorded nowhere."""
     world.settings(permission={"deaf": "allow"})
@@ -297,6 +299,7 @@ async def test_progress_is_live_at_once_and_stored_once_a_second(world: World) -
     assert commits < 30
 
 
+@pytest.mark.ci
 async def test_two_who_wait_for_a_runner_that_dies_answer_once(world: World) -> None:
     """One of them claims the session; the other waits again, and finds nothing left to do."""
     machine = Machine()
@@ -338,6 +341,7 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
             await hf.sessions.wait(session)
 
 
+@pytest.mark.ci
 async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: World) -> None:
     """Somebody else was quicker, again: the prompt is answered when the claim is there."""
     async with world.open(Step(Say("at last"))) as (hf, _):
@@ -357,6 +361,7 @@ async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: W
         assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")
 
 
+@pytest.mark.ci
 async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,6 +47,7 @@ class ByKind:
         return (self.answers if request.tools else self.titles).stream(request)
 
 
+@pytest.mark.ci
 async def test_the_first_prompt_names_the_session(world: World) -> None:
     """Thoughts and quotes are left out, a long one is cut."""
     provider = ByKind(Step(Say("ok")), Step(Say('<think>hm</think>\n\n"Fix the tests"\nmore')))
@@ -63,6 +64,7 @@ def open_with(world: World, provider: ByKind) -> AbstractAsyncContextManager[Hol
     return holdfast.open(world.store, provider=provider)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "titles",
     [Step(Fail(ProviderError("no"))), Step(Wait(anyio.Event())), Step(Say("\n"))],
@@ -93,6 +95,7 @@ def test_a_title_is_one_clean_line(said: str, made: str) -> None:
     assert first_line(said, 100) == made
 
 
+@pytest.mark.ci
 async def test_a_prompt_is_summarised_where_a_person_wants_it(world: World) -> None:
     """A title of few words and a body, on the user message, after the answer and without harm to it."""
     world.settings(experimental={"message_summary": True})

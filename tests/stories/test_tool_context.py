@@ -47,6 +47,7 @@ async def said(world: World, work: Callable[[ToolContext], Awaitable[Any]]) -> t
         return answer, list(await hf.sessions.todos(session))
 
 
+@pytest.mark.ci
 async def test_a_tool_writes_the_todos_of_its_session(world: World) -> None:
     """They are on disk, and told, before it goes on."""
     heard: list[Any] = []
@@ -64,6 +65,7 @@ async def test_a_tool_writes_the_todos_of_its_session(world: World) -> None:
     assert heard == [{"sessionID": session, "todos": [expected]}]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kind", "value", "words"),
     [
@@ -87,6 +89,7 @@ async def test_what_is_no_such_list_is_not_written(world: World, kind: Any, valu
     assert todos == TODOS
 
 
+@pytest.mark.ci
 async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: World) -> None:
     """The write carries the fence: somebody else runs the session by now."""
     async with world.open(Step(Call("do", {}, id="c"))) as (hf, _):
@@ -120,6 +123,7 @@ async def events(hf: Holdfast, session: str) -> list[tuple[str, Any]]:
     ]
 
 
+@pytest.mark.ci
 async def test_what_a_tool_publishes_is_heard_by_those_who_listen(world: World) -> None:
     """Under a name that cannot pass for an event of the bus, with the ids of its call, and stored nowhere."""
 
@@ -135,6 +139,7 @@ async def test_what_a_tool_publishes_is_heard_by_those_who_listen(world: World) 
     assert heard == [("holdfast.tool.weather.changed", {"city": "Ulm", **whose})]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "properties", "words"),
     [

@@ -66,6 +66,7 @@ async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
     assert turns > 100
 
 
+@pytest.mark.ci
 async def test_many_checks_at_once_wait_for_one_another_and_are_all_right() -> None:
     """No right answer is called wrong because the machine is busy."""
     schema = {

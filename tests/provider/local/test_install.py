@@ -158,6 +158,7 @@ def test_pip_that_fails_is_quoted_without_passwords(
     assert held(models) == []
 
 
+@pytest.mark.ci
 def test_pip_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The fetch is bounded in time."""
     a_pip(tmp_path, monkeypatch, "sys.stdin = open(0)\nimport signal\nsignal.pause()\n")

@@ -71,6 +71,7 @@ def failure(events: list[ProviderEvent]) -> tuple[str, bool, str]:
     return last.error.kind, last.error.retryable, str(last.error)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("how", "expected"),
     [

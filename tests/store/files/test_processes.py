@@ -137,6 +137,7 @@ async def test_updates_of_two_processes_all_count(tmp_path: Path) -> None:
         assert (await Tree(store).read(["session", "p1", "ses_1"]))["cost"] == 40
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("held", "reads", "writes"), [("shared", False, True), ("exclusive", True, True)])
 async def test_locks_hold_across_processes(tmp_path: Path, held: str, reads: bool, writes: bool) -> None:
     """Readers share the store with each other; a writer has it alone."""

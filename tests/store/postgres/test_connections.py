@@ -62,6 +62,7 @@ async def test_broken_connections_are_replaced(store: PostgresStore, other: asyn
     assert (await store.messages(MessageQuery(S1))).messages[-1].info.id == user(9).id
 
 
+@pytest.mark.ci
 async def test_wakes_come_back_after_a_break(
     store: PostgresStore, other: asyncpg.Connection, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ async def test_wakes_come_back_after_a_break(
     assert sorted(spent)[len(spent) // 2] < 0.3, spent
 
 
+@pytest.mark.ci
 async def test_a_long_lock_is_busy_and_not_for_ever(
     store: PostgresStore, other: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -164,6 +164,7 @@ async def test_records_of_an_erased_session_are_set_aside_for_good(store: Postgr
     assert (await store.examine()).findings == ()
 
 
+@pytest.mark.ci
 async def test_a_store_that_is_written_meanwhile_is_clean(store: PostgresStore, tmp_path: Path) -> None:
     """Records that come after their session was looked at are not ahead of it."""
     writer = await PostgresStore.open(schema_url(tmp_path))

@@ -52,6 +52,7 @@ async def change_much(store: PostgresStore, *, gone: bool) -> str:
     return cursor
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
 @pytest.mark.parametrize("session", [None, S1], ids=["of the store", "of a session"])
 async def test_a_large_batch_is_one_walk(store: PostgresStore, gone: bool, session: str | None) -> None:
@@ -70,6 +71,7 @@ async def test_a_large_batch_is_one_walk(store: PostgresStore, gone: bool, sessi
     assert read < 12 * PARTS
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
 async def test_every_page_can_be_had_again_and_elsewhere(
     store: PostgresStore,
@@ -96,6 +98,7 @@ async def test_every_page_can_be_had_again_and_elsewhere(
     await other.close()
 
 
+@pytest.mark.ci
 async def test_a_batch_beyond_the_window_is_whole(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,6 +112,7 @@ async def test_a_batch_beyond_the_window_is_whole(
         assert [each.record.id for each in found.records] == [prt(n) for n in range(10, 10 + PARTS)]
 
 
+@pytest.mark.ci
 async def test_what_changes_between_pages_is_told_in_the_end(store: PostgresStore) -> None:
     """Rows that were found and are then removed, replaced or made anew: the follower ends equal."""
     replica = Replica()

@@ -40,6 +40,16 @@ async def write(other: asyncpg.Connection, store: PostgresStore, batch: Batch) -
     await other.fetchval(statements(store.address.schema)["commit_one"], *arguments([draft(batch)], [], None))
 
 
+async def until_waiting(other: asyncpg.Connection) -> None:
+    """Return when a backend of this database waits for a lock."""
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname=current_database() AND wait_event_type='Lock'"
+    )
+    async with asyncio.timeout(20):
+        while not await other.fetchval(waiting):
+            await asyncio.sleep(0.01)
+
+
 async def lock(other: asyncpg.Connection, store: PostgresStore, id: str) -> None:
     await other.execute(f"SELECT 1 FROM {store.address.schema}.session WHERE id = $1 FOR NO KEY UPDATE", id)
 
@@ -48,6 +58,7 @@ def todo(count: int) -> Put:
     return record(S1, "todo", S1, {"count": count})
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("change", "expectation", "meanwhile"),
     [
@@ -87,6 +98,7 @@ async def test_an_expectation_waits_for_who_was_first(
         await ours
 
 
+@pytest.mark.ci
 async def test_a_tree_is_locked_in_the_order_of_ids(store: PostgresStore, other: asyncpg.Connection) -> None:
     """An erasure and a commit that touches parent and child wait for each other, and not both at once."""
     await store.commit(Batch((session(ROOT), session(CHILD, parent=ROOT))))
@@ -94,7 +106,7 @@ async def test_a_tree_is_locked_in_the_order_of_ids(store: PostgresStore, other:
     await transaction.start()
     await lock(other, store, CHILD)
     erasure = asyncio.create_task(store.erase(ROOT))
-    await asyncio.sleep(0.2)
+    await until_waiting(other)
 
     await lock(other, store, ROOT)  # A deadlock, if the erasure had taken the root first.
     await write(other, store, Batch((user(1, session=CHILD), user(1, session=ROOT))))
@@ -103,6 +115,7 @@ async def test_a_tree_is_locked_in_the_order_of_ids(store: PostgresStore, other:
     assert list(await erasure) == [CHILD, ROOT]
 
 
+@pytest.mark.ci
 async def test_an_erasure_that_was_undone_for_another_is_repeated(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
@@ -112,7 +125,8 @@ async def test_an_erasure_that_was_undone_for_another_is_repeated(
     await transaction.start()
     await lock(other, store, ROOT)
     erasure = asyncio.create_task(store.erase(ROOT))
-    await asyncio.sleep(0.3)
+    await until_waiting(other)
+    await asyncio.sleep(0.3)  # The server looks for deadlocks a second after a wait began.
 
     await lock(other, store, CHILD)  # Waits for the erasure, which has waited longer and is undone first.
     await transaction.commit()
@@ -120,6 +134,7 @@ async def test_an_erasure_that_was_undone_for_another_is_repeated(
     assert list(await erasure) == [CHILD, ROOT]
 
 
+@pytest.mark.ci
 async def test_a_child_that_comes_while_the_erasure_waits_is_erased(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
@@ -130,13 +145,14 @@ async def test_a_child_that_comes_while_the_erasure_waits_is_erased(
     await transaction.start()
     await write(other, store, Batch((session(late, parent=CHILD),)))
     erasure = asyncio.create_task(store.erase(ROOT))
-    await asyncio.sleep(0.2)
+    await until_waiting(other)
     await transaction.commit()
 
     assert list(await erasure) == [late, CHILD, ROOT]
     assert await store.session(late) is None
 
 
+@pytest.mark.ci
 async def test_a_claim_while_an_erasure_waits_keeps_the_session(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:

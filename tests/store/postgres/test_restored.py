@@ -4,6 +4,7 @@ from pathlib import Path
 
 import anyio
 import asyncpg
+import pytest
 
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.postgres.sql import PREFIX
@@ -65,6 +66,7 @@ async def test_a_cursor_from_before_the_restoration_means_begin_again(tmp_path: 
     await store.close()
 
 
+@pytest.mark.ci
 async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: Path) -> None:
     """Its numbers are not ahead, and its own incarnation is the same: its tables are not."""
     store = await PostgresStore.open(schema_url(tmp_path))
@@ -89,6 +91,7 @@ async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: 
     await store.close()
 
 
+@pytest.mark.ci
 async def test_a_database_that_takes_the_name_of_another_means_begin_again(tmp_path: Path) -> None:
     """A copy of the whole database, with every number the same, is another place."""
     url = schema_url(tmp_path)

@@ -179,6 +179,7 @@ async def test_a_database_that_cannot_hold_every_character_is_refused(
         await other.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@pytest.mark.ci
 async def test_who_may_only_read_can_read(
     store: PostgresStore, other: asyncpg.Connection, tmp_path: Path
 ) -> None:
