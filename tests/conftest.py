@@ -6,7 +6,8 @@ other skip, or a skip for what is there, fails the run under `.ci/run` (HOLDFAST
 quietly skips proves nothing.
 
 Tests are marked by what they cost, not by their file: the run ends with the quick tests that took more than
-`QUICK_CPU_S` of processor time and the `ci` ones that took less than `CI_S`.
+`QUICK_CPU_S` of processor time and the `ci` ones that took less than `CI_S`. A reason, `ci("…")`, excuses: not
+all that a test costs is its own time.
 
 Property tests replay the same examples in every run but `scripts/test --long`, which names a seed
 (HOLDFAST_EXPLORE) and draws many more at random.
@@ -47,7 +48,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 cpu_s: defaultdict[tuple[str, str], float] = defaultdict(float)
 """Processor time of each test, programs that it started and waited for included, by mark and id."""
 wall_s: defaultdict[str, float] = defaultdict(float)
-"""Time of each test by the clock."""
+"""Time of each test by the clock; what is excused counts as enough."""
 counted = [sum(os.times()[:4])]
 bad_skips: list[str] = []
 # As the caller has it: pip's settings and a cache that outlives the run.
@@ -147,14 +148,15 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     now = sum(os.times()[:4])
     # Plain values travel from a worker to the process that reports.
     report.cpu_s, counted[0] = now - counted[0], now
-    report.cost_mark = next(mark for mark in MARKS if item.get_closest_marker(mark))
+    marker = next(found for mark in MARKS if (found := item.get_closest_marker(mark)) is not None)
+    report.cost_mark, report.is_excused = marker.name, bool(marker.args)
     return report
 
 
 def pytest_runtest_logreport(report: Any) -> None:
     if hasattr(report, "cost_mark"):  # A worker that died wrote no such report.
         cpu_s[report.cost_mark, report.nodeid] += report.cpu_s
-        wall_s[report.nodeid] += report.duration
+        wall_s[report.nodeid] += CI_S if report.is_excused else report.duration
     note_skip(report)
 
 

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost
 from holdfast.testing.store_contract import DamageContract, StoreContract, World
 from tests.store.postgres.server import schema_url
+
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
 
 
 async def opened(place: Path, clock: FakeClock, host: FakeHost) -> Store:

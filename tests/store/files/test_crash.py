@@ -116,6 +116,7 @@ async def test_stopped_at_some_effects(tmp_path: Path) -> None:
 
 
 # A torn stop finds what a clean one finds, and more.
+@pytest.mark.ci
 @pytest.mark.parametrize("torn", [pytest.param(False, marks=pytest.mark.long), True], ids=["clean", "torn"])
 async def test_stopped_at_each_effect(tmp_path: Path, torn: bool) -> None:
     """No acknowledged commit is lost, no half batch is seen, the store opens and is clean."""

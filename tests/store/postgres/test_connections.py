@@ -19,6 +19,8 @@ from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
@@ -42,7 +44,6 @@ async def hang_up_all(other: asyncpg.Connection) -> None:
     )
 
 
-@pytest.mark.ci
 async def test_broken_connections_are_replaced(store: PostgresStore, other: asyncpg.Connection) -> None:
     """After all connections broke, at most one use of each fails, as busy; then everything works."""
     await store.messages(MessageQuery(S1))
@@ -62,7 +63,6 @@ async def test_broken_connections_are_replaced(store: PostgresStore, other: asyn
     assert (await store.messages(MessageQuery(S1))).messages[-1].info.id == user(9).id
 
 
-@pytest.mark.ci
 async def test_wakes_come_back_after_a_break(
     store: PostgresStore, other: asyncpg.Connection, tmp_path: Path
 ) -> None:
@@ -87,7 +87,6 @@ async def test_wakes_come_back_after_a_break(
     assert sorted(spent)[len(spent) // 2] < 0.3, spent
 
 
-@pytest.mark.ci
 async def test_a_long_lock_is_busy_and_not_for_ever(
     store: PostgresStore, other: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,8 @@ from holdfast.testing.store_contract.build import S1, session, text, user
 from tests.store.postgres.server import schema_url
 from tests.store.postgres.ways import Way
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 Verb = Callable[[PostgresStore], Awaitable[object]]
 VERBS: dict[str, Verb] = {
     "session": lambda store: store.session(S1),

@@ -16,6 +16,8 @@ from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, tex
 from holdfast.testing.store_contract.world import drain
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 ORPHAN = (
     "INSERT INTO {s}.record(session, position, kind, mark, seq, xid, born, id, data) "
     "VALUES (999, 1, 1, 0, 1, pg_current_xact_id(), pg_current_xact_id(), 'msg_x', '{}')"
@@ -164,7 +166,6 @@ async def test_records_of_an_erased_session_are_set_aside_for_good(store: Postgr
     assert (await store.examine()).findings == ()
 
 
-@pytest.mark.ci
 async def test_a_store_that_is_written_meanwhile_is_clean(store: PostgresStore, tmp_path: Path) -> None:
     """Records that come after their session was looked at are not ahead of it."""
     writer = await PostgresStore.open(schema_url(tmp_path))

@@ -18,6 +18,8 @@ from holdfast.testing.store_contract.replica import contents
 from holdfast.testing.store_contract.world import drain
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:

@@ -16,6 +16,8 @@ from holdfast.testing.store_contract.replica import contents
 from holdfast.testing.store_contract.world import drain
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 PARTS = 3000
 PAGE = 50
 
@@ -52,7 +54,6 @@ async def change_much(store: PostgresStore, *, gone: bool) -> str:
     return cursor
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
 @pytest.mark.parametrize("session", [None, S1], ids=["of the store", "of a session"])
 async def test_a_large_batch_is_one_walk(store: PostgresStore, gone: bool, session: str | None) -> None:
@@ -71,7 +72,6 @@ async def test_a_large_batch_is_one_walk(store: PostgresStore, gone: bool, sessi
     assert read < 12 * PARTS
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
 async def test_every_page_can_be_had_again_and_elsewhere(
     store: PostgresStore,
@@ -98,7 +98,6 @@ async def test_every_page_can_be_had_again_and_elsewhere(
     await other.close()
 
 
-@pytest.mark.ci
 async def test_a_batch_beyond_the_window_is_whole(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,7 +111,6 @@ async def test_a_batch_beyond_the_window_is_whole(
         assert [each.record.id for each in found.records] == [prt(n) for n in range(10, 10 + PARTS)]
 
 
-@pytest.mark.ci
 async def test_what_changes_between_pages_is_told_in_the_end(store: PostgresStore) -> None:
     """Rows that were found and are then removed, replaced or made anew: the follower ends equal."""
     replica = Replica()

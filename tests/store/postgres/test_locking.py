@@ -17,6 +17,8 @@ from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.store_contract.build import NONE, S1, msg, prompt, record, ses, session, user
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 ROOT, CHILD = ses(9), ses(1)
 """The child's id is the lesser one."""
 
@@ -58,7 +60,6 @@ def todo(count: int) -> Put:
     return record(S1, "todo", S1, {"count": count})
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("change", "expectation", "meanwhile"),
     [
@@ -98,7 +99,6 @@ async def test_an_expectation_waits_for_who_was_first(
         await ours
 
 
-@pytest.mark.ci
 async def test_a_tree_is_locked_in_the_order_of_ids(store: PostgresStore, other: asyncpg.Connection) -> None:
     """An erasure and a commit that touches parent and child wait for each other, and not both at once."""
     await store.commit(Batch((session(ROOT), session(CHILD, parent=ROOT))))
@@ -115,7 +115,6 @@ async def test_a_tree_is_locked_in_the_order_of_ids(store: PostgresStore, other:
     assert list(await erasure) == [CHILD, ROOT]
 
 
-@pytest.mark.ci
 async def test_an_erasure_that_was_undone_for_another_is_repeated(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
@@ -134,7 +133,6 @@ async def test_an_erasure_that_was_undone_for_another_is_repeated(
     assert list(await erasure) == [CHILD, ROOT]
 
 
-@pytest.mark.ci
 async def test_a_child_that_comes_while_the_erasure_waits_is_erased(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
@@ -152,7 +150,6 @@ async def test_a_child_that_comes_while_the_erasure_waits_is_erased(
     assert await store.session(late) is None
 
 
-@pytest.mark.ci
 async def test_a_claim_while_an_erasure_waits_keeps_the_session(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:

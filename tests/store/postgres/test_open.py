@@ -16,6 +16,8 @@ from holdfast.store.query import SessionQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.store.postgres.server import schema_url, start
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 SECRET = "hunter2"
 
 

@@ -18,6 +18,8 @@ from tests.store.postgres.processes import Worker, workers
 from tests.store.postgres.server import schema_url
 from tests.store.postgres.worker import SESSIONS
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
@@ -37,7 +39,6 @@ async def collect(crew: list[Worker], wanted: int) -> list[tuple[str, str, int]]
     return claims
 
 
-@pytest.mark.ci
 async def test_three_processes_share_300_sessions_and_one_is_killed(
     store: PostgresStore, tmp_path: Path
 ) -> None:
@@ -71,7 +72,6 @@ async def test_three_processes_share_300_sessions_and_one_is_killed(
             worker.end()
 
 
-@pytest.mark.ci
 async def test_a_follower_of_three_writing_processes_misses_nothing(
     store: PostgresStore, tmp_path: Path
 ) -> None:

@@ -13,6 +13,8 @@ from holdfast.store.record import Changes, Resync
 from holdfast.testing.store_contract.build import S1, S2, msg, session, user
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 AHEAD = "((pg_current_xact_id()::text::bigint + 1000000)::text)::xid8"
 """A transaction that the server will not reach during this test."""
 
@@ -66,7 +68,6 @@ async def test_a_cursor_from_before_the_restoration_means_begin_again(tmp_path: 
     await store.close()
 
 
-@pytest.mark.ci
 async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: Path) -> None:
     """Its numbers are not ahead, and its own incarnation is the same: its tables are not."""
     store = await PostgresStore.open(schema_url(tmp_path))
@@ -91,7 +92,6 @@ async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: 
     await store.close()
 
 
-@pytest.mark.ci
 async def test_a_database_that_takes_the_name_of_another_means_begin_again(tmp_path: Path) -> None:
     """A copy of the whole database, with every number the same, is another place."""
     url = schema_url(tmp_path)

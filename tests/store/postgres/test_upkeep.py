@@ -21,6 +21,8 @@ from holdfast.testing.store_contract.build import S1, session, text, user
 from holdfast.testing.store_contract.world import granted
 from tests.store.postgres.server import schema_url
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
@@ -179,7 +181,6 @@ async def test_a_database_that_cannot_hold_every_character_is_refused(
         await other.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.mark.ci
 async def test_who_may_only_read_can_read(
     store: PostgresStore, other: asyncpg.Connection, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from holdfast.testing.store_contract.build import S1, session, user
 from holdfast.testing.store_contract.world import granted
 from tests.store.postgres.server import schema_url, start
 
+pytestmark = pytest.mark.ci("most of the work is done by a database server")
+
 WAIT_S = 8.0
 """Less than the time that the server itself would wait for a lock."""
 
@@ -107,7 +109,6 @@ async def test_a_statement_that_took_too_long_is_not_called_a_broken_connection(
     assert (await store.messages(MessageQuery(S1))).messages == ()
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("word", [b"LISTEN", b"pg_namespace"])
 async def test_opening_ends_when_the_server_falls_silent(
     tmp_path: Path, word: bytes, monkeypatch: pytest.MonkeyPatch
@@ -157,7 +158,6 @@ async def silent_after(word: bytes) -> AsyncIterator[int]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-@pytest.mark.ci
 async def test_a_commit_that_is_never_confirmed_ends_by_name(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
