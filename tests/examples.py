@@ -3,7 +3,7 @@
 import os
 
 EXPLORES = bool(os.environ.get("HOLDFAST_EXPLORE"))
-TIMES = 20
+TIMES = 40
 
 
 def examples(count: int) -> int:

@@ -81,7 +81,7 @@ async def check(actions: list[tuple[str, int, int, int]]) -> None:
 
 
 @pytest.mark.ci
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(60))
 @given(st.lists(action, max_size=60))
 def test_a_replica_from_any_cursor_equals_the_store(actions: list[tuple[str, int, int, int]]) -> None:
     """Creates, updates, removals and ids made anew by two writers, followed in pages of one to three."""

@@ -145,7 +145,7 @@ def check_extends(model: Model, shorter: dict[str, Any], longer: dict[str, Any])
 
 @pytest.mark.ci
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(30))
 @given(history=HISTORIES)
 def test_a_longer_history_extends_the_shorter_one(model: Model, history: list[ProviderMessage]) -> None:
     """Each request that could have been sent is the beginning of the one that is."""

@@ -429,6 +429,32 @@ def noting(begun: anyio.Event) -> Callable[[Request], str | None]:
     return expect
 
 
+async def test_an_interrupt_that_was_obeyed_has_succeeded_whoever_has_the_session_then(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process that waited for the session may take it at once, and finds it stopped."""
+    begun = anyio.Event()
+    async with world.open(Step(Wait(anyio.Event()), Say("never"), expect=noting(begun))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(5):
+            await begun.wait()
+        async with holdfast.open(world.store) as other:
+            real = other.store.session
+
+            async def taken_over(id: str) -> Any:
+                record = await real(id)
+                return record if record is None or record.busy else replace(record, owner="own_1_after")
+
+            monkeypatch.setattr(other.store, "session", taken_over)
+            with anyio.fail_after(5):
+                assert await other.sessions.interrupt(session)
+        page = await hf.sessions.messages(session)
+    answer = page.messages[-1].info
+    assert isinstance(answer, AssistantMessage)
+    assert isinstance(answer.error, AbortedFault)
+
+
 async def test_an_interrupt_does_not_wait_for_an_owner_that_it_does_not_mean(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

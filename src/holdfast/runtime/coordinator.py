@@ -236,9 +236,10 @@ class Coordinator:
         finally:
             watch.close()
         # Nobody must act later on an interrupt whose caller was refused.
-        await interrupts.withdraw(store, request, self._engine.clock.now_ms())
+        withdrawn = await interrupts.withdraw(store, request, self._engine.clock.now_ms())
         record = await store.session(session)
-        if record is None or record.owner is None:
+        # One that was answered has stopped its run, whoever has the session since.
+        if not withdrawn or record is None or record.owner is None:
             return
         if record.owner != owner:
             raise Refused(

@@ -40,11 +40,13 @@ async def answer(store: Store, recorder: Recorder, only: Collection[str] | None 
         await recorder.commit(*puts)
 
 
-async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> None:
-    """Close an interrupt that its caller no longer waits for, unless it was answered."""
+async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> bool:
+    """Close an interrupt that its caller no longer waits for; False when it was answered before."""
     record = await store.get(request.session_id, "request", request.id)
-    if record is not None and record.mark is Mark.OPEN:
-        await store.commit(Batch((interrupt_put(_answered(request, now_ms)),)))
+    if record is None or record.mark is not Mark.OPEN:
+        return False
+    await store.commit(Batch((interrupt_put(_answered(request, now_ms)),)))
+    return True
 
 
 def _answered(request: InterruptRequest, now_ms: int) -> InterruptRequest:

@@ -54,7 +54,7 @@ def _put(value: Any, kind: Any) -> Put:
 
 
 @pytest.mark.ci
-@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=examples(20), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(sessions())
 def test_a_session_survives_the_way_into_another_store(puts: list[Put]) -> None:
     """The same bytes come out; a second import changes nothing; OpenCode's form comes back by itself."""
