@@ -113,6 +113,7 @@ def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_p
         f"{gone} is not here, so session {session} can only be read; "
         f"`holdfast session move {session} [DIR]` lets it work elsewhere"
     )
+    assert "hello" not in shell("session", "show", session).out
     assert shell.fails("session", "move", session, str(tmp_path / "missing")).endswith(
         "missing is not a directory; create it or name another"
     )

@@ -417,19 +417,33 @@ async def _asked(world: World, session: str, prompt: str, agent: str) -> Request
         return script.requests[-1]
 
 
-async def test_after_a_removal_a_text_that_changes_is_recorded_as_moved(world: World) -> None:
-    """The step that named the system text went with its answer; another process still sees the move."""
+@pytest.mark.parametrize(("removed", "moves"), [(1, [None, "edit", "agent"]), (3, [None, None, "agent"])])
+async def test_after_a_removal_a_text_that_changes_is_recorded_as_moved(
+    world: World, removed: int, moves: list[str | None]
+) -> None:
+    """The step that named the system text, or the last one, went with its answer; another process still sees
+    the move. What follows a removed step names all its blocks; a fork without any step has nothing to extend.
+    """
     world.settings(agent={"custom": {"prompt": "One.", "mode": "primary"}})
     async with world.open(*says("a", "b", "c")) as (hf, _):
         session = await world.session(hf)
-        first = await hf.sessions.process(session, "one", agent="custom")
+        await hf.sessions.process(session, "one", agent="custom")
         await hf.sessions.process(session, "two", agent="custom")
-        await hf.sessions.remove_message(session, first.info.id)
+        page = await hf.sessions.messages(session)
+        await hf.sessions.remove_message(session, page.messages[removed].info.id)
+        (left,) = await steps(hf, session)
+        (epoch,) = await epochs(hf, session)
+        assert epoch.sent is not None
+        assert (left.kept, left.blocks) == (0, epoch.sent.blocks[: len(left.blocks)])
+        before = (await hf.sessions.fork(session, page.messages[2].info.id)).id
+        if removed == 1:  # No request is left in what the fork keeps.
+            assert [each.sent for each in await epochs(hf, before)] == [None]
         await hf.sessions.process(session, "three", agent="custom")
+        assert (await steps(hf, session))[-1].kept == 0
     world.settings(agent={"custom": {"prompt": "Two.", "mode": "primary"}})
     await _asked(world, session, "four", "custom")
     async with world.open() as (hf, _):
-        assert [each.moved for each in await steps(hf, session)] == [None, "edit", "agent"]
+        assert [each.moved for each in await steps(hf, session)] == moves
 
 
 @pytest.mark.ci
