@@ -52,8 +52,12 @@ async def until_waiting(other: asyncpg.Connection) -> None:
             await asyncio.sleep(0.01)
 
 
-async def lock(other: asyncpg.Connection, store: PostgresStore, id: str) -> None:
-    await other.execute(f"SELECT 1 FROM {store.address.schema}.session WHERE id = $1 FOR NO KEY UPDATE", id)
+async def lock(
+    other: asyncpg.Connection, store: PostgresStore, id: str, *, timeout_s: float | None = None
+) -> None:
+    await other.execute(
+        f"SELECT 1 FROM {store.address.schema}.session WHERE id = $1 FOR NO KEY UPDATE", id, timeout=timeout_s
+    )
 
 
 def todo(count: int) -> Put:
@@ -119,18 +123,29 @@ async def test_an_erasure_that_was_undone_for_another_is_repeated(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
     """Of two that lock in different orders the server undoes one: the erasure is made again."""
-    await store.commit(Batch((session(ROOT), session(CHILD, parent=ROOT))))
-    transaction = other.transaction()
-    await transaction.start()
-    await lock(other, store, ROOT)
-    erasure = asyncio.create_task(store.erase(ROOT))
-    await until_waiting(other)
-    await asyncio.sleep(0.3)  # The server looks for deadlocks a second after a wait began.
-
-    await lock(other, store, CHILD)  # Waits for the erasure, which has waited longer and is undone first.
-    await transaction.commit()
-
-    assert list(await erasure) == [CHILD, ROOT]
+    # The server looks for a deadlock once, a second after a wait began, and undoes the transaction that looked:
+    # never the other one's. On a machine that stands still for that second the erasure looks too early, and
+    # there is no deadlock to undo: it is tried with the next tree.
+    await other.execute("SET deadlock_timeout = '1h'")
+    for n in range(10):
+        root, child = ses(90 + n), ses(10 + n)
+        await store.commit(Batch((session(root), session(child, parent=root))))
+        transaction = other.transaction()
+        await transaction.start()
+        await lock(other, store, root)
+        erasure = asyncio.create_task(store.erase(root))
+        await until_waiting(other)
+        try:
+            await lock(other, store, child, timeout_s=3)  # Waits for the erasure, until that is undone.
+        except TimeoutError:
+            await transaction.rollback()
+            await erasure
+            continue
+        assert not erasure.done()
+        await transaction.commit()
+        assert list(await erasure) == [child, root]
+        return
+    pytest.fail("no deadlock came about")
 
 
 async def test_a_child_that_comes_while_the_erasure_waits_is_erased(
