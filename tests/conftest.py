@@ -6,8 +6,8 @@ other skip, or a skip for what is there, fails the run under `.ci/run` (HOLDFAST
 quietly skips proves nothing.
 
 Tests are marked by what they cost, not by their file: the run ends with the quick tests that took more than
-`QUICK_CPU_S` of processor time and the `ci` functions of which no case took `CI_S`. A mark with a reason is excused
-from that: not all that a test costs is its own time.
+`QUICK_CPU_S` of processor time and the `ci` functions of which no case took `CI_S`. A mark with a reason is
+excused from that: not all that a test costs is its own time.
 
 Property tests replay the same examples in every run but `scripts/test --long`, which names a seed
 (HOLDFAST_EXPLORE) and draws many more at random.

@@ -123,9 +123,9 @@ async def test_an_erasure_that_was_undone_for_another_is_repeated(
     store: PostgresStore, other: asyncpg.Connection
 ) -> None:
     """Of two that lock in different orders the server undoes one: the erasure is made again."""
-    # The server looks for a deadlock once, a second after a wait began, and undoes the transaction that looked:
-    # never the other one's. On a machine that stands still for that second the erasure looks too early, and
-    # there is no deadlock to undo: it is tried with the next tree.
+    # The server looks for a deadlock once, a second after a wait began, and undoes the transaction that
+    # looked: never the other one's. On a machine that stands still for that second the erasure looks too
+    # early, and there is no deadlock to undo: it is tried with the next tree.
     await other.execute("SET deadlock_timeout = '1h'")
     for n in range(10):
         root, child = ses(90 + n), ses(10 + n)
