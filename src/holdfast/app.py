@@ -165,6 +165,7 @@ class Holdfast:
             from holdfast.person import directories
             from holdfast.runtime.coordinator import Coordinator
             from holdfast.runtime.room import Engine, Nobody
+            from holdfast.sessions import expired_runs
             from holdfast.sessions.prompting import Prompting
             from holdfast.tools.managed_output import ManagedOutput
 
@@ -185,11 +186,16 @@ class Holdfast:
                 warn=_warn,
             )
             output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
+
+            async def sweep() -> None:
+                await output.sweep()
+                await expired_runs.prune(self.store, self.clock)
+
             self._coordinator = Coordinator(
                 engine,
                 tools=lambda session: self._tools_at.get(session.directory) or self.tools,
                 keep=output.keep,
-                sweep=output.sweep,
+                sweep=sweep,
             )
             self._prompting = Prompting(self._room, engine, self._coordinator)
         return self._prompting

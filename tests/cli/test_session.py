@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Holdfast
+from holdfast.schema.session import AgentRun
+from holdfast.sessions import creating
 from holdfast.version import __version__
 from tests.cli.conftest import Shell
 
@@ -121,6 +123,23 @@ def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_p
     assert [each["directory"] for each in shell("session", "list", "--format", "json").json()] == [
         str(shell.folder)
     ]
+
+
+@pytest.mark.ci
+def test_the_session_of_an_agent_run_is_listed_with_all_alone(shell: Shell) -> None:
+    """Neither by default nor among the archived; `restore` makes an ordinary session of it."""
+
+    async def work(hf: Holdfast) -> str:
+        run = AgentRun(agent="explore")
+        return (await creating.create(hf.sessions.room, directory=shell.folder, agent_run=run)).id
+
+    run, own = shell.make(work), shell.conversation("First")
+
+    assert [each["id"] for each in shell("session", "list", "--archived", "--format", "json").json()] == [own]
+    table = shell("session", "list", "--all").out.splitlines()
+    assert {line.split()[0]: "agent run" in line for line in table[1:]} == {own: False, run: True}
+    assert shell("session", "restore", run).code == 0
+    assert {each["id"] for each in shell("session", "list", "--format", "json").json()} == {run, own}
 
 
 @pytest.mark.ci

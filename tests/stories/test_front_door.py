@@ -11,6 +11,7 @@ from holdfast.schema.budget import Budget
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.prompt import TextPartInput
 from holdfast.schema.rule import Rule
+from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.stories.tools import Deed
@@ -90,10 +91,14 @@ async def test_an_answer_that_is_none_leaves_the_question_open(world: World, wor
     assert deed.done == ["x"]
 
 
-@pytest.mark.parametrize("agent", ["nobody", "general"])
-async def test_an_agent_that_cannot_be_asked_leaves_no_session(world: World, agent: str) -> None:
-    """One that does not exist, and one that works only for others."""
+@pytest.mark.parametrize(
+    ("agent", "prompt", "fault"), [("nobody", None, "nobody"), ("title", "  ", "prompt of an agent is empty")]
+)
+async def test_a_run_that_is_refused_leaves_no_session(
+    world: World, agent: str, prompt: str | None, fault: str
+) -> None:
+    """An agent that does not exist, and an empty text in the place of its own."""
     async with world.open() as (hf, _):
-        with pytest.raises(HoldfastError, match=agent):
-            await hf.agents.run(agent, "hi", directory=world.project)
-        assert (await hf.sessions.list()).sessions == ()
+        with pytest.raises(HoldfastError, match=fault):
+            await hf.agents.run(agent, "hi", prompt=prompt, directory=world.project)
+        assert (await hf.sessions.list(SessionQuery(agent_runs=None))).sessions == ()

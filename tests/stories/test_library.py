@@ -6,6 +6,7 @@ import anyio
 
 from holdfast.provider.request import Request
 from holdfast.schema.rule import Rule
+from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from tests.stories.world import World, shape
@@ -49,7 +50,7 @@ async def test_an_agent_is_given_a_task_of_its_own(world: World) -> None:
     """In a session that carries its name."""
     async with world.open(Step(Say("found it"))) as (hf, script):
         answer = await hf.agents.run("plan", "Where is it?", directory=world.project)
-        (session,) = (await hf.sessions.list()).sessions
+        (session,) = (await hf.sessions.list(SessionQuery(agent_runs=True))).sessions
 
     assert shape((answer,))[0][1][1] == ("text", "found it")
     assert (session.agent, session.title) == ("plan", "plan: Where is it?")

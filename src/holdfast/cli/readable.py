@@ -25,6 +25,7 @@ class Line(msgspec.Struct):
     title: str
     directory: str
     time: Times
+    agentRun: object = None  # noqa: N815 - the wire's name
 
 
 def readable(page: SessionPage) -> list[tuple[SessionRecord, Line]]:

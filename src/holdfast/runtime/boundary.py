@@ -13,7 +13,18 @@ from msgspec.structs import replace
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import authority, epochs, inbox, nesting, observing, pins, plan, projecting, pruning
+from holdfast.runtime import (
+    authority,
+    choosing,
+    epochs,
+    inbox,
+    nesting,
+    observing,
+    pins,
+    plan,
+    projecting,
+    pruning,
+)
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.epochs import ContextUnavailable, Epoch
 from holdfast.runtime.inbox import Waiting
@@ -157,7 +168,7 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
     around.check_here(session.id)
     wishes = around.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
-    agent = around.agents.get(user.agent)
+    agent = choosing.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     policy = await authority.policy_of(run.engine, session, around, agent)
     return Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)

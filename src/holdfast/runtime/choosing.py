@@ -1,6 +1,7 @@
 """Who answers: the agent, the model and the variant of a prompt, by the rules of the specification. Pure."""
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.provider.catalog.model import Model
@@ -29,12 +30,22 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose(wish: Wish, session: Session, around: Surroundings, *, last: ModelRef | None = None) -> Choice:
     """The choice for a prompt. What is named must exist; what is not named falls back in the stated order."""
-    agent = around.agents.get(wish.agent or session.agent or around.agents.default)
-    if agent.mode == "subagent" and wish.agent is not None and session.parent_id is None:
+    agent = agent_in(session, around, wish.agent or session.agent or around.agents.default)
+    run = session.agent_run
+    is_run = run is not None and run.agent == agent.name
+    if agent.mode == "subagent" and wish.agent is not None and session.parent_id is None and not is_run:
         raise InvalidInput(f"{agent.name} works only for other agents; choose a primary agent")
     model, kept = _model(wish, agent, session, around, last)
     known = around.providers.model(model.provider_id, model.model_id)
     return Choice(agent=agent, model=_with_variant(wish, agent, known, model, kept))
+
+
+def agent_in(session: Session, around: Surroundings, name: str) -> Agent:
+    """The agent of that name, with the text that a run of it was given in the place of its own."""
+    agent = around.agents.get(name)
+    run = session.agent_run
+    given = run is not None and run.agent == agent.name and run.prompt is not None
+    return replace(agent, prompt=run.prompt) if run is not None and given else agent
 
 
 def _model(

@@ -136,8 +136,10 @@ class PatientStore:
     def watch(self) -> Watch:
         return self._store.watch()
 
-    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
-        return await self._store.erase(session, fence=fence)
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
+        return await self._store.erase(session, fence=fence, idle_since_ms=idle_since_ms)
 
     async def register(self, owner: Owner) -> None:
         await self._store.register(owner)

@@ -62,10 +62,20 @@ class Revert(Wire, frozen=True, kw_only=True):
     files: list[RevertFile] | None = None
 
 
+class AgentRun(Wire, frozen=True, kw_only=True):
+    """What a session was made for: one run of one agent, asked for by a program and not by a user."""
+
+    agent: str
+    prompt: str | None = None
+    """Takes the place of the agent's own text in this session."""
+
+
 class Session(Record, frozen=True, kw_only=True):
     """One conversation. `placement` is ours: an opaque name for who can reach its directory.
 
-    `budget` and `spent` are ours too; the root of a tree keeps them for all of it.
+    `budget` and `spent` are ours too; the root of a tree keeps them for all of it. So is `agent_run`: lists
+    leave such a session out unless they are asked for it, and it is pruned when it has not been used for a
+    week.
     """
 
     id: SessionID
@@ -90,3 +100,4 @@ class Session(Record, frozen=True, kw_only=True):
     placement: str | None = None
     budget: Budget | None = None
     spent: Spent | None = None
+    agent_run: AgentRun | None = None

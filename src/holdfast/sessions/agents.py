@@ -1,10 +1,19 @@
 """Agents as a caller uses them: one question, one answer."""
 
 import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.session import AgentRun
+from holdfast.sessions import creating
 from holdfast.sessions.service import SessionService
+
+if TYPE_CHECKING:
+    from holdfast.schema.prompt import PartInput
+
+_TITLE_CHARS = 60
 
 
 class AgentService:
@@ -16,18 +25,40 @@ class AgentService:
     async def run(
         self,
         agent: str,
-        input: str,
+        input: "str | Sequence[PartInput]",
         *,
+        prompt: str | None = None,
+        parent: str | None = None,
         directory: str | os.PathLike[str] | None = None,
         model: str | None = None,
         title: str | None = None,
     ) -> MessageWithParts:
-        """Give an agent a task in a session of its own, and wait for its last answer."""
-        session = await self._sessions.create(directory=directory, title=title or f"{agent}: {input[:60]}")
+        """Give any agent a task in a session of its own, and wait for its last answer.
+
+        `prompt` takes the place of the agent's own text for this run. The session is a child of `parent`, or
+        stands alone. Lists show it only when they are asked for `agent_runs`, and it is removed when it has
+        not been used for a week; `sessions.restore` keeps it.
+        """
+        if prompt is not None and not prompt.strip():
+            raise InvalidInput("the prompt of an agent is empty; leave it out to use the agent's own text")
+        session = await creating.create(
+            self._sessions.room,
+            directory=directory,
+            parent=parent,
+            title_=title or f"{agent}: {_said(input)[:_TITLE_CHARS]}",
+            agent_run=AgentRun(agent=agent, prompt=prompt),
+        )
         try:
             admitted = await self._sessions.prompt(session.id, input, agent=agent, model=model, resume=False)
         except HoldfastError:
-            await self._sessions.remove(session.id)  # Nothing was said in it, and nobody knows of it.
+            await self._sessions.remove(session.id)  # Nothing was said in it, and no caller knows of it.
             raise
         id = admitted.prompt.id
         return await self._sessions.process(session.id, input, id=id, agent=agent, model=model)
+
+
+def _said(input: "str | Sequence[PartInput]") -> str:
+    """The first text of a task."""
+    if isinstance(input, str):
+        return input
+    return next((text for part in input if isinstance(text := getattr(part, "text", None), str)), "a task")

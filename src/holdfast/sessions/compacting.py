@@ -8,7 +8,7 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.provider import assemble, lowering, prefix
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import inbox, pins, plan, projecting
+from holdfast.runtime import choosing, inbox, pins, plan, projecting
 from holdfast.runtime.compacting import fitting
 from holdfast.runtime.epochs import rules_of
 from holdfast.runtime.history import History
@@ -65,7 +65,7 @@ async def _is_needed(
 ) -> bool:
     """Whether the request that would come next is over a threshold, measured as before a turn."""
     around = await engine.around(session)
-    agent = around.agents.get(user.agent)
+    agent = choosing.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     epochs = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = epochs[-1].value() if epochs else None

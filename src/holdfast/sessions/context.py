@@ -20,7 +20,7 @@ from holdfast.provider.request import (
     ToolDefinition,
     User,
 )
-from holdfast.runtime import authority, epochs, moving, observing, pins, plan, projecting
+from holdfast.runtime import authority, choosing, epochs, moving, observing, pins, plan, projecting
 from holdfast.runtime.chosen import Chosen
 from holdfast.runtime.compacting import measuring
 from holdfast.runtime.history import History
@@ -79,7 +79,7 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
         raise NotFound(f"session {id} has not said anything to a model yet")
     user = newest.info
     around = await engine.around(session)
-    agent = around.agents.get(user.agent)
+    agent = choosing.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     found = await engine.store.select("epoch", session=id, mark=Mark.OPEN)
     epoch = found[-1].value() if found else None

@@ -16,7 +16,7 @@ from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.model import SessionModel
 from holdfast.schema.project import Project, ProjectTime
 from holdfast.schema.rule import Rule
-from holdfast.schema.session import Session, SessionTime
+from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.projects import remembered
 from holdfast.sessions.room import Room, again, found, put_session
@@ -37,6 +37,7 @@ async def create(
     model: SessionModel | None = None,
     metadata: dict[str, object] | None = None,
     id: str | None = None,
+    agent_run: AgentRun | None = None,
 ) -> Session:
     """A new session. A child lives in its parent's directory unless told otherwise."""
     if parent is not None:
@@ -50,6 +51,7 @@ async def create(
         agent=agent,
         model=model,
         metadata=None if metadata is None else checked_metadata(metadata),
+        agent_run=agent_run,
     )
     await again(lambda: _commit(room, here, session))
     return session

@@ -9,10 +9,10 @@ PREFIX_MIN = 4
 
 def name_queries(name: str) -> list[SessionQuery]:
     """The questions that find what a person may mean by a name."""
-    queries = [SessionQuery(slug=name, archived=None, limit=2)]
+    queries = [SessionQuery(slug=name, archived=None, agent_runs=None, limit=2)]
     prefix = name if name.startswith("ses_") else f"ses_{name}"
     if len(prefix) >= PREFIX_MIN + len("ses_"):
-        queries.append(SessionQuery(id_prefix=prefix, archived=None, limit=2))
+        queries.append(SessionQuery(id_prefix=prefix, archived=None, agent_runs=None, limit=2))
     return queries
 
 

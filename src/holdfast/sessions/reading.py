@@ -92,7 +92,7 @@ async def _children(room: Room, parent: str) -> Sessions:
     damaged: list[str] = []
     cursor: str | None = None
     while True:
-        query = SessionQuery(parent=parent, archived=None, limit=LIMIT_MAX, cursor=cursor)
+        query = SessionQuery(parent=parent, archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor)
         page = await list_(room, query)
         sound += page.sessions
         damaged += page.damaged

@@ -71,7 +71,7 @@ class SessionService:
         return await reading.named(self.room, name)
 
     async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
-        """A page of sessions; archived ones are hidden unless asked for."""
+        """A page of sessions; archived ones and those of agent runs are hidden unless asked for."""
         return await reading.list_(self.room, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:

@@ -71,8 +71,10 @@ async def archive(room: Room, session: str) -> Session:
 
 
 async def restore(room: Room, session: str) -> Session:
-    """Show it again."""
-    return await update(room, session, lambda old: replace(old, time=replace(old.time, archived=None)))
+    """Show it in lists again. One that was made for a run of an agent is an ordinary session from then on."""
+    return await update(
+        room, session, lambda old: replace(old, time=replace(old.time, archived=None), agent_run=None)
+    )
 
 
 async def move(room: Room, session: str, directory: str) -> Session:

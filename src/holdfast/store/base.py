@@ -93,10 +93,13 @@ class Store(Protocol):
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]: ...
 
-    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
         """Remove a session, its descendants and all their records; answer their ids, the deepest first.
 
-        `Refused` while any of them is claimed by a living owner other than the fence's.
+        `Refused` while any of them is claimed by a living owner other than the fence's. `Conflict` when one
+        of them was updated after `idle_since_ms`: an admitted prompt updates its session, so none is lost.
         """
 
     async def register(self, owner: Owner) -> None: ...

@@ -17,6 +17,10 @@ class _Time(msgspec.Struct, frozen=True):
     archived: int | float | None = None
 
 
+class _AgentRun(msgspec.Struct, frozen=True):
+    agent: str
+
+
 class _Info(msgspec.Struct, frozen=True):
     projectID: str  # noqa: N815 - the wire's name
     directory: str
@@ -26,6 +30,7 @@ class _Info(msgspec.Struct, frozen=True):
     parentID: str | None = None  # noqa: N815
     slug: str = ""
     placement: str | None = None
+    agentRun: _AgentRun | None = None  # noqa: N815
 
 
 class SessionColumns(msgspec.Struct, frozen=True):
@@ -40,6 +45,8 @@ class SessionColumns(msgspec.Struct, frozen=True):
     placement: str | None
     updated: int
     archived: float | None
+    agent_run: str | None
+    """The agent of a session that was made for one run of it."""
 
 
 _decoder = typed.decoder(_Info)
@@ -62,6 +69,7 @@ def columns_of(id: str, data: bytes) -> SessionColumns:
         placement=info.placement,
         updated=info.time.updated,
         archived=None if archived is None else float(archived),
+        agent_run=None if info.agentRun is None else info.agentRun.agent,
     )
 
 

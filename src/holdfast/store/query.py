@@ -18,6 +18,8 @@ class SessionQuery(msgspec.Struct, frozen=True):
     parent: str | None = None
     archived: bool | None = False
     """False hides archived sessions, True shows only them, None shows both."""
+    agent_runs: bool | None = False
+    """Sessions that were made for one run of an agent: False hides them, True shows only them, None both."""
     updated_from: int | None = None
     updated_to: int | None = None
     title: str | None = None

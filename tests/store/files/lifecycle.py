@@ -139,7 +139,7 @@ async def seen(store: FilesStore) -> dict[str, object]:
     """Everything that a reader can know: the feed, the sessions, the messages."""
     replica = Replica()
     await replica.catch_up(store)
-    page = await store.sessions(SessionQuery(archived=None))
+    page = await store.sessions(SessionQuery(archived=None, agent_runs=None))
     told: dict[str, object] = {
         f"{each.kind} {each.session} {each.id}": msgspec.structs.astuple(each)
         for each in replica.records.values()

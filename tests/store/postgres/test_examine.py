@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.schema.session import AgentRun
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import Batch
 from holdfast.store.postgres.sql import statements
@@ -114,7 +115,9 @@ async def test_a_damaged_message_keeps_its_parts(store: PostgresStore) -> None:
 @pytest.mark.parametrize("damaged", ["{", "[]", "", '{"title": 7}'])
 async def test_a_damaged_session_is_mended(store: PostgresStore, damaged: str) -> None:
     """It becomes what the columns know of it, with all its records; the damaged JSON is set aside."""
-    put = session(S2, parent=S1, title="kept", path="src", archived=7.5, updated=2000)
+    put = session(
+        S2, parent=S1, title="kept", path="src", archived=7.5, updated=2000, agentRun={"agent": "explore"}
+    )
     await store.commit(Batch((put, user(9, session=S2))))
     cursor = await store.head()
     await damage(store, f"UPDATE {{s}}.session SET data = '{damaged}' WHERE id = '{S2}'")
@@ -135,7 +138,11 @@ async def test_a_damaged_session_is_mended(store: PostgresStore, damaged: str) -
         "/work/app",
         "here",
     )
-    assert (value.time.updated, value.time.archived) == (2000, 7.5)
+    assert (value.time.updated, value.time.archived, value.agent_run) == (
+        2000,
+        7.5,
+        AgentRun(agent="explore"),
+    )
     assert [each.record.id for each in (await drain(store, cursor)).records] == [S2]
     receipt = await store.commit(Batch((user(10, session=S2),)))
     assert receipt.seq > stored.seq

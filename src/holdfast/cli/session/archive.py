@@ -32,7 +32,7 @@ def archive(ctx: click.Context, *, name: str, form: str) -> None:
 @format_option
 @click.pass_context
 def restore(ctx: click.Context, *, name: str, form: str) -> None:
-    """Show an archived session again."""
+    """Show an archived session, or that of an agent run, in lists again."""
 
     async def work(hf: "Holdfast") -> Session:
         return await hf.sessions.restore((await hf.sessions.named(name)).id)

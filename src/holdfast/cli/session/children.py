@@ -40,7 +40,7 @@ def _below(store: Reading, parent: str, *, deep: bool) -> SessionPage:
             cursor = None
             while True:
                 page = store.sessions(
-                    SessionQuery(parent=each, archived=None, limit=LIMIT_MAX, cursor=cursor)
+                    SessionQuery(parent=each, archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor)
                 )
                 nearest.extend(child for child in page.sessions if child.id not in seen)
                 damaged.extend(page.damaged)

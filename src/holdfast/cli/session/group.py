@@ -21,7 +21,7 @@ _HERE = "holdfast.cli.session"
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
         "move": (f"{_HERE}.move:move", "Let a session work in another directory."),
         "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),
-        "restore": (f"{_HERE}.archive:restore", "Show an archived session again."),
+        "restore": (f"{_HERE}.archive:restore", "Show an archived session, or that of an agent run, again."),
         "delete": (f"{_HERE}.delete:delete", "Erase a session and everything below it."),
         "export": (f"{_HERE}.export:export", "Write a session to a file."),
         "import": (f"{_HERE}.import_:import_", "Read sessions from such a file."),

@@ -19,7 +19,9 @@ _AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS_S)})")
 
 
 @click.command("list")
-@click.option("--all", "everywhere", is_flag=True, help="Sessions of every project.")
+@click.option(
+    "--all", "everywhere", is_flag=True, help="Sessions of every project, and those of single agent runs."
+)
 @click.option("--archived", is_flag=True, help="Archived sessions too.")
 @click.option("--roots", is_flag=True, help="Without the sessions of subagents.")
 @click.option("--title", metavar="TEXT", help="Only those whose title contains this.")
@@ -44,6 +46,7 @@ def list_(
     query = SessionQuery(
         roots=roots,
         archived=None if archived else False,
+        agent_runs=None if everywhere else False,
         title=title,
         updated_from=None if since is None else moment_ms(since),
         limit=limit,
@@ -97,7 +100,8 @@ def print_lines(lines: Sequence[tuple[SessionRecord, Line]], *, everywhere: bool
     """The table of sessions."""
     rows = []
     for record, line in lines:
-        state = "busy" if record.busy else "archived" if line.time.archived is not None else ""
+        put_away = "archived" if line.time.archived is not None else "agent run" if line.agentRun else ""
+        state = "busy" if record.busy else put_away
         row = [record.id, ago(line.time.updated), state, line.title]
         rows.append([*row, line.directory] if everywhere else row)
     heads = ["SESSION", "UPDATED", "STATE", "TITLE"]

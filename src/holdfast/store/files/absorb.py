@@ -157,7 +157,7 @@ class Absorber:
         self._enter(place.id, numbers, claim)
         self._db.execute(
             "UPDATE session SET project=?, directory=?, path=?, slug=?, title=?, placement=?, updated=?, "
-            "archived=?, parent=?, at=?, data='' WHERE n=?",
+            "archived=?, agent_run=?, parent=?, at=?, data='' WHERE n=?",
             (*session_values(columns), numbers.at, numbers.number),
         )
 
@@ -288,7 +288,8 @@ class Absorber:
         self._db.execute("DELETE FROM record WHERE session=?", (n,))
         self._db.execute(
             "UPDATE session SET head=seq, top='', owner=NULL, project=?, directory=?, path=NULL, slug=NULL, "
-            "title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL, at=?, data=NULL WHERE n=?",
+            "title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL, agent_run=NULL, "
+            "at=?, data=NULL WHERE n=?",
             (was.projectID, was.directory, numbers.at, n),
         )
         self._sessions.pop(id, None)

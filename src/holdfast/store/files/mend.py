@@ -102,9 +102,9 @@ def keep(hand: WritingHand, path: str) -> None:
 
 def from_index(hand: WritingHand, id: str) -> bytes:
     """A session's JSON as far as the index knows it."""
-    ((project, directory, path, slug, title, placement, updated, archived, parent),) = hand.rows(
-        "SELECT project, directory, path, slug, title, placement, updated, archived, parent FROM session "
-        "WHERE id=?",
+    ((project, directory, path, slug, title, placement, updated, archived, run, parent),) = hand.rows(
+        "SELECT project, directory, path, slug, title, placement, updated, archived, agent_run, parent "
+        "FROM session WHERE id=?",
         id,
     )
     time = {"created": updated or hand.clock.now_ms(), "updated": updated or hand.clock.now_ms()}
@@ -117,6 +117,8 @@ def from_index(hand: WritingHand, id: str) -> bytes:
         "time": time if archived is None else {**time, "archived": archived},
     }
     more = {"path": path, "placement": placement, "parentID": parent}
+    if run is not None:
+        more["agentRun"] = {"agent": run}
     return msgspec.json.encode(info | {name: value for name, value in more.items() if value is not None})
 
 

@@ -108,10 +108,14 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         self._check_open()
         return self._wakes.join()
 
-    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
         check_session(session)
         # The tables' own erasing asks a hand for three things, which ours has too.
-        erased = await self.write(lambda hand: erase(cast("tables_hands.WritingHand", hand), session, fence))
+        erased = await self.write(
+            lambda hand: erase(cast("tables_hands.WritingHand", hand), session, fence, idle_since_ms)
+        )
         await self.forget_words()
         return erased
 

@@ -97,7 +97,7 @@ async def gather(store: Store, session: str, losses: Losses | None = None) -> Co
                 beside = [each for each in beside if losses.sound(each)]
                 lists = [each for each in lists if losses.sound(each)]
             alone = (_put(each) for each in lists if each.id == session)
-            return Content(replace(value, share=None), [*_in_order(messages, beside), *alone])
+            return Content(replace(value, share=None, agent_run=None), [*_in_order(messages, beside), *alone])
     raise AssertionError("unreachable")
 
 
@@ -110,7 +110,9 @@ async def family(store: Store, session: str) -> list[str]:
         damaged: list[str] = []
         cursor: str | None = None
         while True:
-            query = SessionQuery(parent=parent, archived=None, limit=LIMIT_MAX, cursor=cursor)
+            query = SessionQuery(
+                parent=parent, archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor
+            )
             page = await store.sessions(query)
             children.extend(page.sessions)
             damaged.extend(page.damaged)
@@ -128,7 +130,9 @@ async def trees(store: Store) -> list[str]:
     damaged: list[str] = []
     cursor: str | None = None
     while True:
-        page = await store.sessions(SessionQuery(archived=None, limit=LIMIT_MAX, cursor=cursor))
+        page = await store.sessions(
+            SessionQuery(archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor)
+        )
         for record in page.sessions:
             try:
                 parents[record.id] = record.value().parent_id

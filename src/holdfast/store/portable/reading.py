@@ -38,7 +38,7 @@ def content_of(located: Located, reading: Reading) -> Content:
     entry, where = located.entry, located.where
     session = _typed("session", entry.session, located.head)
     assert isinstance(session, Session)
-    session = replace(reading.renaming.session(session), share=None)
+    session = replace(reading.renaming.session(session), share=None, agent_run=None)
     changes = [*_between(entry, reading, where)]
     lists: tuple[tuple[Kind, msgspec.Raw | msgspec.UnsetType, str], ...] = (
         ("todo", entry.todos, "todos"),

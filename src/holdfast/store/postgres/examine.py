@@ -152,4 +152,6 @@ def rebuilt(session: Row) -> bytes:
         "time": time,
     }
     named = {"path": session["path"], "parentID": session["parent"], "placement": session["placement"]}
+    if session["agent_run"] is not None:
+        named["agentRun"] = {"agent": session["agent_run"]}
     return msgspec.json.encode(info | {name: value for name, value in named.items() if value is not None})

@@ -143,6 +143,8 @@ def _filter(query: SessionQuery) -> tuple[list[str], list[object]]:
         add("s.parent = {}", query.parent)
     if query.archived is not None:
         add("(s.archived IS NOT NULL) = {}::boolean", query.archived)
+    if query.agent_runs is not None:
+        add("(s.agent_run IS NOT NULL) = {}::boolean", query.agent_runs)
     if query.updated_from is not None:
         add("s.updated >= {}", check_int(query.updated_from))
     if query.updated_to is not None:

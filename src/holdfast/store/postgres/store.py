@@ -124,11 +124,13 @@ class PostgresStore:
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         return await search(self._reads, self.address.schema, query)
 
-    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
         check_session(session)
         gone = await self._leases.gone()
         values = (None, None, None) if fence is None else (fence.session, fence.owner, fence.number)
-        erased = await self._write("erase", session, *values, gone, self._leases.now_ms())
+        erased = await self._write("erase", session, *values, gone, self._leases.now_ms(), idle_since_ms)
         self._wakes.written()
         assert isinstance(erased, list)
         return erased

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from holdfast.errors import NotFound, Refused
+from holdfast.errors import Conflict, NotFound, Refused
 from holdfast.store.batch import Fence
 from holdfast.store.sqlite.writer import SessionRow, check_fence
 
@@ -17,7 +17,9 @@ SELECT id FROM tree ORDER BY depth DESC
 """
 
 
-def erase(hand: "WritingHand", session: str, fence: Fence | None) -> list[str]:
+def erase(
+    hand: "WritingHand", session: str, fence: Fence | None, idle_since_ms: int | None = None
+) -> list[str]:
     """See the port. A child is never left without its parent: the deepest go first, in one transaction."""
     rows: list[SessionRow] = []
     for (id,) in hand.rows(_TREE, session):
@@ -33,5 +35,9 @@ def erase(hand: "WritingHand", session: str, fence: Fence | None) -> list[str]:
             continue
         if hand.leases.living(row.owner):
             raise Refused(f"session {row.id} is busy: an owner runs it; interrupt it, then remove {session}")
+    if idle_since_ms is not None:
+        for row in rows:
+            if hand.rows("SELECT 1 FROM session WHERE n=? AND updated>?", row.n, idle_since_ms):
+                raise Conflict(f"session {row.id} was used since; it stays, and so does {session}")
     hand.writer.erase(rows)
     return [row.id for row in rows]

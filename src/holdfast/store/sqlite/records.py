@@ -144,6 +144,8 @@ def _session_filter(query: SessionQuery) -> tuple[str, list[object]]:
         add("parent=?", query.parent)
     if query.archived is not None:
         add("archived IS NOT NULL" if query.archived else "archived IS NULL")
+    if query.agent_runs is not None:
+        add("agent_run IS NOT NULL" if query.agent_runs else "agent_run IS NULL")
     if query.updated_from is not None:
         add("updated>=?", check_int(query.updated_from))
     if query.updated_to is not None:

@@ -195,9 +195,11 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         self._check_open()
         return self._wakes.join()
 
-    async def erase(self, session: str, *, fence: Fence | None = None) -> Sequence[str]:
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
         check_session(session)
-        erased = await self.write(lambda hand: erase(hand, session, fence))
+        erased = await self.write(lambda hand: erase(hand, session, fence, idle_since_ms))
         await self.forget_words()
         return erased
 

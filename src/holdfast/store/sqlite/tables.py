@@ -22,6 +22,7 @@ CREATE TABLE session(
   fence INTEGER NOT NULL DEFAULT 0,      -- rises with each claim
   project TEXT, directory TEXT, path TEXT, parent TEXT, slug TEXT, title TEXT, placement TEXT,
   updated INTEGER, archived REAL,
+  agent_run TEXT,                        -- the agent of a session that was made for one run of it
   at INTEGER,                            -- when it was removed; of one made anew, when its former life was
   data TEXT                              -- NULL: a tombstone
 );

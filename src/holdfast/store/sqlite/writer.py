@@ -282,7 +282,7 @@ class Writer:
             self._check_same_parent(row, columns)
             self._db.execute(
                 "UPDATE session SET seq=?, head=?, project=?, directory=?, path=?, slug=?, title=?, "
-                "placement=?, updated=?, archived=?, parent=?, data=? WHERE n=?",
+                "placement=?, updated=?, archived=?, agent_run=?, parent=?, data=? WHERE n=?",
                 (seq, seq, *values, data, row.n),
             )
             row.head, row.touched = seq, True
@@ -298,7 +298,8 @@ class Writer:
                 self._db.execute("DELETE FROM session WHERE n=?", (row.n,))
             self._db.execute(
                 "INSERT INTO session(id, position, seq, head, fence, at, project, directory, path, slug, "
-                "title, placement, updated, archived, parent, data) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "title, placement, updated, archived, agent_run, parent, data) "
+                "VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (put.id, seq, seq, seq, fence, at, *values, data),
             )
             n = self._db.last_insert_rowid()
@@ -335,7 +336,8 @@ class Writer:
             # Project and directory stay, so that those who follow a directory hear of the removal.
             self._db.execute(
                 "UPDATE session SET data=NULL, seq=?, head=?, top='', owner=NULL, at=?, path=NULL, "
-                "slug=NULL, title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL WHERE n=?",
+                "slug=NULL, title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL, "
+                "agent_run=NULL WHERE n=?",
                 (seq, seq, self._clock.now_ms(), row.n),
             )
             self.erased.append((row.id, position, seq))
@@ -391,5 +393,6 @@ def session_values(columns: SessionColumns) -> tuple[object, ...]:
         columns.placement,
         columns.updated,
         columns.archived,
+        columns.agent_run,
         columns.parent,
     )

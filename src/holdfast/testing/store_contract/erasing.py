@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from holdfast.errors import LeaseLost, NotFound, Refused
+from holdfast.errors import Conflict, LeaseLost, NotFound, Refused
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
@@ -50,6 +50,16 @@ class Erasing(Contract):
         assert erased[-1] == S1
         assert erased.index(S3) < erased.index(S2)
         assert [each.id for each in (await world.store.sessions(SessionQuery())).sessions] == [S5]
+
+    async def test_one_that_was_used_since_stays(self, world: World) -> None:
+        """`idle_since_ms` spares the whole tree for one session of it that was updated later."""
+        await world.put(session(updated=100), session(S2, parent=S1, updated=201), session(S3, updated=200))
+
+        with pytest.raises(Conflict, match=S2):
+            await world.store.erase(S1, idle_since_ms=200)
+        assert list(await world.store.erase(S3, idle_since_ms=200)) == [S3]
+        left = await world.store.sessions(SessionQuery())
+        assert [each.id for each in left.sessions] == [S2, S1]
 
     async def test_every_record_goes_along(self, world: World) -> None:
         """Nothing of an erased session can be read, selected or found."""

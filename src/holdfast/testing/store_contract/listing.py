@@ -105,6 +105,38 @@ class Listing(Contract):
         await world.put(session(S2, updated=3))
         assert await found(world) == [S1, S2]
 
+    async def test_agent_runs_are_a_question_with_three_answers(self, world: World) -> None:
+        """Sessions of single runs are hidden by default, shown alone, or shown together; a child is one too.
+        A run that loses its mark is an ordinary session.
+        """
+        run = {"agent": "explore", "prompt": "Look."}
+        await world.put(
+            session(S1, updated=4),
+            session(S2, updated=3, agentRun=run),
+            session(S3, updated=2, parent=S1, agentRun={"agent": "title"}),
+            session(ses(4), updated=1, agentRun=run, archived=5),
+        )
+
+        assert await found(world) == [S1]
+        assert await found(world, agent_runs=True) == [S2, S3]
+        assert await found(world, agent_runs=True, archived=None) == [S2, S3, ses(4)]
+        assert await found(world, agent_runs=None) == [S1, S2, S3]
+        assert await found(world, agent_runs=None, parent=S1) == [S3]
+        await world.put(session(S2, updated=3))
+        await world.reopen()
+        assert await found(world) == [S1, S2]
+
+    async def test_hidden_agent_runs_leave_full_pages(self, world: World) -> None:
+        """A page counts only what it shows, however many runs lie between."""
+        runs = [session(ses(n), updated=n, agentRun={"agent": "a"}) for n in range(1, 30) if n % 5]
+        await world.put(*runs, *(session(ses(n), updated=n) for n in range(5, 30, 5)))
+        first = await world.store.sessions(SessionQuery(limit=2))
+        second = await world.store.sessions(SessionQuery(limit=3, cursor=first.next))
+
+        assert [each.id for each in first.sessions] == [ses(25), ses(20)]
+        assert [each.id for each in second.sessions] == [ses(15), ses(10), ses(5)]
+        assert second.next is None
+
     async def test_by_range_of_update(self, world: World) -> None:
         """Both ends belong to the range."""
         await world.put(*(session(ses(n), updated=n * 10) for n in range(1, 6)))

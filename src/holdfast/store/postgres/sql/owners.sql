@@ -96,7 +96,7 @@ END $$;
 
 -- Remove a session and everything below it; answers the ids, the deepest first.
 CREATE OR REPLACE FUNCTION {f}erase(
-  name text, f_session text, f_owner text, f_number bigint, gone text[], given_ms bigint
+  name text, f_session text, f_owner text, f_number bigint, gone text[], given_ms bigint, idle_since_ms bigint
 ) RETURNS text[] LANGUAGE plpgsql AS $$
 DECLARE
   moment bigint := {f}now_ms(given_ms);
@@ -104,6 +104,7 @@ DECLARE
   locked text[] := '{{}}';
   tree text[];
   busy text;
+  used text;
 BEGIN
   PERFORM {f}durable();
   -- The whole tree is locked at once, in the order of all. A child is put under its parent's row lock, so none can slip
@@ -129,10 +130,14 @@ BEGIN
   IF busy IS NOT NULL THEN
     RAISE EXCEPTION 'session % is busy: it runs in another process; interrupt it first', busy USING ERRCODE = 'HF004';
   END IF;
+  SELECT id INTO used FROM {s}.session WHERE id = ANY(tree) AND updated > idle_since_ms LIMIT 1;
+  IF used IS NOT NULL THEN
+    RAISE EXCEPTION 'session % was used since; it stays, and so does %', used, name USING ERRCODE = 'HF002';
+  END IF;
   DELETE FROM {s}.record WHERE session IN (SELECT n FROM {s}.session WHERE id = ANY(tree));
   UPDATE {s}.session SET data = NULL, words = NULL, seq = head + 1, head = head + 1, top = '', owner = NULL,
     xid = me, at = moment, path = NULL, slug = NULL, title = NULL, folded = NULL, placement = NULL, parent = NULL,
-    updated = NULL, archived = NULL WHERE id = ANY(tree);
+    updated = NULL, archived = NULL, agent_run = NULL WHERE id = ANY(tree);
   RETURN tree;
 END $$;
 

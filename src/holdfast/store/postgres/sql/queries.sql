@@ -156,7 +156,7 @@ FROM {f}commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14
   $18, $19)
 
 -- name: erase
-SELECT {f}erase($1, $2, $3, $4, $5, $6)
+SELECT {f}erase($1, $2, $3, $4, $5, $6, $7)
 
 -- name: sweep
 SELECT {f}sweep($1, $2)
@@ -201,7 +201,7 @@ WHERE NOT EXISTS (SELECT 1 FROM {s}.session s WHERE s.n = r.session AND s.data I
 
 -- name: examined_sessions
 SELECT n, id, scope, position, seq, head, data, project, directory, path, parent, slug, title, placement, updated,
-  archived, parent IS NULL OR EXISTS (
+  archived, agent_run, parent IS NULL OR EXISTS (
   SELECT 1 FROM {s}.session p WHERE p.id = s.parent AND p.data IS NOT NULL) AS rooted
 FROM {s}.session s WHERE n > $1 ORDER BY n LIMIT 2000
 

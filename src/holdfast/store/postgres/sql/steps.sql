@@ -107,6 +107,7 @@ BEGIN
     directory = columns->>'directory', path = columns->>'path', parent = up, slug = columns->>'slug',
     title = columns->>'title', folded = columns->>'folded', placement = columns->>'placement',
     updated = (columns->>'updated')::bigint, archived = (columns->>'archived')::double precision,
+    agent_run = columns->>'agent_run',
     words = array_to_tsvector(string_to_array(words_text, ' ')), data = body WHERE id = name;
   RETURN number;
 END $$;

@@ -20,6 +20,7 @@ CREATE TABLE {s}.session(
   project text, directory text, path text COLLATE "C", parent text COLLATE "C", slug text, title text,
   folded text,                           -- the title for searching without case
   placement text, updated bigint, archived double precision,
+  agent_run text,                        -- the agent of a session that was made for one run of it
   at bigint,                             -- when it was removed; of one made anew, when its former life was
   words tsvector,
   data text                              -- NULL: a tombstone

@@ -13,7 +13,7 @@ from holdfast.store.check import INT_MAX, is_id, is_session
 from holdfast.store.sqlite.salvage.cells import Cell, Missing, Value
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 
-_SESSION_COLUMNS, _RECORD_COLUMNS, _QUARANTINE_COLUMNS = 20, 10, 6
+_SESSION_COLUMNS, _RECORD_COLUMNS, _QUARANTINE_COLUMNS = 21, 10, 6
 _MARKS = len(Mark)
 
 
@@ -104,7 +104,7 @@ def session_row(cell: Cell) -> Row | None:
     if len(cell.columns) != _SESSION_COLUMNS:
         return None
     n, id, scope, position, seq, head, top, _, fence, project, directory, _, above = cell.columns[:13]
-    title, at, data = cell.columns[14], *cell.columns[18:]
+    title, at, data = cell.columns[14], *cell.columns[19:]
     name = _text(id)
     fits = (
         n is None

@@ -100,7 +100,7 @@ def _put_session(db: Connection, session: KeptSession) -> None:
     elif row.scope == 0:
         db.execute(
             "UPDATE session SET project=?, directory=?, path=?, slug=?, title=?, placement=?, updated=?, "
-            "archived=?, parent=? WHERE n=?",
+            "archived=?, agent_run=?, parent=? WHERE n=?",
             (*session_values(columns_of(row.id, session.data)), row.key),
         )
 
