@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider import lowering
+from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, RESUMED
 from holdfast.provider.request import (
     Assistant,
@@ -42,6 +43,7 @@ from tests.provider.history import (
     thought,
     user,
 )
+from tests.provider.talking import a_model
 
 ABORTED = AbortedFault(data=MessageData(message="stopped"))
 BROKEN = UnknownFault(data=UnknownData(message="broke"))
@@ -278,6 +280,16 @@ def test_an_answer_that_failed_is_sent_when_it_has_a_call_of_ours() -> None:
     ]
     assert lowered(*history, rules=lowering.FIRST_RULES) == [said("q")]
     assert lowered(user("q"), assistant("half", hosted, error=BROKEN)) == [said("q")]
+
+
+def test_a_system_message_may_have_a_role_of_its_own_from_the_third_rules_on() -> None:
+    """On OpenAI's wires alone: an epoch that began before sends the same block as ever."""
+    told = system("It is Tuesday")
+    openai = a_model(WireKind.OPENAI_RESPONSES)
+
+    assert lowered(told, model=openai) == [SystemUpdate(text="It is Tuesday", native=True)]
+    assert lowered(told, model=openai, rules=2) == [SystemUpdate(text="It is Tuesday")]
+    assert lowered(told, model=a_model(WireKind.GEMINI)) == [SystemUpdate(text="It is Tuesday")]
 
 
 def test_what_was_made_by_other_rules_is_made_anew() -> None:

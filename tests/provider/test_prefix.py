@@ -38,6 +38,7 @@ from tests.examples import examples
 from tests.provider.talking import ADAPTERS, a_model
 
 HERE = Endpoint(base_url="https://api.example/v1")
+OPENAI = Endpoint(base_url="https://api.openai.com/v1")
 ANTHROPIC, CHAT = WireKind.ANTHROPIC, WireKind.OPENAI_CHAT
 RESPONSES, GEMINI = WireKind.OPENAI_RESPONSES, WireKind.GEMINI
 
@@ -46,12 +47,14 @@ MODELS = {
     "anthropic, native role": a_model(ANTHROPIC, api_id="claude-opus-4-8"),
     "chat": a_model(CHAT, reasoning_field="reasoning_content"),
     "chat, own": a_model(CHAT, provider_id="openai", npm="@ai-sdk/openai"),
+    "chat, developer role": a_model(CHAT, provider_id="openai", npm="@ai-sdk/openai", api_id="gpt-5"),
     "chat, mistral": a_model(CHAT, provider_id="mistral", npm="@ai-sdk/mistral", api_id="devstral"),
     "chat, deepseek": a_model(CHAT, provider_id="deepseek", api_id="deepseek-r", reasoning=True),
     "chat, router": a_model(CHAT, provider_id="openrouter", npm="@openrouter/ai-sdk-provider"),
     "chat, marks": a_model(CHAT, provider_id="openrouter", api_id="anthropic/claude-x"),
     "chat, local": a_model(CHAT, provider_id="vllm"),
     "responses": a_model(RESPONSES, npm="@ai-sdk/openai", reasoning=True),
+    "responses, developer role": a_model(RESPONSES, npm="@ai-sdk/openai", api_id="gpt-5"),
     "responses, imitated": a_model(RESPONSES, provider_id="other"),
     "gemini": a_model(GEMINI, api_id="gemini-3-pro"),
     "gemini, older": a_model(GEMINI, api_id="gemini-2.5-flash"),
@@ -77,7 +80,7 @@ MEDIA = st.sampled_from(
 )
 SAID = st.lists(TEXTS | MEDIA, min_size=1, max_size=2).map(tuple)
 USERS = st.builds(User, content=SAID)
-UPDATES = st.builds(SystemUpdate, text=st.sampled_from(("now", "a < b")))
+UPDATES = st.builds(SystemUpdate, text=st.sampled_from(("now", "a < b")), native=st.booleans())
 THOUGHTS = st.builds(Reasoning, text=st.sampled_from(("hm", "")), metadata=METADATA)
 WORDS = st.builds(Text, text=st.sampled_from(("z", " ", "")), metadata=METADATA)
 
@@ -115,7 +118,8 @@ def encoded(model: Model, history: list[ProviderMessage], *, marked: bool = Fals
     request = Request(model=model, system=("s", "t"), tools=TOOLS, messages=tuple(history))
     if marked:
         request = replace(request, marks=caching.marks(request))
-    return unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, HERE).body))
+    endpoint = OPENAI if model.npm == "@ai-sdk/openai" else HERE
+    return unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, endpoint).body))
 
 
 def unmarked(value: Any) -> Any:

@@ -9,6 +9,7 @@ Which messages belong to the history (compaction, epochs) is decided above; here
 Rules have a number, which an epoch keeps, so that a later version of this file shows what is already sent as
 it was. 1: an answer that ended with an error is left out, unless a person stopped it when it had said
 something. 2: it is also sent when there is a call of ours in it, since the call may have had its effect.
+3: OpenAI's wires may send a Mid-Conversation System Message in a role of its own.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Final, NamedTuple
 
 from holdfast.provider import extending, marks, tool_name
 from holdfast.provider.attachment import attached
-from holdfast.provider.catalog.model import Model
+from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -51,10 +52,12 @@ from holdfast.schema.part import (
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolPending, ToolRunning
 from holdfast.schema.wire import JsonMap
 
-RULES: Final = 2
+RULES: Final = 3
 """The rules of an epoch that begins now."""
 FIRST_RULES: Final = 1
 """Those of an epoch that was stored before rules had a number."""
+_NATIVE_RULES: Final = 3
+_NATIVE_WIRES: Final = frozenset({WireKind.OPENAI_CHAT, WireKind.OPENAI_RESPONSES})
 
 COMPACTION = "What did we do so far?"
 SUBTASK = "The following tool was executed by the user"
@@ -107,6 +110,7 @@ class _Lowering:
     def __init__(self, model: Model, rules: int) -> None:
         self._model = model
         self._rules = rules
+        self._native = rules >= _NATIVE_RULES and model.wire in _NATIVE_WIRES
         self._taken: list[MessageWithParts] = []
         self._made: list[_Made] = []
         self._calls: dict[str, int] = {}
@@ -166,7 +170,7 @@ class _Lowering:
 
     def _update(self, text: str) -> None:
         if text.strip():
-            self._messages.append(SystemUpdate(text=text))
+            self._messages.append(SystemUpdate(text=text, native=self._native))
 
     def _assistant(self, info: AssistantMessage, parts: Sequence[Part]) -> None:
         same = (info.provider_id, info.model_id) == (self._model.provider_id, self._model.id)

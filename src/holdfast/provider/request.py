@@ -85,9 +85,14 @@ class Results(Value, frozen=True, kw_only=True, tag="results"):
 
 
 class SystemUpdate(Value, frozen=True, kw_only=True, tag="system-update"):
-    """A Mid-Conversation System Message: the native role where the wire has one, else wrapped."""
+    """A Mid-Conversation System Message: the native role where the wire has one, else wrapped.
+
+    `native`: the epoch began when OpenAI's wires knew such a role (rules 3 of lowering); in an older one they
+    go on wrapping it.
+    """
 
     text: str
+    native: bool = False
 
 
 ProviderMessage = User | Assistant | Results | SystemUpdate

@@ -249,6 +249,24 @@ def test_media_of_results_follow_them() -> None:
     ]
 
 
+def test_an_update_has_a_role_of_its_own_at_openai() -> None:
+    """A message of its own with the text as it is; in an epoch of older rules it is wrapped as before."""
+    at_openai = Endpoint(base_url="https://api.openai.com/v1", key="k-123456")
+
+    def sent(*history: object) -> object:
+        request = a_request(
+            CHAT, messages=history, model=model(npm="@ai-sdk/openai", api_id="gpt-4.1"), system=()
+        )
+        return msgspec.json.decode(OpenAIChatAdapter().encode(request, at_openai).body)["messages"]
+
+    native = SystemUpdate(text="a < b", native=True)
+    asked = {"role": "user", "content": [item("a")]}
+    assert sent(said("a"), native, native) == [asked, *[{"role": "system", "content": "a < b"}] * 2]
+    assert sent(said("a"), UPDATE) == [{"role": "user", "content": [item("a"), item(WRAPPED)]}]
+    with pytest.raises(InvariantBroken):
+        sent(CALL, native, RESULT)
+
+
 def test_an_update_is_wrapped() -> None:
     """An item beside the user's, or a message of its own; never between a call and its result.
 

@@ -239,6 +239,22 @@ def test_attachments(media: Media, expected: dict[str, object]) -> None:
     ]
 
 
+def test_an_update_has_a_role_of_its_own_at_openai() -> None:
+    """An input of its own with the text as it is; in an epoch of older rules it is wrapped as before."""
+    at_openai = Endpoint(base_url="https://api.openai.com/v1", key="k-123456")
+
+    def sent(*history: object) -> object:
+        request = a_request(RESPONSES, messages=history, model=model(npm="@ai-sdk/openai", api_id="gpt-5"))
+        return msgspec.json.decode(OpenAIResponsesAdapter().encode(request, at_openai).body)["input"]
+
+    native = SystemUpdate(text="a < b", native=True)
+    told = {"role": "developer", "content": [{"type": "input_text", "text": "a < b"}]}
+    assert sent(said("a"), native, native) == [heard("a"), told, told]
+    assert sent(said("a"), UPDATE) == [heard("a", WRAPPED)]
+    with pytest.raises(InvariantBroken):
+        sent(CALL, native, RESULT)
+
+
 def test_an_update_is_wrapped() -> None:
     """Content of the user's input before it, else an input of its own; never between call and result."""
     assert items(said("a"), UPDATE) == [heard("a", WRAPPED)]

@@ -1,6 +1,6 @@
 """The Chat Completions adapter: fills the port of `provider/wire.py`."""
 
-from holdfast.provider import http_request
+from holdfast.provider import http_request, openai_role
 from holdfast.provider.openai_chat import body
 from holdfast.provider.openai_chat.decode import ChatDecoder
 from holdfast.provider.request import Request
@@ -15,7 +15,11 @@ class OpenAIChatAdapter:
         if endpoint.key and not http_request.states_key(request, endpoint, "authorization", "api-key"):
             headers["authorization"] = f"Bearer {endpoint.key}"
         return http_request.build(
-            request, endpoint, path="/chat/completions", headers=headers, body=body.build(request)
+            request,
+            endpoint,
+            path="/chat/completions",
+            headers=headers,
+            body=body.build(request, openai_role.of(request.model, endpoint.base_url)),
         )
 
     def decoder(self, request: Request) -> ChatDecoder:

@@ -5,6 +5,7 @@ from typing import assert_never
 from holdfast.provider import tool_schema
 from holdfast.provider.openai_chat import dialect, messages
 from holdfast.provider.openai_chat.dialect import Dialect
+from holdfast.provider.openai_role import Role
 from holdfast.provider.request import NamedTool, Request, ToolChoice
 from holdfast.schema.wire import JsonMap
 
@@ -12,12 +13,12 @@ from holdfast.schema.wire import JsonMap
 _SAME_NAMES = ("reasoning_effort", "verbosity", "store", "service_tier", "user", "metadata", "thinking")
 
 
-def build(request: Request) -> JsonMap:
-    """The body, without the request's compatibility fields."""
+def build(request: Request, role: Role | None = None) -> JsonMap:
+    """The body, without the request's compatibility fields. `role`: see `openai_role`."""
     server = dialect.of(request.model)
     body: JsonMap = {
         "model": request.model.api_id,
-        "messages": messages.build(request, server),
+        "messages": messages.build(request, server, role),
         "stream": True,
     }
     if not server.mistral:  # It tells the usage unasked, and refuses what it does not know.

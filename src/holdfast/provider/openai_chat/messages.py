@@ -1,6 +1,7 @@
 """Provider messages as chat messages. Pure.
 
-One system message stands first: templates of open models refuse a second. A tool's answer is text here, so
+One system message stands first: templates of open models refuse a second, so later ones are wrapped but for
+OpenAI's own service. A tool's answer is text here, so
 media go into a user message behind the answers, introduced by a line. The user's content is a list of items
 where the server is known to read one. Elsewhere text alone is a string: DeepSeek and others refuse a list.
 
@@ -18,6 +19,7 @@ from holdfast.provider import call_id, http_request
 from holdfast.provider import media as media_of
 from holdfast.provider.filler import NO_ANSWER, NO_WORDS
 from holdfast.provider.openai_chat.dialect import Dialect
+from holdfast.provider.openai_role import Role
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -43,8 +45,8 @@ OWN = "openaiCompatible"
 """Under this name a part's metadata keeps what must come back to this wire."""
 
 
-def build(request: Request, server: Dialect) -> list[JsonMap]:
-    """All messages, the system's first."""
+def build(request: Request, server: Dialect, role: Role | None = None) -> list[JsonMap]:
+    """All messages, the system's first. `role`: that of system updates, where the server has one."""
     built = _system(request, server)
     for index, message in enumerate(request.messages):
         marked = index in request.marks.messages
@@ -58,10 +60,13 @@ def build(request: Request, server: Dialect) -> list[JsonMap]:
                 built.append(said)
             case Results():
                 _add_results(built, message, server, marked=marked)
-            case SystemUpdate(text=text):
+            case SystemUpdate(text=text, native=native):
                 if index + 1 < len(request.messages) and isinstance(request.messages[index + 1], Results):
                     raise InvariantBroken("a system update stands between tool calls and their results")
-                _add_update(built, {"type": "text", "text": wrapped(text)}, server)
+                if native and role is not None:
+                    built.append({"role": role, "content": text})
+                else:
+                    _add_update(built, {"type": "text", "text": wrapped(text)}, server)
                 _mark(built[-1], marked=marked)
             case _:
                 assert_never(message)

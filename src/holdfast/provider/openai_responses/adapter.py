@@ -1,6 +1,6 @@
 """The Responses adapter: fills the port of `provider/wire.py`."""
 
-from holdfast.provider import http_request
+from holdfast.provider import http_request, openai_role
 from holdfast.provider.openai_responses import body, item_ids
 from holdfast.provider.openai_responses.decode import ResponsesDecoder
 from holdfast.provider.request import Request
@@ -15,7 +15,11 @@ class OpenAIResponsesAdapter:
         if endpoint.key and not http_request.states_key(request, endpoint, "authorization", "api-key"):
             headers["authorization"] = f"Bearer {endpoint.key}"
         return http_request.build(
-            request, endpoint, path="/responses", headers=headers, body=body.build(request)
+            request,
+            endpoint,
+            path="/responses",
+            headers=headers,
+            body=body.build(request, openai_role.of(request.model, endpoint.base_url)),
         )
 
     def decoder(self, request: Request) -> ResponsesDecoder:

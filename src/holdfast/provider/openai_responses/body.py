@@ -10,6 +10,7 @@ from typing import assert_never
 
 from holdfast.provider import tool_schema
 from holdfast.provider.openai_responses import item_ids, items
+from holdfast.provider.openai_role import Role
 from holdfast.provider.request import NamedTool, Request, ToolChoice
 from holdfast.schema.wire import JsonMap
 
@@ -19,12 +20,12 @@ ENCRYPTED = "reasoning.encrypted_content"
 _SAME_NAMES = ("service_tier", "user", "metadata", "truncation")
 
 
-def build(request: Request) -> JsonMap:
-    """The body, without the request's compatibility fields."""
+def build(request: Request, role: Role | None = None) -> JsonMap:
+    """The body, without the request's compatibility fields. `role`: see `openai_role`."""
     body: JsonMap = {"model": request.model.api_id}
     if instructions := "\n\n".join(text for text in request.system if text):
         body["instructions"] = instructions
-    body["input"] = items.build(request)
+    body["input"] = items.build(request, role)
     body["stream"] = True
     body["store"] = item_ids.stores(request)
     if request.tools:

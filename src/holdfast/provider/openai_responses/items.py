@@ -16,6 +16,7 @@ from holdfast.provider import media as media_of
 from holdfast.provider.filler import NO_WORDS
 from holdfast.provider.openai_responses import item_ids
 from holdfast.provider.openai_responses.item_ids import Policy
+from holdfast.provider.openai_role import Role
 from holdfast.provider.request import (
     Assistant,
     HostedResult,
@@ -38,8 +39,8 @@ OWN = "openai"
 """Under this name a part's metadata keeps what must come back to this wire: item ids, encrypted thinking."""
 
 
-def build(request: Request) -> list[JsonMap]:
-    """All items, in order."""
+def build(request: Request, role: Role | None = None) -> list[JsonMap]:
+    """All items, in order. `role`: that of system updates, where the server has one."""
     ids = item_ids.policy(request)
     built: list[JsonMap] = []
     for index, message in enumerate(request.messages):
@@ -51,9 +52,12 @@ def build(request: Request) -> list[JsonMap]:
                 built += _Answer(ids, len(built)).items(message)
             case Results(content=results):
                 built += [_output(result) for result in results]
-            case SystemUpdate(text=text):
+            case SystemUpdate(text=text, native=native):
                 if index + 1 < len(request.messages) and isinstance(request.messages[index + 1], Results):
                     raise InvariantBroken("a system update stands between tool calls and their results")
+                if native and role is not None:
+                    built.append({"role": role, "content": [{"type": "input_text", "text": text}]})
+                    continue
                 joined = index > 0 and not isinstance(request.messages[index - 1], Assistant)
                 _add_update(built, {"type": "input_text", "text": wrapped(text)}, joined=joined)
             case _:
