@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.cli.running import offering
 from holdfast.person import directories
+from holdfast.provider.local import catalogue, installable
 from holdfast.provider.local.discover import Found, FoundModel
 from tests.cli.conftest import Shell
 
@@ -41,6 +42,21 @@ def test_a_file_that_somebody_wrote_is_theirs_to_edit(capsys: pytest.CaptureFixt
     assert path.read_text() == "{} // mine\n"
     assert not (directories.config() / "holdfast.json").exists()
     assert '"baseURL": "http://127.0.0.1:11434/v1"' in capsys.readouterr().err
+
+
+def test_an_installed_model_without_the_extra_is_told_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To install it again would not help."""
+    monkeypatch.setattr(catalogue, "has_extra", lambda: False)
+    assert (
+        offering.small_model() == "or `holdfast models install smollm2` brings a small model without a key."
+    )
+    file = installable.file(installable.INSTALLABLE["smollm2"])
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"x")
+
+    assert offering.small_model() == (
+        "or `pip install 'holdfast[local]'` brings what smollm2 needs, which is installed."
+    )
 
 
 @pytest.mark.ci

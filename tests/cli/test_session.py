@@ -6,8 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import anyio
 import pytest
 
+import holdfast
 from holdfast.app import Holdfast
 from holdfast.schema.session import AgentRun
 from holdfast.sessions import creating
@@ -123,6 +125,24 @@ def test_a_session_whose_directory_is_gone_is_read_and_moved(shell: Shell, tmp_p
     assert [each["directory"] for each in shell("session", "list", "--format", "json").json()] == [
         str(shell.folder)
     ]
+
+
+@pytest.mark.ci
+def test_outside_of_a_checkout_the_directory_is_the_project(shell: Shell, tmp_path: Path) -> None:
+    """A list shows this directory's sessions, as `run --continue` takes them, and `--all` the others."""
+
+    async def main() -> list[str]:
+        async with holdfast.open(shell.store) as hf:
+            return [(await hf.sessions.create(directory=each)).id for each in (shell.folder, tmp_path)]
+
+    here, elsewhere = anyio.run(main)
+    shell.environment = {"HOLDFAST_FAKE_VCS": ""}
+
+    assert [each["id"] for each in shell("session", "list", "--format", "json").json()] == [here]
+    everything = shell("session", "list", "--all", "--format", "json").json()
+    assert {each["id"] for each in everything} == {here, elsewhere}
+    shell("session", "delete", here, "--yes")
+    assert shell("session", "list").err == "No sessions in this directory. --all shows every project.\n"
 
 
 @pytest.mark.ci

@@ -77,6 +77,13 @@ def test_a_full_disk_is_one_line(shell: Shell, command: str) -> None:
     assert complaints == ["holdfast: standard output: No space left on device"]
 
 
+def test_a_full_disk_is_one_line_without_a_buffer_too(shell: Shell) -> None:
+    """The one answer that is given before anything else is loaded."""
+    done = sh(shell, "holdfast --version >/dev/full", PYTHONUNBUFFERED="1")
+
+    assert done == Done(1, "", "holdfast: standard output: No space left on device\n")
+
+
 @pytest.mark.ci
 def test_streams_that_are_closed_or_full_are_no_reason_to_fail(shell: Shell) -> None:
     """Notes that nobody can hear are not missed; the exit code still tells."""

@@ -27,20 +27,40 @@ TOML = ".holdfast/config.toml"
         (JSON, "[]", ":1:1: settings are an object: { … }"),
         (JSON, '{"a":' * 40 + "1" + "}" * 40, "is nested too deeply; this is not valid JSON"),
         (JSON, '{"provider": {"x": {"options": {"n": NaN}}}}', ":1:33: provider.x.options.n is not a finite"),
-        (JSON, '{\n"model": 3}', ":2:1: model: expected `str | null`, got `int`"),
+        (JSON, '{\n"model": 3}', ":2:1: model: expected a text, got a whole number"),
         (
             JSON,
             '{"permission":\n {"bash": {"*": "ask",\n  "rm *": "never"}}}',
             ":3:3: permission.bash.rm *: expected one of 'allow', 'deny', 'ask'",
         ),
-        (JSON, '{"agent": {\n"x": {"steps": 0}}}', ":2:7: agent.x.steps: expected `int` >= 1"),
-        (JSON, '{"agents": {"x": {\n"maxSteps": "no"}}}', ":2:1: agent.x.steps: expected `int | null`"),
-        (JSON, '{"tools": {\n"bash": "no"}}', ":2:1: tools.bash: expected `bool`, got `str`"),
-        (JSON, '{"autoshare": "yes"}', ":1:2: autoshare: expected `bool`, got `str`"),
+        (JSON, '{"agent": {\n"x": {"steps": 0}}}', ":2:7: agent.x.steps: expected a whole number >= 1"),
+        (
+            JSON,
+            '{"agents": {"x": {\n"maxSteps": "no"}}}',
+            ":2:1: agent.x.steps: expected a whole number, got a text",
+        ),
+        (
+            JSON,
+            '{"formatter": 5}',
+            ":1:2: formatter: expected true or false or an object, got a whole number",
+        ),
+        (JSON, '{"subagent_depth": 1e400}', ":1:20: a number that is not finite, or not a number at all;"),
+        (
+            JSON,
+            '{"provider": {"x": {"models": {"m": {"limit":\n{"context": -5}}}}}}',
+            ":2:2: provider.x.models.m.limit.context: expected a number >= 0",
+        ),
+        (
+            JSON,
+            '{"provider": {"x": {"models": {"m": {"cost":\n{"input": 1, "output": -2}}}}}}',
+            ":2:14: provider.x.models.m.cost.output: expected a number >= 0",
+        ),
+        (JSON, '{"tools": {\n"bash": "no"}}', ":2:1: tools.bash: expected true or false, got a text"),
+        (JSON, '{"autoshare": "yes"}', ":1:2: autoshare: expected true or false, got a text"),
         (JSON, '{"command": {"c": {"description": "d"}}}', ":1:14: command.c: object missing required"),
-        (JSON, '{"agent": {"x": {"color": "red"}}}', ":1:18: agent.x.color: expected `str` matching"),
+        (JSON, '{"agent": {"x": {"color": "red"}}}', ":1:18: agent.x.color: expected a text matching"),
         (TOML, "model = \n", ":1:9: this is not valid TOML"),
-        (TOML, "\n[compaction]\nauto = 3\n", ":3:1: compaction.auto: expected `bool | null`, got `int`"),
+        (TOML, "\n[compaction]\nauto = 3\n", ":3:1: compaction.auto: expected true or false, got a whole"),
         (TOML, "a = " + "[" * 20000, ":1:1: is nested too deeply"),
     ],
 )
@@ -226,7 +246,7 @@ def test_a_bad_agent_file_is_skipped_with_a_warning(world: World) -> None:
     assert list(loaded.value["agent"]) == ["better"]
     assert loaded.warnings == (f"{bad}:3:1: its front matter is not YAML; the file is left out",)
     path = write(world.project / ".opencode/command/c.md", "---\ndescription: d\nsubtask: 5\n---\nB")
-    with pytest.raises(InvalidInput, match=f"{path}:3:1: command.c.subtask: expected `bool"):
+    with pytest.raises(InvalidInput, match=f"{path}:3:1: command.c.subtask: expected true or false"):
         world.load()
 
 
@@ -290,16 +310,16 @@ def test_folders_are_walked_within_bounds(world: World) -> None:
             {"mcp": {"m": {"type": "locale", "command": ["x"]}}},
             "mcp.m.type: expected one of 'local', 'remote'",
         ),
-        ({"mcp": {"m": {"type": "local", "command": "npx x"}}}, "mcp.m.command: expected `array | null`"),
+        ({"mcp": {"m": {"type": "local", "command": "npx x"}}}, "mcp.m.command: expected a list, got a text"),
         ({"mcp": {"m": {"type": "local"}}}, "mcp.m: a local MCP server needs `command`, a list"),
         ({"mcp": {"m": {"type": "remote"}}}, "mcp.m: a remote MCP server needs `url`"),
         ({"mcp": {"m": {"command": ["x"]}}}, "mcp.m: an MCP server needs `type`: local or remote"),
         (
             {"mcp": {"m": {"type": "local", "command": ["x"], "timeout": 0}}},
-            "mcp.m.timeout: expected `int` >= 1",
+            "mcp.m.timeout: expected a whole number >= 1",
         ),
         ({"lsp": {"l": {"extensions": [".x"]}}}, "lsp.l: a language server needs `command`"),
-        ({"formatter": {"f": {"command": "black"}}}, "formatter.f.command: expected `array | null`"),
+        ({"formatter": {"f": {"command": "black"}}}, "formatter.f.command: expected a list, got a text"),
         ({"permission": {"bash": "maybe"}}, "permission.bash: expected one of 'allow', 'deny', 'ask'"),
     ],
 )
@@ -312,6 +332,38 @@ def test_an_entry_that_could_never_work_is_refused_by_name(
         world.load()
     assert str(raised.value).startswith(f"{world.ours / 'holdfast.json'}:")
     assert words in str(raised.value)
+
+
+def test_what_is_read_but_cannot_be_meant_is_warned_of(world: World) -> None:
+    """A key that stands twice in one object, and a model without its provider, each with its place."""
+    path = write(
+        world.ours / "holdfast.jsonc",
+        '{"model": "a/b", // mine\n "model": "gpt",\n "small_model": "gpt",\n'
+        ' "agent": {"x": {"steps": 1, "steps": 2}, "y": {"steps": 1}}}',
+    )
+    loaded = world.load()
+
+    assert loaded.warnings == (
+        f"{path}:2:2: model stands twice; the last one counts",
+        f"{path}:4:30: agent.x.steps stands twice; the last one counts",
+        f"{path}:2:2: model is no model's name; write provider/model, for example openai/gpt-5",
+        f"{path}:3:2: small_model is no model's name; write provider/model, for example openai/gpt-5",
+    )
+
+
+def test_front_matter_that_is_not_closed_is_read_to_the_end(world: World) -> None:
+    """As OpenCode does. Where the rest is no YAML the file is left out by name; a rule is only a rule."""
+    write(world.ours / "agent/open.md", "---\ndescription: Looks\nsteps: 3\n")
+    bad = write(world.ours / "agent/torn.md", "---\ndescription: Looks\n\nYou look.\n")
+    write(world.ours / "agent/rule.md", "---\nYou are brief: always.\n")
+    loaded = world.load()
+    assert loaded.config.agent is not None
+    found = {name: (each.description, each.steps, each.prompt) for name, each in loaded.config.agent.items()}
+
+    assert found == {"open": ("Looks", 3, None), "rule": (None, None, "---\nYou are brief: always.")}
+    assert loaded.warnings == (
+        f"{bad}:1:1: its front matter is not closed by a line of three dashes; the file is left out",
+    )
 
 
 def test_entries_of_programs_are_read_as_they_are(world: World) -> None:

@@ -89,8 +89,8 @@ def test_what_is_not_allowed_is_passed_over(world: World) -> None:
     assert instruction_files.first_in(world.top, lambda path: path.name != "AGENTS.md") == other
 
 
-def test_the_person_has_two_files(tmp_path: Path) -> None:
-    """Our AGENTS.md counts before OpenCode's; Claude's file is there beside either."""
+def test_the_first_file_of_the_user_that_exists_counts(tmp_path: Path) -> None:
+    """Our AGENTS.md, else OpenCode's, else Claude's file, as OpenCode does: never two of them."""
     ours, theirs = tmp_path / ".config/holdfast", tmp_path / ".config/opencode"
     claude = tmp_path / ".claude"
     for folder in (ours, theirs, claude):
@@ -102,11 +102,12 @@ def test_the_person_has_two_files(tmp_path: Path) -> None:
     assert found() == []
     (theirs / "AGENTS.md").write_text("theirs")
     (claude / "CLAUDE.md").write_text("claude")
-    assert found() == [theirs / "AGENTS.md", claude / "CLAUDE.md"]
+    assert found() == [theirs / "AGENTS.md"]
     (ours / "AGENTS.md").write_text("ours")
-    assert found() == [ours / "AGENTS.md", claude / "CLAUDE.md"]
-    (claude / "CLAUDE.md").unlink()
     assert found() == [ours / "AGENTS.md"]
+    for folder in (ours, theirs):
+        (folder / "AGENTS.md").unlink()
+    assert found() == [claude / "CLAUDE.md"]
 
 
 def test_beside_finds_what_lies_between(world: World) -> None:

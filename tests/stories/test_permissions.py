@@ -78,7 +78,7 @@ async def test_where_nobody_is_attached_ask_means_no_and_is_recorded(world: Worl
 
     assert deed.done == []
     assert outcomes(page.messages) == [
-        ("error", "act for x needs a person's consent, and nobody is there to ask.")
+        ("error", "act for x needs the user's consent, which cannot be asked for here.")
     ]
     assert requests == []
 

@@ -68,7 +68,10 @@ def carry_out(arguments: list[str]) -> tuple[int, str | None]:
     if arguments in (["--version"], ["-V"]):
         from holdfast.version import __version__
 
-        sys.stdout.write(f"holdfast {__version__}\n")  # the one answer that needs nothing else
+        try:
+            sys.stdout.write(f"holdfast {__version__}\n")  # the one answer that needs nothing else
+        except OSError as error:  # Nothing is buffered where the user wants it so.
+            return 1, f"standard output: {error.strerror or error}"
         return 0, None
 
     import click

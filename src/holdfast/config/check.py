@@ -2,6 +2,7 @@
 keys that nobody knows are only warned about.
 """
 
+import re
 import typing
 from collections.abc import Iterator
 from functools import cache
@@ -22,6 +23,16 @@ IGNORED = frozenset(("$schema", "theme", "keybinds", "tui", "autoupdate", "layou
 LEGACY: dict[str, Any] = {"tools": dict[str, bool], "autoshare": bool}
 
 _MESSAGE_MAX = 200
+_TYPE = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+_TYPES = {
+    "str": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
 
 
 def check(document: Document, value: dict[str, Any]) -> list[str]:
@@ -35,6 +46,15 @@ def check(document: Document, value: dict[str, Any]) -> list[str]:
             path: KeyPath = () if part is known else (next(key for key, it in legacy.items() if it is part),)
             path, said = next(_faults(type_, part, path), (path, str(error)))
             raise _invalid(document, path, said) from None
+    if (negative := next(_negative(known), None)) is not None:
+        raise _invalid(document, negative, "expected a number >= 0")
+    return [
+        *_unmeant(document, known),
+        *_strange(document, known),
+    ]
+
+
+def _strange(document: Document, known: dict[str, Any]) -> list[str]:
     return [
         f"{document.where(path)}: {'.'.join(map(str, path))} is no setting that Holdfast knows; it is ignored"
         for path in _unknown(Config, known, ())
@@ -42,8 +62,40 @@ def check(document: Document, value: dict[str, Any]) -> list[str]:
 
 
 def _invalid(document: Document, path: KeyPath, said: str) -> InvalidInput:
-    what = said.partition(" - at `")[0][:_MESSAGE_MAX]
+    what = _worded(said.partition(" - at `")[0])[:_MESSAGE_MAX]
     return InvalidInput(f"{document.where(path)}: {'.'.join(map(str, path))}: {what[:1].lower()}{what[1:]}")
+
+
+def _worded(said: str) -> str:
+    """A message about types in words: nobody who writes settings needs to know ours."""
+
+    def words(found: re.Match[str]) -> str:
+        names = [name for name in found[1].split(" | ") if name != "null"]
+        if not names or any(name not in _TYPES for name in names):
+            return found[0]
+        return " or ".join(_TYPES[name] for name in names)
+
+    return _TYPE.sub(words, said)
+
+
+def _negative(value: dict[str, Any]) -> Iterator[KeyPath]:
+    """Limits and prices of models below nothing. In a catalogue they would pass for unknown."""
+    for id, provider in (value.get("provider") or {}).items():
+        for name, model in (provider.get("models") or {}).items():
+            for kind in ("limit", "cost"):
+                for key, item in (model.get(kind) or {}).items():
+                    if isinstance(item, (int, float)) and item < 0:
+                        yield ("provider", id, "models", name, kind, key)
+
+
+def _unmeant(document: Document, value: dict[str, Any]) -> Iterator[str]:
+    """What can be read, and that whoever wrote it cannot have meant."""
+    for path, offset in document.repeated():
+        yield f"{document.at(offset)}: {'.'.join(map(str, path))} stands twice; the last one counts"
+    for key in ("model", "small_model"):
+        if "/" not in (value.get(key) or "/"):
+            where = document.where((key,))
+            yield f"{where}: {key} is no model's name; write provider/model, for example openai/gpt-5"
 
 
 @cache

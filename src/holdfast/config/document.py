@@ -89,6 +89,15 @@ class Document:
             best = known[trails[0]]
         return best
 
+    def repeated(self) -> list[tuple[KeyPath, int]]:
+        """Keys that stand twice in one object, with the offset of the later one. Only JSON lets them pass."""
+        return positions.repeated(self.text) if self.form == "json" else []
+
+    def at(self, offset: int) -> str:
+        """`file:line:column` of a place in the text."""
+        line, column = positions.line_and_column(positions.line_breaks(self.text), offset)
+        return f"{self.source}:{line}:{column}"
+
     def where(self, path: KeyPath = ()) -> str:
         """`file:line:column` of a key."""
         line, column = self.line_of(path)
@@ -143,7 +152,9 @@ def _fault(document: Document, said: tuple[Any, ...]) -> InvalidInput:
     at = max(0, min(int(near[1]) if near else 0, len(document.text)) - 1)
     sign = {b"comma": ",", b"colon": ":"}.get(said[2], said[2]) if len(said) > 2 else None
     what = "is not finished"
-    if "nesting" in said[0]:
+    if "NumericLiteral" in said[0]:
+        what = "a number that is not finite, or not a number at all"
+    elif "nesting" in said[0]:
         what = "is nested too deeply"
     elif isinstance(sign, str) and sign:
         at = max(at, document.text.find(sign, at))

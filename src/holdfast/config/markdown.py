@@ -16,6 +16,7 @@ HEAD_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 32
 
 _HEAD = re.compile(r"---[ \t]*\r?\n(.*?)(?:\r?\n)?^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_OPEN = re.compile(r"---[ \t]*\r?\n(?=[ \t\r\n]*[A-Za-z_][\w-]*:(?:[ \t\r]|$))", re.MULTILINE)
 _PLAIN = re.compile(r"([A-Za-z_][\w-]*):[ \t]+([^\s'\"|>\[{&*!#][^\n]*:[^\n]*)$")
 _ABOVE = 1  # The line of dashes.
 
@@ -64,24 +65,40 @@ class _Head:
 
 
 def split(text: str) -> tuple[dict[str, Any], str]:
-    """The settings and the text, trimmed. A file without front matter is all text."""
-    found = _HEAD.match(text)
-    if found is None:
+    """The settings and the text, trimmed. A file without front matter is all text; front matter that nothing
+    closes is the whole file, as in OpenCode.
+    """
+    head, rest = _parted(text)
+    if head is None:
         return {}, text.strip()
-    if len(found[1]) > HEAD_BYTES_MAX:
+    if len(head) > HEAD_BYTES_MAX:
         raise BadFrontMatter(f"its front matter has more than {HEAD_BYTES_MAX} characters")
-    return _loaded(found[1]), text[found.end() :].strip()
+    if rest is not None:
+        return _loaded(head), rest.strip()
+    try:
+        return _loaded(head), ""
+    except BadFrontMatter:
+        raise BadFrontMatter("its front matter is not closed by a line of three dashes") from None
+
+
+def _parted(text: str) -> tuple[str | None, str | None]:
+    """The front matter and what is behind it: None where there is none, and where nothing closes it."""
+    if (found := _HEAD.match(text)) is not None:
+        return found[1], text[found.end() :]
+    # A line of dashes may also be a rule above plain text: front matter begins with a key.
+    opened = _OPEN.match(text)
+    return (None, None) if opened is None else (text[opened.end() :], None)
 
 
 def positions(text: str) -> dict[KeyPath, tuple[int, int]]:
     """Line and column of each setting of a file that `split` accepts."""
     import yaml
 
-    found = _HEAD.match(text)
-    if found is None:
+    written, _ = _parted(text)
+    if written is None:
         return {}
     for eased in (False, True):
-        head = _Head(found[1], eased=eased)
+        head = _Head(written, eased=eased)
         try:
             node = yaml.compose(head.text, Loader=_loader())
         except yaml.YAMLError:

@@ -6,6 +6,7 @@ for a position. What it cannot place it leaves out; the caller falls back to the
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 
 KeyPath = tuple[str | int, ...]
 
@@ -24,8 +25,23 @@ _TOML_NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
 
 
 def of_json(text: str) -> dict[KeyPath, int]:
-    """The offset of each key of an object and of each item of an array."""
-    found: dict[KeyPath, int] = {}
+    """The offset of each key of an object (the last, where it stands twice) and of each item of an array."""
+    return dict(_in_json(text))
+
+
+def repeated(text: str) -> list[tuple[KeyPath, int]]:
+    """The keys that stand twice in one object, with the offset of each later one."""
+    seen: set[KeyPath] = set()
+    twice: list[tuple[KeyPath, int]] = []
+    for path, offset in _in_json(text):
+        # What stands in an object that comes twice is not told of: the object itself is.
+        if path in seen and not any(path[: len(above)] == above for above, _ in twice if above != path):
+            twice.append((path, offset))
+        seen.add(path)
+    return twice
+
+
+def _in_json(text: str) -> Iterator[tuple[KeyPath, int]]:
     path: list[str | int] = []
     counts: list[int | None] = []  # for each open bracket: the next index, None for an object
     pending: tuple[str, int] | None = None  # a word that may turn out to be a key
@@ -35,11 +51,11 @@ def of_json(text: str) -> dict[KeyPath, int]:
                 pending = (_plain(token[0]), token.start())
             case "colon" if pending is not None:
                 path.append(pending[0])
-                found[tuple(path)] = pending[1]
+                yield tuple(path), pending[1]
             case "open" | "text" | "word":
                 if counts and (index := counts[-1]) is not None:
                     path.append(index)
-                    found[tuple(path)] = token.start()
+                    yield tuple(path), token.start()
                     counts[-1] = index + 1
                 pending = None
                 if token.lastgroup == "open":
@@ -53,7 +69,6 @@ def of_json(text: str) -> dict[KeyPath, int]:
                     path.pop()
             case _:
                 continue
-    return found
 
 
 def of_toml(text: str) -> dict[KeyPath, int]:

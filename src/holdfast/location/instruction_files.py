@@ -51,11 +51,13 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 def personal(*, holdfast_config: Path, opencode_config: Path, home: Path) -> list[Path]:
-    """The person's own files, which count in every project: ours or else OpenCode's, and Claude's."""
-    ours = (holdfast_config / "AGENTS.md", opencode_config / "AGENTS.md")
-    found = [path for path in ours if is_file(path)][:1]
-    claude = home / ".claude" / "CLAUDE.md"
-    return [*found, claude] if is_file(claude) else found
+    """The user's own file, which counts in every project: ours, else OpenCode's, else Claude's."""
+    known = (
+        holdfast_config / "AGENTS.md",
+        opencode_config / "AGENTS.md",
+        home / ".claude" / "CLAUDE.md",
+    )
+    return [path for path in known if is_file(path)][:1]
 
 
 def first_in(folder: Path, allowed: Allowed = lambda _: True) -> Path | None:

@@ -139,7 +139,8 @@ class Asking:
         program = self._engine.on_ask
         if known is None and program is None and not self._engine.presence.attached(self._session):
             raise ToolDenied(
-                f"{permission} for {_shown(patterns)} needs a person's consent, and nobody is there to ask."
+                f"{permission} for {_shown(patterns)} needs the user's consent, "
+                "which cannot be asked for here."
             )
         request = known or await self._write(permission, patterns, always, metadata, tool)
         if request.answer is None:

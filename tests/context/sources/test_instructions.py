@@ -82,7 +82,6 @@ async def test_the_order(world: SourceWorld) -> None:
     """The person's, then from the top down to the directory one a folder, then what the settings name."""
     expected = [
         write(world.ours / "AGENTS.md", "ours"),
-        write(world.home / ".claude/CLAUDE.md", "claude"),
         write(world.project / "AGENTS.md", "top"),
         write(world.sub / "CLAUDE.md", "sub"),
         write(world.home / "notes/me.md", "me"),
@@ -90,6 +89,7 @@ async def test_the_order(world: SourceWorld) -> None:
         write(world.project / "docs/a.md", "a"),
     ]
     write(world.opencode / "AGENTS.md", "theirs")
+    write(world.home / ".claude/CLAUDE.md", "claude")
     write(world.project / "CLAUDE.md", "not the first of its folder")
     write(world.sub / "deeper/AGENTS.md", "below the directory")
     write(world.ours / "holdfast.json", {"instructions": ["~/notes/*.md", "docs/*.md", "AGENTS.md"]})

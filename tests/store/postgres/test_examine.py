@@ -51,7 +51,7 @@ async def test_a_server_without_a_standby_is_told_of(store: PostgresStore) -> No
     [
         (
             "UPDATE {s}.record SET parent = 77 WHERE kind = 2",
-            Finding("its message is missing", f"part {prt(2)} of {S1}", mended=True),
+            Finding("its message is missing", f"part {prt(2)} of {S1}", mended=True, given_up=True),
         ),
         (
             f"UPDATE {{s}}.session SET head = 1 WHERE id = '{S1}'",
@@ -63,7 +63,7 @@ async def test_a_server_without_a_standby_is_told_of(store: PostgresStore) -> No
         ),
         (
             ORPHAN,
-            Finding("its session is missing", "message msg_x", mended=True),
+            Finding("its session is missing", "message msg_x", mended=True, given_up=True),
         ),
         (
             f"UPDATE {{s}}.session SET parent = 'ses_gone' WHERE id = '{S2}'",
@@ -98,7 +98,7 @@ async def test_a_damaged_message_keeps_its_parts(store: PostgresStore) -> None:
 
     (found,) = (await store.examine(repair=True)).findings
 
-    assert (found.where, found.mended) == (f"message {msg(1)} of {S1}", True)
+    assert (found.where, found.mended, found.given_up) == (f"message {msg(1)} of {S1}", True, True)
     assert await kept(store) == [
         ("message", msg(1), "{{"),
         ("part", prt(2), text(2, 1).data.decode()),
@@ -125,7 +125,7 @@ async def test_a_damaged_session_is_mended(store: PostgresStore, damaged: str) -
 
     (found,) = (await store.examine(repair=True)).findings
 
-    assert (found.where, found.mended) == (f"session {S2}", True)
+    assert (found.where, found.mended, found.given_up) == (f"session {S2}", True, False)
     assert await kept(store) == [("session", S2, damaged)]
     assert (await store.examine()).findings == ()
     stored = await store.get(S2, "session", S2)

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.cli.output import note
 from holdfast.net.stream import Http
 from holdfast.person import directories, small_file
-from holdfast.provider.local import answers, discover
+from holdfast.provider.local import answers, catalogue, discover, installable
 from holdfast.provider.local.discover import Found
 from holdfast.runtime.surroundings import Surroundings
 
@@ -39,8 +39,16 @@ def offer(around: Surroundings) -> bool:
             note(f"{id} cannot be used: {problem}")
     note("No provider can be used yet. Either `holdfast providers login ID` keeps a key,")
     note("or `holdfast providers discover` finds a model server on this machine,")
-    note("or `holdfast models install smollm2` brings a small model that needs no key.")
+    note(small_model())
     return False
+
+
+def small_model() -> str:
+    """What is missing for a small model of the user's own: itself, or the extra that runs it."""
+    for model in installable.INSTALLABLE.values():
+        if installable.file(model).is_file() and not catalogue.has_extra():
+            return f"or `pip install 'holdfast[local]'` brings what {model.id} needs, which is installed."
+    return "or `holdfast models install smollm2` brings a small model without a key."
 
 
 def _keep(found: Found) -> bool:

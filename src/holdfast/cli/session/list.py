@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -13,6 +14,9 @@ from holdfast.cli.output import ago, format_option, note, print_array, print_tab
 from holdfast.cli.readable import Line, readable
 from holdfast.store.query import LIMIT_MAX, SessionQuery
 from holdfast.store.record import SessionPage, SessionRecord
+
+if TYPE_CHECKING:
+    from holdfast.location.project import Location
 
 _UNITS_S = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS_S)})")
@@ -42,7 +46,10 @@ def list_(
     limit: int,
     form: str,
 ) -> None:
-    """Show the sessions of this project, the last updated first."""
+    """Show the sessions of this project, the last updated first.
+
+    Outside of a checkout those of this directory.
+    """
     query = SessionQuery(
         roots=roots,
         archived=None if archived else False,
@@ -54,7 +61,7 @@ def list_(
     )
     with reading(ctx) as store:
         if store is not None and not everywhere:
-            query = replace(query, project=project_here(store))
+            query = within(query, location_here(store))
         page = SessionPage(()) if store is None else store.sessions(query)
         lines = readable(page)
         if form == "json":
@@ -62,10 +69,11 @@ def list_(
         elif lines:
             print_lines(lines, everywhere=everywhere)
         else:
+            where = "directory" if query.project is None else "project"
             note(
                 "No sessions yet."
                 if everywhere
-                else "No sessions in this project. --all shows every project."
+                else f"No sessions in this {where}. --all shows every project."
             )
         if page.next is not None:
             note(f"There are more: --cursor {page.next} shows the next, --limit more at once.")
@@ -85,15 +93,24 @@ def moment_ms(when: str) -> int:
         ) from None
 
 
-def project_here(store: Reading) -> str:
-    """The project of the current directory."""
+def within(query: SessionQuery, here: "Location") -> SessionQuery:
+    """The sessions of a project. Outside of a checkout the directory itself is the project."""
+    from holdfast.location.project import GLOBAL
+
+    if here.project == GLOBAL:
+        return replace(query, directory=here.directory)
+    return replace(query, project=here.project)
+
+
+def location_here(store: Reading) -> "Location":
+    """Where the current directory lies."""
     from holdfast.location.project import locate
     from holdfast.sessions.projects import remembered
     from holdfast.store.batch import host_scope
     from holdfast.store.host import ThisHost
 
     entries = store.select("cache", host_scope(ThisHost().id), None)
-    return locate(current_directory(), remembered(entries)).project
+    return locate(current_directory(), remembered(entries))
 
 
 def print_lines(lines: Sequence[tuple[SessionRecord, Line]], *, everywhere: bool) -> None:

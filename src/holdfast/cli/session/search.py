@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
-from holdfast.cli.session.list import project_here
+from holdfast.cli.session.list import location_here
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Hit
 
@@ -36,7 +36,7 @@ def search(
     hits: list[Hit] = []
     with reading(ctx) as store:
         is_there = store is not None
-        project = None if store is None or everywhere or name else project_here(store)
+        project = None if store is None or everywhere or name else location_here(store).project
 
     async def work(hf: "Holdfast") -> list[Hit]:
         session = (await hf.sessions.named(name)).id if name else None

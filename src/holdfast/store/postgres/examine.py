@@ -37,7 +37,9 @@ class _Examination:
         await self._owners()
         for row in await self._connection.fetch(self._sql["orphans"]):
             mended = await self._quarantine("", row, "its session is missing")
-            self._find("its session is missing", f"{KINDS[row['kind']]} {row['id']}", mended=mended)
+            self._find(
+                "its session is missing", f"{KINDS[row['kind']]} {row['id']}", mended=mended, given_up=mended
+            )
         key = 0
         while rows := await self._connection.fetch(self._sql["examined_sessions"], key):
             for row in rows:
@@ -45,8 +47,8 @@ class _Examination:
             key = rows[-1]["n"]
         return Report(self._sessions, self._records, tuple(self._findings), advice)
 
-    def _find(self, what: str, where: str, *, mended: bool = False) -> None:
-        self._findings.append(Finding(what, where, mended))
+    def _find(self, what: str, where: str, *, mended: bool = False, given_up: bool = False) -> None:
+        self._findings.append(Finding(what, where, mended, given_up))
 
     async def _settings(self) -> tuple[str, ...]:
         """What would lose an acknowledged commit is a finding; what a failover could lose is advice."""
@@ -122,12 +124,12 @@ class _Examination:
         self._records += 1
         if (kind == "part") != bool(row["fits"]):
             mended = await self._quarantine(session, row, "its message is missing")
-            self._find("its message is missing", where, mended=mended)
+            self._find("its message is missing", where, mended=mended, given_up=mended)
             return
         wrong = complaint(kind, row["data"].encode(), id=row["id"], session=session, parent=row["message"])
         if wrong is not None:
             mended = await self._quarantine(session, row, wrong)
-            self._find(f"its JSON cannot be read: {wrong}", where, mended=mended)
+            self._find(f"its JSON cannot be read: {wrong}", where, mended=mended, given_up=mended)
 
     async def _quarantine(self, session: str, row: Row, reason: str) -> bool:
         """Set a record aside, with its content, and leave a tombstone; everything else works on."""
