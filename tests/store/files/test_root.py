@@ -1,5 +1,7 @@
 """Opening a folder: what is refused, what is made, what is brought back."""
 
+import contextlib
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from holdfast.errors import StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.files.store import FilesStore
-from holdfast.store.query import SearchQuery
+from holdfast.store.query import SearchQuery, SessionQuery
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract.build import S1, msg, session, text, user
 from tests.store.files.lifecycle import Life, seen, tree
@@ -117,9 +119,14 @@ def empty(path: Path) -> None:
     path.write_bytes(b"")
 
 
-@pytest.mark.parametrize("harm", [delete, garble, empty, hollow])
+def narrow(path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute("ALTER TABLE session DROP COLUMN agent_run")
+
+
+@pytest.mark.parametrize("harm", [delete, garble, empty, hollow, narrow])
 async def test_the_index_comes_back_from_the_tree(tmp_path: Path, harm: Callable[[Path], None]) -> None:
-    """Gone, overwritten, emptied or hollow: opening makes it anew, every number and claim as before."""
+    """Gone, overwritten, emptied, hollow or short of a column: opening makes it anew, as it was."""
     life = Life(tmp_path / "store")
     before = await lived(life)
     files = tree(life.root)
@@ -127,6 +134,7 @@ async def test_the_index_comes_back_from_the_tree(tmp_path: Path, harm: Callable
 
     async with opened(life) as store:
         assert await seen(store) == before
+        assert (await store.sessions(SessionQuery(archived=None))).sessions != ()
         assert (await store.examine()).findings == ()
     assert tree(life.root) == files
 

@@ -13,11 +13,13 @@ import apsw
 from holdfast.errors import StoreError
 from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
+from holdfast.store.columns import SessionColumns
 from holdfast.store.files.journal import Mark, parse_mark
 from holdfast.store.sqlite import tables
 from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database, has_moved
 
+_COLUMNS = ", ".join(SessionColumns.__struct_fields__)
 CHECKPOINT_PAGES = 4000
 """A checkpoint waits for the disk; a log of 16 MB is still quick to read."""
 
@@ -53,6 +55,7 @@ class Index(Database):
             db = self.connect(readonly=True)
             try:
                 found: dict[str, str] = dict(db.execute("SELECT key, value FROM store").fetchall())  # type: ignore[arg-type]
+                _check_columns(db)
                 return found.get("format") == str(FORMAT) and "journal" in found and has_moved(db)
             finally:
                 db.close()
@@ -82,6 +85,7 @@ class Index(Database):
             db.execute("BEGIN IMMEDIATE")
             names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
             if names:
+                _check_columns(db)
                 for name in ("store", "session", "record", "owner", "quarantine"):
                     db.execute(f"DELETE FROM {name}")
             else:
@@ -96,6 +100,11 @@ class Index(Database):
         """Throw the file away; whoever has it open notices by its identity."""
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+
+def _check_columns(db: Connection) -> None:
+    """`apsw.SQLError` for tables that lack a column of ours: whatever they hold, the tree has it."""
+    db.execute(f"SELECT {_COLUMNS} FROM session LIMIT 0")
 
 
 def read_mark(db: Connection) -> Mark:

@@ -29,6 +29,7 @@ CREATE TABLE session(
 CREATE INDEX session_head ON session(head);
 CREATE INDEX session_updated ON session(updated, n) WHERE updated IS NOT NULL;
 CREATE INDEX session_project ON session(project, updated, n) WHERE project IS NOT NULL;
+CREATE INDEX session_run ON session(updated, n) WHERE agent_run IS NOT NULL;
 CREATE INDEX session_parent ON session(parent) WHERE parent IS NOT NULL;
 CREATE INDEX session_owner ON session(owner) WHERE owner IS NOT NULL;
 CREATE INDEX session_removed ON session(seq) WHERE data IS NULL;

@@ -28,6 +28,7 @@ CREATE TABLE {s}.session(
 CREATE INDEX session_xid ON {s}.session(xid);
 CREATE INDEX session_updated ON {s}.session(updated, n) WHERE updated IS NOT NULL;
 CREATE INDEX session_project ON {s}.session(project, updated, n) WHERE updated IS NOT NULL;
+CREATE INDEX session_run ON {s}.session(updated, n) WHERE agent_run IS NOT NULL;
 CREATE INDEX session_parent ON {s}.session(parent) WHERE parent IS NOT NULL;
 CREATE INDEX session_owner ON {s}.session(owner) WHERE owner IS NOT NULL;
 CREATE INDEX session_removed ON {s}.session(at) WHERE data IS NULL;
