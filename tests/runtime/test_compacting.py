@@ -396,6 +396,7 @@ LATER = [user("two"), answered("b"), user("three")]
         ([user("one"), answered(SMALL, NEW), *LATER], [NEW, SMALL]),
         ([user("one"), answered(OLD), user("two"), answered(NEW), user("three")], [OLD]),
         ([user("one"), answered(OLD, NEW), user("two")], []),
+        ([user("one"), answered(OLD, NEW), user("two"), NOTE, NOTE], []),
         ([user("one"), answered(SMALL, SMALL), *LATER], []),
         ([user("one"), answered(SKILL), *LATER], []),
         ([user("one"), answered(replace(OLD, metadata={"providerExecuted": True})), *LATER], []),
@@ -404,5 +405,7 @@ LATER = [user("two"), answered("b"), user("three")]
     ],
 )
 def test_what_may_be_pruned(history: list[MessageWithParts], found: list[Any]) -> None:
-    """Output before the last two prompts, beyond the latest 40,000 tokens, if that frees 20,000."""
+    """Output before the last two prompts, beyond the latest 40,000 tokens, if that frees 20,000. A note is no
+    prompt: it begins no turn.
+    """
     assert pruning.candidates(history) == found

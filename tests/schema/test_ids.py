@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput
 from holdfast.schema import ids
 from holdfast.schema.ids import Mint
@@ -201,6 +202,15 @@ def test_two_processes_above_one_floor_mint_different_ids() -> None:
 def test_timestamp_is_the_nearest_to_the_reference(now_ms: int, off_ms: int) -> None:
     """On both sides of the wrap, with a reference up to half a wrap off."""
     assert now_ms == ids.timestamp(Mint(FakeClock(now_ms)).ascending("msg"), now_ms + off_ms)
+
+
+def test_timestamp_without_a_reference_is_the_nearest_to_now() -> None:
+    """As the documents write it: a time within 397 days of now is the one that the id was made at."""
+    clock = SystemClock()
+    for off_ms in (0, -86_400_000, 86_400_000):
+        now_ms = clock.now_ms() + off_ms
+
+        assert now_ms == ids.timestamp(Mint(FakeClock(now_ms)).ascending("msg"))
 
 
 def test_timestamp_ten_years_off_is_a_time_with_the_same_bits() -> None:

@@ -1,12 +1,17 @@
 """What ends a Context Epoch, and what the model is told then: all that was in force, and why."""
 
+from pathlib import Path
+
+import anyio
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.context.source import UNAVAILABLE, Codec
 from holdfast.context.system_context import SystemContext
 from holdfast.runtime.epochs import epoch_put
+from holdfast.schema.fault import ContextFault
+from holdfast.schema.message import AssistantMessage
 from holdfast.store.batch import Batch
 from tests.stories.test_epochs import (
     LONG,
@@ -20,6 +25,7 @@ from tests.stories.test_epochs import (
     told,
     updates,
 )
+from tests.stories.tools import Deed
 from tests.stories.world import World
 
 
@@ -177,3 +183,86 @@ async def test_a_fork_from_before_a_move_goes_on_with_the_epoch_of_then(world: W
         await hf.sessions.process(forked, "two again")
         assert [epoch.cause for epoch in await epochs(hf, forked)] == ["first"]
     assert extends(script.requests[0], script.requests[2])
+
+
+async def test_a_message_in_the_kept_tail_of_a_compaction_leaves_the_view(world: World) -> None:
+    """Its words are in the new baseline; the turn around it is sent without it, and it stays stored."""
+    world.settings(compaction={"tail_turns": 1})
+    fact = Fact()
+    async with world.open(*says(f"a {LONG}", "b", "## Goal\nAll.", "c")) as (hf, script):
+        fact.register(hf)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        fact.value = "two"
+        await hf.sessions.process(session, "the second prompt")
+        await compacted(hf, session)
+        await hf.sessions.process(session, "three")
+        assert await told(hf, session) == ["The fact is now two."]
+    last = script.requests[-1]
+    assert "the second prompt" in str(last.messages), "the tail was kept"
+    assert updates(last) == []
+    assert "The fact is two." in last.system[-1]
+
+
+def repository(folder: Path, rule: str) -> Path:
+    """A worktree with an instruction file at its top, and a folder in it."""
+    (folder / "src").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    (folder / "AGENTS.md").write_text(rule)
+    return folder
+
+
+async def test_a_session_that_moves_to_another_worktree_has_what_is_there(
+    world: World, tmp_path: Path
+) -> None:
+    """Instructions, contributions, tools and settings are those of the new place, and none of the old one."""
+    here, there = (repository(tmp_path / name, f"The rule of {name}.") for name in ("here", "there"))
+    (there / "src" / "holdfast.json").write_text('{"agent": {"local": {"description": "of this place"}}}')
+    async with world.open(*says("a", "b")) as (hf, script):
+        for place in (here, there):
+            source = replace(Fact(place.name).source(), key=f"story/{place.name}")
+            hf.context_at(place / "src").register(
+                source.key, lambda source=source: SystemContext.make(source)
+            )  # type: ignore[misc]
+            hf.tools_at(place / "src").register(Deed(f"only_{place.name}").tool)
+        session = (await hf.sessions.create(directory=here / "src", title="A story")).id
+        await hf.sessions.process(session, "one")
+        await hf.sessions.move(session, str(there / "src"))
+        await hf.sessions.process(session, "two", agent="local")
+    for request, place, other in zip(script.requests, (here, there), (there, here), strict=True):
+        system, names = request.system[-1], {tool.name for tool in request.tools}
+        assert f"Instructions from: {place / 'AGENTS.md'}\nThe rule of {place.name}." in system
+        assert f"The fact is {place.name}." in system
+        assert str(other) not in system
+        assert f"The fact is {other.name}." not in system
+        assert (f"only_{place.name}" in names, f"only_{other.name}" in names) == (True, False)
+
+
+async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world: World) -> None:
+    """What the model was told before the move does not stand in for it: the place is another one."""
+    fact = Fact()
+    elsewhere = world.project / "inner"
+    elsewhere.mkdir()
+    async with world.open(*says("a", "b")) as (hf, script):
+        fact.register(hf)
+        engine = hf._prompting_now()._engine
+        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=100))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        await hf.sessions.move(session, str(elsewhere))
+        fact.value = UNAVAILABLE
+        with anyio.fail_after(20):
+            answer = (await hf.sessions.process(session, "two")).info
+        assert isinstance(answer, AssistantMessage)
+        assert isinstance(answer.error, ContextFault)
+        (pending,) = [
+            each for each in await hf.store.select("prompt", session=session) if each.value().promoted is None
+        ]
+        assert len(script.requests) == 1
+
+        fact.value = "there"
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        assert [epoch.cause for epoch in await epochs(hf, session)] == ["first", "move"]
+        assert (await hf.store.get(session, "prompt", pending.id)).value().promoted is not None  # type: ignore[union-attr]
+    assert "The fact is there." in script.requests[1].system[-1]

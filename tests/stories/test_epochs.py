@@ -10,6 +10,7 @@ from msgspec.structs import force_setattr, replace
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.context.source import UNAVAILABLE, Codec, ContextSource, Missing
+from holdfast.context.sources.date import today
 from holdfast.context.system_context import SystemContext
 from holdfast.errors import Conflict
 from holdfast.provider.instructions import choose
@@ -120,7 +121,7 @@ async def test_a_date_that_changes_is_told_once_as_the_new_date(world: World) ->
         (text,) = await told(hf, session)
         kept = await steps(hf, session)
     first, second, third = script.requests
-    assert text.startswith("The date is now ")
+    assert text == f"The date is now {today(clock.now_ms(), None)}."
     assert updates(second) == updates(third) == [text]
     assert isinstance(second.messages[-1], SystemUpdate), "after the prompt that was promoted"
     assert extends(first, second)
@@ -562,17 +563,36 @@ async def test_a_key_that_stands_twice_is_refused_where_it_is_registered(world: 
 
 
 async def test_context_changes_never_wake_a_session(world: World) -> None:
-    """The next boundary that comes anyway sees them."""
+    """Not when they happen, not while another session works, not when the process begins anew, and not when
+    the session is looked at: the next boundary that comes anyway sees them.
+    """
+    looks: list[int] = []
     fact = Fact()
-    async with world.open(*says("a")) as (hf, script):
-        fact.register(hf)
-        session = await world.session(hf)
+    source = fact.source()
+
+    async def load() -> str:
+        looks.append(1)
+        return str(fact.value)
+
+    def register(hf: Holdfast) -> None:
+        hf.context.register("story/fact", lambda: SystemContext.make(replace(source, load=load)))
+
+    async with world.open(*says("a", "b")) as (hf, script):
+        register(hf)
+        session, other = await world.session(hf), await world.session(hf)
         await hf.sessions.process(session, "one")
         fact.value = "two"
-        await anyio.sleep(0)
-        assert hf._prompting_now()._coordinator.active() == []
+        await hf.sessions.process(other, "something else")
+        assert len(looks) == len(script.requests) == 2
+    async with world.open(*says("c")) as (hf, script):
+        register(hf)
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
         assert await told(hf, session) == []
-    assert len(script.requests) == 1
+        assert (len(looks), script.requests) == (2, [])
+        await hf.sessions.process(session, "two")
+        assert await told(hf, session) == ["The fact is now two."]
+    assert len(looks) == 3
 
 
 async def test_what_was_told_is_told_unchanged_when_the_attempt_is_repeated(world: World) -> None:

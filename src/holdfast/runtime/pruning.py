@@ -85,7 +85,7 @@ def candidates(history: Sequence[MessageWithParts]) -> list[ToolPart]:
     for message in reversed(history):
         if projecting.is_summary(message):
             break
-        prompts += isinstance(message.info, UserMessage)
+        prompts += isinstance(message.info, UserMessage) and not message.info.no_reply
         if prompts < TURNS_KEPT:
             continue
         for part in reversed(message.parts):

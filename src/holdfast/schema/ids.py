@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Literal, NewType
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, SystemClock
 from holdfast.errors import InvalidInput
 
 SessionID = NewType("SessionID", str)
@@ -115,8 +115,11 @@ def body(id: str) -> str:
     return id.partition("_")[2]
 
 
-def timestamp(id: str, reference_ms: int) -> int:
-    """When an ascending id was made: of the times with its 36 bits, the one nearest to the reference."""
+def timestamp(id: str, reference_ms: int | None = None) -> int:
+    """When an ascending id was made: of the times with its 36 bits, the one nearest to the reference, which is
+    now where none is given.
+    """
+    reference_ms = SystemClock().now_ms() if reference_ms is None else reference_ms
     digits = body(id)[:_HEX_CHARS]
     if len(digits) != _HEX_CHARS or _LEADING_HEX.fullmatch(digits) is None:
         raise InvalidInput(f"ID {_shown(id)} carries no time")

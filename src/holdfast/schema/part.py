@@ -94,7 +94,7 @@ class AgentPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="agen
 
 
 class RetryPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="retry"):
-    """A provider call that was tried again. Read only: retries are shown as status now."""
+    """A provider call that failed and was tried again: stored with the answer, never shown to the model."""
 
     attempt: Count
     error: APIFault
