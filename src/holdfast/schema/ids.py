@@ -116,8 +116,8 @@ def body(id: str) -> str:
 
 
 def timestamp(id: str, reference_ms: int | None = None) -> int:
-    """When an ascending id was made: of the times with its 36 bits, the one nearest to the reference, which is
-    now where none is given.
+    """When an ascending id was made: of the times with its 36 bits, the one nearest to the reference, or
+    to now where none is given.
     """
     reference_ms = SystemClock().now_ms() if reference_ms is None else reference_ms
     digits = body(id)[:_HEX_CHARS]

@@ -28,7 +28,7 @@ class UserSummary(Wire, frozen=True, kw_only=True):
 
 
 class UserMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag="user"):
-    """A promoted prompt. `system` is told to the model as a system message behind it, for as long as it is sent."""
+    """A promoted prompt. `system` is told to the model behind it, as a system message."""
 
     time: Created
     agent: str
