@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.config import load
 from holdfast.config.well_known import Remote
 from tests.config.world import World, write
 
@@ -296,6 +297,30 @@ def test_flags_that_stand_for_settings(
     monkeypatch.setenv(f"OPENCODE_{name}", value)
 
     assert world.load().value == after
+
+
+def test_flags_stand_over_the_settings_in_the_environment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """CONFIG_CONTENT is the last layer, and PERMISSION and the switches have the word after it."""
+    content = {"permission": {"bash": "allow"}, "compaction": {"auto": True}}
+    monkeypatch.setenv("HOLDFAST_CONFIG_CONTENT", json.dumps(content))
+    monkeypatch.setenv("HOLDFAST_PERMISSION", '{"bash": "deny"}')
+    monkeypatch.setenv("HOLDFAST_DISABLE_AUTOCOMPACT", "1")
+
+    assert world.load().value == {"permission": {"bash": "deny"}, "compaction": {"auto": False}}
+
+
+def test_own_settings_are_those_of_the_users_files_and_variables(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The project has no word in them, whoever trusts it."""
+    write(world.ours / "holdfast.json", {"username": "me", "backup": True})
+    write(world.project / "holdfast.json", {"username": "stranger"})
+    monkeypatch.setenv("HOLDFAST_CONFIG_CONTENT", '{"backup": false}')
+    own = load.load_own(world.places)
+
+    assert (own.username, own.backup) == ("me", False)
 
 
 def test_a_disabled_project_brings_no_folders_either(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

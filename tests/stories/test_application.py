@@ -16,6 +16,7 @@ from holdfast import app
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.context.system_context import SystemContext
+from holdfast.errors import Refused
 from holdfast.net.stream import Http
 from holdfast.provider import credentials
 from holdfast.provider.secret import Secret
@@ -23,9 +24,10 @@ from holdfast.provider.wired import Wires
 from holdfast.runtime.coordinator import Coordinator
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
+from holdfast.store.record import Resync
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
-from tests.stories.test_epochs import Fact, says
+from tests.stories.test_epochs import Calendar, Fact, says
 from tests.stories.test_wiring import outputs
 from tests.stories.tools import Deed
 from tests.stories.world import World
@@ -197,6 +199,46 @@ async def test_live_events_of_the_engine_reach_who_follows_the_feed(world: World
                 await group.start(follow)
                 await hf.sessions.process(session, "go")
     assert "session.status" in told
+
+
+async def test_the_engine_and_the_store_have_what_the_caller_gave(world: World) -> None:
+    """One clock, one host, one feed and one source of ids for everybody; what can be fetched again lies in
+    the cache folder.
+    """
+    clock, host = Stepping(), ThisHost()
+    async with world.open(clock=clock, host=host) as (hf, _):
+        engine = hf._prompting_now()._engine
+        for given in (hf, engine):
+            assert (given.clock, given.host) == (clock, host)
+        assert (engine.store, engine.feed, engine.mint) == (hf.store, hf.feed, hf.mint)
+        assert (hf.store.clock, hf.store._host) == (clock, host)  # type: ignore[attr-defined]
+        assert engine.cache == world.home / ".cache" / "holdfast"
+
+
+async def test_what_was_removed_long_ago_is_forgotten_when_the_store_is_opened(world: World) -> None:
+    """Then who followed since before it must load anew; a day later it is still known."""
+    clock = Calendar()
+    async with world.open(clock=clock) as (hf, _):
+        cursor = await hf.store.head()
+        await hf.sessions.remove(await world.session(hf))
+    seen = []
+    for days in (1, 31):
+        clock.days = days
+        async with world.open(clock=clock) as (hf, _):
+            seen.append(isinstance(await hf.store.changes(cursor), Resync))
+    assert seen == [False, True]
+
+
+async def test_a_session_whose_directory_is_gone_can_only_be_read(world: World) -> None:
+    """Its messages are there; a prompt is refused, with what would help."""
+    async with world.open(*says("a")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+    world.project.rmdir()
+    async with world.open() as (hf, _):
+        assert len((await hf.sessions.messages(session)).messages) == 2
+        with pytest.raises(Refused, match=f"is not here, so session {session} can only be read"):
+            await hf.sessions.process(session, "two")
 
 
 def recorded(monkeypatch: pytest.MonkeyPatch, owner: Any, verb: str, into: list[str], name: str) -> None:
