@@ -96,6 +96,36 @@ async def test_a_program_s_output_is_read_and_nothing_of_it_is_left(world: World
     assert "groups" not in state.metadata
 
 
+async def test_without_a_guard_a_program_ends_with_its_call(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is ended from here, also when the call is interrupted."""
+    groups: list[int] = []
+    begun = anyio.Event()
+
+    def none(self: Guard, *_: object) -> None:
+        raise OSError("no guard can be started")
+
+    @tool()
+    async def run(context: ToolContext) -> str:
+        """Run a program."""
+        async with context.spawn(["sleep", "300"]) as process:
+            groups.append(process.pid)
+            begun.set()
+            await anyio.sleep_forever()
+        return "never"
+
+    monkeypatch.setattr(Guard, "end", none)
+    async with world.open(Step(Call("run", {}, id="c1"))) as (hf, _):
+        hf.tools.register(run)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            await begun.wait()
+            await hf.sessions.interrupt(session)
+        await gone(groups[0])
+
+
 @pytest.mark.ci
 async def test_an_interrupt_does_not_wait_for_a_stubborn_program(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]

@@ -11,6 +11,8 @@ from holdfast.runtime import background, coordinator, patience
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
+from holdfast.tool.context import ToolContext
+from holdfast.tool.declare import tool
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
@@ -153,6 +155,35 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         ]
         assert call.state.metadata["outcome"] == "unknown"
         assert len(script.requests) == 1
+
+
+async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_record(world: World) -> None:
+    """A tool has returned and its output is being kept: another process may have the session by now."""
+    world.settings(permission={"*": "allow"})
+    keeping = anyio.Event()
+
+    async def keep(text: str) -> str | None:
+        keeping.set()
+        await anyio.sleep_forever()
+
+    @tool()
+    async def large(context: ToolContext) -> str:
+        """Answer much."""
+        return "x" * 100_000
+
+    async with world.open(Step(Call("large", {}))) as (hf, _):
+        hf.tools.register(large)
+        held = hf.sessions._prompting()._coordinator
+        held._keep = keep
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            await keeping.wait()
+        assert held.ownership.id is not None
+        held.ownership.forget(held.ownership.id)
+        with anyio.fail_after(5):  # Less than the wait for output that can be recorded.
+            while held._cut_off or held.active():
+                await anyio.sleep(0.005)
 
 
 async def test_leaving_does_not_hide_the_error_that_a_program_leaves_with(world: World) -> None:
