@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -15,8 +16,10 @@ from holdfast.errors import NotFound, Refused
 from holdfast.feed.frame import Delta
 from holdfast.provider.events import ProviderEvent, Start
 from holdfast.provider.request import Request
-from holdfast.runtime import coordinator, interrupts, settling
-from holdfast.schema.fault import AbortedFault
+from holdfast.runtime import coordinator, drain, interrupts, settling
+from holdfast.runtime.plan import Ended
+from holdfast.runtime.run import Run
+from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
@@ -615,3 +618,48 @@ async def test_156_megabytes_are_kept_though_the_work_is_interrupted(world: Worl
     (part,) = [part for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
     assert isinstance(part.state, ToolCompleted)
     assert Path(str(part.state.metadata["outputPath"])).stat().st_size == 156_000_000 // 15 * 15
+
+
+@pytest.mark.parametrize("how", ["interrupt", "error"])
+async def test_work_that_is_being_settled_is_settled_though_its_task_is_cancelled(
+    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """A process that closes ends the tasks of its drains when its patience is over; what is begun is done."""
+    begun, gate, done = anyio.Event(), anyio.Event(), anyio.Event()
+    plain = drain._settle_all
+
+    async def slow(run: Run, *, error: Fault) -> None:
+        begun.set()
+        await gate.wait()
+        await plain(run, error=error)
+        done.set()
+
+    async def broken(run: Run, *_: object, **__: object) -> Ended:
+        raise RuntimeError("no luck")
+
+    monkeypatch.setattr(drain, "_settle_all", slow)
+    if how == "error":
+        monkeypatch.setattr(drain, "turn", broken)
+    steps = [Step(Say("half"), Wait(anyio.Event()))] if how == "interrupt" else []
+    async with world.open(*steps) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        running = hf._prompting_now()._coordinator
+        with anyio.fail_after(10):
+            while how == "interrupt" and not script.requests:
+                await anyio.lowlevel.checkpoint()
+            if how == "interrupt":
+                entry = running._entries[session]
+                assert entry.run is not None
+                entry.run.interrupt()
+            await begun.wait()
+            group = running._background._group
+            assert group is not None
+            group.cancel_scope.cancel()
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            gate.set()
+            await done.wait()
+        last = (await hf.sessions.messages(session)).messages[-1].info
+    assert isinstance(last, AssistantMessage)
+    assert isinstance(last.error, AbortedFault if how == "interrupt" else UnknownFault)
