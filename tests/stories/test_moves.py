@@ -301,6 +301,35 @@ async def test_an_edit_of_what_an_epoch_was_never_sent_is_no_reason_there(world:
         assert [each.edited_at for each in await epochs(hf, session)] == [None, 2]
 
 
+@pytest.mark.parametrize("also", [False, True])
+async def test_a_fork_from_before_an_answer_that_was_removed_has_moved_nothing(
+    world: World, *, also: bool
+) -> None:
+    """No request had shown the last answer to the model, so to remove it is no edit of what was sent; where
+    the answer before it goes `also`, which the last request did show, a fork from before both has not moved.
+    """
+    world.settings(provider={"scripted": TWO_MODELS})
+    async with world.open(*says(*("abcde" if also else "abcdef"))) as (hf, _):
+        session = await world.session(hf)
+        for text in ("one", "two", "three"):
+            await hf.sessions.process(session, text)
+        page = await hf.sessions.messages(session)
+        await hf.sessions.remove_message(session, page.messages[5].info.id)
+        if also:
+            await hf.sessions.remove_message(session, page.messages[3].info.id)
+        forks = [(await hf.sessions.fork(session, page.messages[at].info.id)).id for at in (2, 4)]
+        for each in forks:
+            await hf.sessions.process(each, "again")
+        if not also:
+            await hf.sessions.process(session, "four", model="scripted/gpt-4")
+
+        assert [[each.moved for each in await steps(hf, fork)] for fork in forks] == [
+            [None, None],
+            [None, None] if also else [None, None, None],
+        ]
+        assert also or (await steps(hf, session))[-1].moved == "model"
+
+
 async def _edit(hf: Holdfast, message: MessageWithParts) -> None:
     """Change what a person said; remove what the model answered."""
     if isinstance(message.info, AssistantMessage):

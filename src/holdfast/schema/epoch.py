@@ -20,6 +20,8 @@ class SentRequest(Wire, frozen=True, kw_only=True):
     agent: str
     schema: JsonMap | None = None
     """The form that was asked for, if any."""
+    at: Count | None = None
+    """The place of its answer among the messages; absent in a fork, where messages have other places."""
 
 
 class ContextEpoch(Record, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from holdfast.runtime import moving
 from holdfast.runtime.totals import with_usage
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
+from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import Message
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -222,9 +223,9 @@ async def _commit(
 
 
 async def _edited(room: Room, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
-    """Note in the epochs that the model will be shown something else than this message: the prefix moves for
-    that reason, and that of a fork from before the next request too. `gone` are messages and parts that are
-    removed.
+    """Note in the epochs whose requests showed this message to the model that it will be shown something else:
+    the prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages
+    and parts that are removed.
     """
     epochs = await room.store.select("epoch", session=session)
     if not epochs:
@@ -240,15 +241,36 @@ async def _edited(room: Room, session: str, message: str, gone: Collection[str] 
         value = record.value()
         sent = [at for epoch, at in requests if epoch == value.id]
         puts += [_put(step) for step in moving.named_whole(asked, value.id, gone)]
-        if record.mark is Mark.OPEN:
-            reasons = (*(each for each in value.reasons if each != moving.EDIT), moving.EDIT)
-            last = moving.before(asked, value) if gone else value.sent
-            value = replace(value, reasons=reasons, sent=last)
-        elif place is None or all(at <= place for at in sent):
+        shown = place is not None and _was_shown(value, sent, place)
+        if record.mark is Mark.OPEN and gone:
+            value = replace(value, sent=_last_sent(history, asked, value))
+        elif not shown:
             continue
-        value = replace(value, edited_at=len(sent) + 1)
+        if shown and record.mark is Mark.OPEN:
+            reasons = (*(each for each in value.reasons if each != moving.EDIT), moving.EDIT)
+            value = replace(value, reasons=reasons)
+        if shown:
+            value = replace(value, edited_at=len(sent) + 1)
         puts.append(Put(session, "epoch", value.id, stored.strip("epoch", value), mark=stored.mark(value)))
     return puts
+
+
+def _was_shown(epoch: ContextEpoch, sent: Sequence[int], place: int) -> bool:
+    """Whether a request of the epoch showed the message at this place to the model: one whose answer (`sent`
+    has the places of those that are left) stands behind it. Nothing that was sent has the last answer in it.
+    """
+    removed = epoch.sent is not None and (epoch.sent.at is None or epoch.sent.at > place)
+    return removed or any(at > place for at in sent)
+
+
+def _last_sent(
+    history: Sequence[StoredMessage], asked: Sequence[MessageWithParts], epoch: ContextEpoch
+) -> SentRequest | None:
+    """The last request of an epoch, which is kept when the step that names it may go."""
+    last = moving.before(asked, epoch)
+    if last is None or last is epoch.sent:
+        return last
+    return replace(last, at=max(at for id, at in _requests(history, ()) if id == epoch.id))
 
 
 def _steps_of(history: Sequence[StoredMessage]) -> list[MessageWithParts]:

@@ -76,7 +76,8 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     forked = with_usage(forked, added=list(_steps(kept)))
     shown = _shown_again(kept)
     epochs = await room.store.select("epoch", session=session)
-    epoch = restoring.restored(epochs, kept, forked.id, unpruned=bool(shown))
+    cut = next((each.info.place for each in heard if each.info.id == message), None)
+    epoch = restoring.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     puts = copies(kept, forked.id, room.mint, epoch, shown)
     await room.store.commit(Batch((put_session(forked), *puts)))
     return forked

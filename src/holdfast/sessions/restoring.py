@@ -14,7 +14,7 @@ from holdfast.provider import marks
 from holdfast.runtime import moving, pins
 from holdfast.runtime.pins import Sent
 from holdfast.schema import stored
-from holdfast.schema.epoch import ContextEpoch
+from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -36,11 +36,17 @@ class Restored(msgspec.Struct, frozen=True):
 
 
 def restored(
-    epochs: Sequence[StoredRecord], kept: Sequence[StoredMessage], session: str, *, unpruned: bool = False
+    epochs: Sequence[StoredRecord],
+    kept: Sequence[StoredMessage],
+    session: str,
+    *,
+    cut: int | None = None,
+    unpruned: bool = False,
 ) -> Restored | None:
     """The epoch for another session that has the messages `kept`; None where nothing was told yet.
 
-    `unpruned`: output is shown again that was pruned after the cut.
+    `cut` is the place of the first message that is left out, if any; `unpruned`: output is shown again that
+    was pruned after the cut.
     """
     last = max((message.info.place for message in kept), default=0)
     # An epoch begins right before the prompt that it is for: without one after it, nobody was told it.
@@ -55,7 +61,7 @@ def restored(
     asked = steps(kept)
     requests = moving.requests(asked).count(epoch.id)
     # What a user removed after the cut is not missing before it.
-    sent = epoch.sent if requests + 1 == epoch.edited_at else None
+    sent = epoch.sent if requests + 1 == epoch.edited_at and not _is_later(epoch.sent, cut) else None
     was = pins.restored(epoch.pins, _sent(asked, replace(epoch, sent=sent)))
     # What differs from the last request that is kept, and why; the source may have told it since.
     edited = epoch.edited_at is not None and requests < epoch.edited_at
@@ -70,7 +76,7 @@ def restored(
         pins=was.pins,
         session_id=SessionID(session),
         snapshot=snapshot,
-        sent=sent,
+        sent=None if sent is None else replace(sent, at=None),
         nested=[path for path in epoch.nested if path in told],
         reasons=tuple(reason for reason in reasons if reason is not None),
         left=epoch.left if record is max(epochs, key=lambda each: each.position) else None,
@@ -78,6 +84,11 @@ def restored(
     )
     put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
     return Restored(put, record.position)
+
+
+def _is_later(sent: SentRequest | None, cut: int | None) -> bool:
+    """Whether a request had more in it than what stands before the cut."""
+    return sent is not None and sent.at is not None and cut is not None and cut < sent.at
 
 
 def _is_quarantined(kept: Sequence[StoredMessage], asked: Sequence[MessageWithParts]) -> bool:
