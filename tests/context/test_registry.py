@@ -65,6 +65,21 @@ async def test_contributions_stand_in_the_order_of_their_keys() -> None:
     assert (await registry.load(limit_s=30)).keys == tuple(f"{name}/{n}" for name in names for n in (2, 1))
 
 
+async def test_a_source_that_two_contributions_make_is_that_of_the_first() -> None:
+    """A contribution beneath another one may make the same source: the other is left out, and named."""
+    outer, inner, own = Fact("mine/a/b", "outer"), Fact("mine/a/b", "inner"), Fact("mine/a/b/c", "inner")
+    registry = SystemContextRegistry()
+    registry.register("mine/a/b", lambda: combined(inner, own))
+    registry.register("mine/a", lambda: outer.context)
+    twice: list[str] = []
+
+    started = await (await registry.load(twice=twice.append)).initialize()
+
+    assert isinstance(started, Initialized)
+    assert started.baseline == "mine/a/b is outer\n\nmine/a/b/c is inner"
+    assert twice == ["mine/a/b"]
+
+
 async def test_a_producer_may_answer_at_once_or_later() -> None:
     """A plain function is a producer too; each is asked anew for every context."""
     fact, other = Fact("core/x", "a"), Fact("core/y", "a")

@@ -9,8 +9,8 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.request import Request, SystemUpdate
-from holdfast.runtime import retrying
+from holdfast.provider.request import Request, SystemUpdate, Text, User
+from holdfast.runtime import closing, retrying
 from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFault, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
@@ -153,6 +153,24 @@ async def test_streams_that_keep_breaking_end_the_work(world: World) -> None:
     assert isinstance(answer.info, AssistantMessage)
     assert isinstance(answer.info.error, UnknownFault)
     assert "broke off 3 times" in answer.info.error.data.message
+
+
+async def test_the_model_is_not_referred_to_text_that_it_is_not_shown(world: World) -> None:
+    """The last of the answers that broke off is left out of the next request, and so is what was said of it;
+    what had been sent stays as it was.
+    """
+    steps = [Step(Say(text), Fail(error("no-finish", retryable=True))) for text in ("one", "two", "three")]
+    async with world.open(*steps, Step(Say("whole"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "Hi")
+        await hf.sessions.process(session, "again")
+
+    third, fourth = script.requests[2:]
+    assert [each for each in third.messages if isinstance(each, SystemUpdate)] == [
+        SystemUpdate(text=closing.BROKEN),
+        SystemUpdate(text=closing.BROKEN),
+    ]
+    assert fourth.messages == (*third.messages, User(content=(Text(text="again"),)))
 
 
 async def test_what_a_model_gets_wrong_comes_back_in_words_it_can_act_on(world: World) -> None:

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
+from holdfast.provider.request import Assistant, ToolCall
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import UnknownFault
 from holdfast.schema.message import AssistantMessage
@@ -488,18 +489,27 @@ async def test_a_loop_that_is_allowed_by_name_goes_on(world: World) -> None:
 
 
 @pytest.mark.parametrize("polls", [False, True], ids=["same answers", "other answers"])
-async def test_a_compaction_in_between_sets_nothing_back(world: World, polls: bool) -> None:
-    """What was answered before it is still compared with what is answered after it."""
-    world.settings(permission={"*": "allow"}, compaction={"tail_turns": 0})
+@pytest.mark.parametrize("tail", [0, 1], ids=["no tail", "a tail"])
+async def test_a_compaction_in_between_sets_nothing_back(world: World, polls: bool, tail: int) -> None:
+    """What was answered before it is still compared with what is answered after it, and the calls of a tail
+    that it keeps count once.
+    """
+    kept = {"tail_turns": tail, "preserve_recent_tokens": 300}
+    world.settings(permission={"*": "allow"}, compaction=kept)
     deed, poll = Deed(ask=False), Poll()
-    full = Step(Say(LONG), Call("act", SAME, id="5"), usage=BIG)
-    steps = [*repeats("1", "2", "3", "4"), full, Step(Say("summary")), *repeats("6", "7", "8", "9", "10")]
+    first = Step(Say(LONG), Call("act", SAME, id="1"))
+    full = Step(Call("act", SAME, id="5"), usage=BIG)
+    before, after = repeats("2", "3", "4"), repeats("6", "7", "8", "9", "10")
+    steps = [first, *before, full, Step(Say("summary")), *after]
     more = [*repeats("11"), Step(Say("done"))] if polls else []
     async with world.open(*steps, *more) as (hf, script):
         hf.tools.register(poll.tool if polls else deed.tool)
         session = await world.session(hf)
         answer = await hf.sessions.process(session, "go")
     assert not script.requests[5].tools, "it was a compaction"
+    answers = [each for each in script.requests[6].messages if isinstance(each, Assistant)]
+    calls = [each for answer in answers for each in answer.content if isinstance(each, ToolCall)]
+    assert bool(calls) is bool(tail), "it kept a tail"
     assert (len(deed.done), poll.count) == ((0, 11) if polls else (9, 0))
     assert isinstance(answer.info, AssistantMessage)
     assert (answer.info.error is None) is polls

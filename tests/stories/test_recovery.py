@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.errors import InvariantBroken
 from holdfast.provider.request import Request, SystemUpdate
-from holdfast.schema.fault import AbortedFault
+from holdfast.schema.fault import AbortedFault, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
@@ -239,3 +239,31 @@ async def test_a_call_that_had_its_answer_and_went_on_is_not_run_again(world: Wo
         await hf.sessions.wait(session)
     script.check()
     assert deed.done == []
+
+
+async def test_a_session_whose_directory_is_gone_is_not_worked_on_when_it_is_resumed(world: World) -> None:
+    """The prompt was admitted when the directory was there: the model is not asked, the answer says why, and
+    the work goes on when the directory is back.
+    """
+    away = world.project.with_name("away")
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go", resume=False)
+    world.project.rename(away)
+    async with world.open() as (hf, _):
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        (_, refused) = (await hf.sessions.messages(session)).messages
+    away.rename(world.project)
+    async with world.open(Step(Say("done"))) as (hf, _):
+        answer = await hf.sessions.process(session, "now")
+
+    assert isinstance(refused.info, AssistantMessage)
+    assert refused.info.error == UnknownFault(
+        data=UnknownData(
+            message=f"{world.project} is not here, so session {session} can only be read; "
+            f"`holdfast session move {session} [DIR]` lets it work elsewhere"
+        )
+    )
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is None

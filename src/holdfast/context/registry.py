@@ -81,8 +81,13 @@ class SystemContextRegistry:
         if self._registrations.get(registration.key) is registration:
             del self._registrations[registration.key]
 
-    async def load(self, *, limit_s: float = LIMIT_S) -> SystemContext:
-        """The context of this moment: every producer is asked once, all at the same time."""
+    async def load(
+        self, *, limit_s: float = LIMIT_S, twice: Callable[[str], None] | None = None
+    ) -> SystemContext:
+        """The context of this moment: every producer is asked once, all at the same time.
+
+        One contribution may lie beneath another, so two of them may make one source: see `combine` for `twice`.
+        """
         registrations = [self._registrations[key] for key in sorted(self._registrations)]
         made: dict[str, SystemContext] = {}
 
@@ -95,7 +100,7 @@ class SystemContextRegistry:
         async with anyio.create_task_group() as group:
             for registration in registrations:
                 group.start_soon(one, registration)
-        return SystemContext.combine(*(made[registration.key] for registration in registrations))
+        return SystemContext.combine(*(made[registration.key] for registration in registrations), twice=twice)
 
 
 async def _contributed(registration: Registration) -> SystemContext:

@@ -13,7 +13,7 @@ What must stay true:
 - texts are joined by a blank line, and blank ones are left out.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -77,13 +77,20 @@ class SystemContext:
         return cls((_Unseen(keys.check(namespace), reason),))
 
     @classmethod
-    def combine(cls, *contexts: "SystemContext") -> "SystemContext":
-        """All of them, in this order. A key that comes twice is refused."""
+    def combine(
+        cls, *contexts: "SystemContext", twice: Callable[[str], None] | None = None
+    ) -> "SystemContext":
+        """All of them, in this order. A key that comes twice is refused; or, where contexts meet whose authors
+        do not know one another, its first source counts, and `twice` is told of the other.
+        """
         members: dict[str, ContextSource[Any] | _Unseen] = {}
         for member in (member for context in contexts for member in context._members):  # noqa: SLF001 - its own class
-            if member.key in members:
+            if member.key not in members:
+                members[member.key] = member
+            elif twice is None:
                 raise Conflict(f"two context sources have the key {member.key}; keep one of them")
-            members[member.key] = member
+            else:
+                twice(member.key)
         kept = frozenset[str]().union(*(context._kept for context in contexts))  # noqa: SLF001 - its own class
         return cls(tuple(members.values()), kept)
 

@@ -16,7 +16,14 @@ from holdfast.runtime.faults import fault_of
 from holdfast.runtime.plan import BROKEN_OFF, Ended
 from holdfast.runtime.recorder import Ids, message_put, part_put
 from holdfast.runtime.run import Run
-from holdfast.schema.fault import BudgetFault, ContentFilterFault, Fault, MessageData
+from holdfast.schema.fault import (
+    BudgetFault,
+    ContentFilterFault,
+    Fault,
+    MessageData,
+    UnknownData,
+    UnknownFault,
+)
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.part import StepFinishPart
@@ -121,13 +128,7 @@ async def _failed(
     tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
     await budget.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
     if said and error.retryable and error.kind in _BROKEN_KINDS:
-        if heard.settling.count == 0:
-            await run.recorder.add_message(lambda id: broken(id, message, now_ms), message_put(broke))
-            return Ended(next="continue", malformed=True)
-        await run.recorder.commit(message_put(broke))
-        if heard.settling.parked:
-            return Ended(next="park")
-        return Ended(next="continue", malformed=True)
+        return await _broke_off(run, message, broke, heard, now_ms)
     if not said and await quarantine.take_out(run, ready, broke, error):
         return Ended(next="continue")
     fault = fault_of(error, ready.model.provider_id)
@@ -139,6 +140,28 @@ async def _failed(
         await run.recorder.commit(failed)
     announcing.error(run.engine.feed, run.recorder.session, fault)
     return Ended(next="stop")
+
+
+async def _broke_off(
+    run: Run, message: AssistantMessage, broke: AssistantMessage, heard: Heard, now_ms: int
+) -> Ended:
+    """Go on with an answer whose stream broke off, unless too many in a row have."""
+    if heard.settling.parked:
+        await run.recorder.commit(message_put(broke))
+        return Ended(next="park")
+    run.breaks += 1
+    if run.breaks > run.engine.limits.malformed_max:
+        # An answer that failed is not shown to the model, so the model is told nothing of it either.
+        told = f"the provider's stream broke off {run.breaks} times in a row"
+        fault = UnknownFault(data=UnknownData(message=told))
+        await run.recorder.commit(message_put(answer.failed(message, fault, now_ms)))
+        announcing.error(run.engine.feed, run.recorder.session, fault)
+        return Ended(next="stop")
+    if heard.settling.count == 0:
+        await run.recorder.add_message(lambda id: broken(id, message, now_ms), message_put(broke))
+    else:
+        await run.recorder.commit(message_put(broke))
+    return Ended(next="continue", malformed=True)
 
 
 def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:

@@ -84,7 +84,7 @@ async def drain(run: Run, *, force: bool = False) -> None:
 
 
 async def _work(run: Run, *, force: bool) -> None:
-    malformed = failing = 0
+    failing = run.breaks = 0
     try:
         run.begun = True
         history: list[MessageWithParts] | None = await run.history.read()
@@ -99,11 +99,7 @@ async def _work(run: Run, *, force: bool) -> None:
             history, force = None, True
             if ended.compacted and ended.next == "continue":
                 continue  # It sets no bound of the work back.
-            malformed = malformed + 1 if ended.malformed else 0
-            if malformed > run.engine.limits.malformed_max:
-                message = f"the provider's stream broke off {malformed} times in a row"
-                await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
-                ended = plan.Ended(next="stop")
+            run.breaks = run.breaks if ended.malformed else 0
             failing = failing + 1 if ended.failed else 0
             if failing > run.engine.limits.failing_max and ended.next == "continue":
                 message = f"every call of the last {failing} turns failed; the model makes no headway"

@@ -50,8 +50,12 @@ async def observe(
         plugins=engine.plugins(around).sources,
         warn=warn,
     )
-    registered = [(await each.load()).keeping_texts() for each in engine.contexts(chosen.session)]
-    return await system_context.observe(SystemContext.combine(standard(world), *registered))
+
+    def twice(key: str) -> None:
+        warn(f"the context source {key} is made twice; the first one counts, and the other is left out")
+
+    registered = [(await each.load(twice=twice)).keeping_texts() for each in engine.contexts(chosen.session)]
+    return await system_context.observe(SystemContext.combine(standard(world), *registered, twice=twice))
 
 
 def toolset(run: Run, chosen: Chosen) -> Toolset:

@@ -59,6 +59,8 @@ class Run:
         """Whether the claim was given back for sure."""
         self.answered = False
         """Whether a person's answer let a call run that had waited for it: the work goes on."""
+        self.breaks = 0
+        """How many streams in a row broke off after something was said."""
         self.parked = False
         """A call waits for a person: nothing more can be done until the answer comes."""
 

@@ -223,9 +223,9 @@ async def _commit(
 
 
 async def _edited(room: Room, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
-    """Note in the epochs whose requests showed this message to the model that it will be shown something else:
-    the prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages
-    and parts that are removed.
+    """Note in the epochs whose requests showed this message that the model will be shown something else: the
+    prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages and
+    parts that are removed.
     """
     epochs = await room.store.select("epoch", session=session)
     if not epochs:
