@@ -358,12 +358,15 @@ async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
             assert record.mark is not Mark.OPEN
 
 
-async def ordered(hf: Holdfast, session: str, owner: str | None = None) -> InterruptRequest:
+async def ordered(
+    hf: Holdfast, session: str, owner: str | None = None, claim: int | None = None
+) -> InterruptRequest:
     """An interrupt that another process has written."""
     request = InterruptRequest(
         id=hf.mint.ascending("per"),
         session_id=SessionID(session),
         owner=owner,
+        claim=claim,
         time=RequestTime(created=hf.clock.now_ms()),
     )
     await hf.store.commit(Batch((interrupts.interrupt_put(request),)))
@@ -401,25 +404,64 @@ async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_
     )
 
 
-@pytest.mark.parametrize("named", [True, False])
-async def test_a_run_obeys_an_interrupt_that_names_its_owner_or_none(world: World, named: bool) -> None:
-    """And closes it."""
+@pytest.mark.parametrize("named", ["owner and claim", "owner", "none"])
+async def test_a_run_obeys_an_interrupt_that_names_its_owner_or_none(world: World, named: str) -> None:
+    """And closes it. Its claim may have been given another number since it began."""
     begun = anyio.Event()
     async with world.open(Step(Wait(anyio.Event()), expect=noting(begun))) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(5):
             await begun.wait()
-            owner = hf._prompting_now()._coordinator.ownership.id
-            request = await ordered(hf, session, owner if named else None)
+            record = await hf.store.session(session)
+            assert record is not None
+            claim = record.claim + 1 if named == "owner and claim" else None
+            request = await ordered(hf, session, None if named == "none" else record.owner, claim)
             await hf.sessions.wait(session)
-        record = await hf.store.get(session, "request", request.id)
+        closed = await hf.store.get(session, "request", request.id)
         last = (await hf.sessions.messages(session)).messages[-1].info
 
     assert isinstance(last, AssistantMessage)
     assert isinstance(last.error, AbortedFault)
-    assert record is not None
-    assert record.mark is not Mark.OPEN
+    assert closed is not None
+    assert closed.mark is not Mark.OPEN
+
+
+async def test_an_interrupt_of_a_run_that_has_ended_does_not_stop_the_next_run_of_the_same_owner(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is written after the next run began, so that nobody could close it before: the claim that it names
+    tells which run was meant. Whoever asked learns at once that there is nothing left to stop.
+    """
+    ends, begun, gate = anyio.Event(), anyio.Event(), anyio.Event()
+    steps = Step(Wait(ends), Say("one")), Step(Wait(gate), Say("two"), expect=noting(begun))
+    async with world.open(*steps) as (hf, script), holdfast.open(world.store) as other:
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "first")
+        with anyio.fail_after(5):
+            while not script.requests:
+                await anyio.sleep(0.005)
+        runs, real = hf._prompting_now()._coordinator, other.store.commit
+
+        async def late(batch: Batch) -> Any:
+            if not begun.is_set():
+                ends.set()
+                await hf.sessions.wait(session)
+                await hf.sessions.prompt(session, "second")
+                await begun.wait()
+            return await real(batch)
+
+        monkeypatch.setattr(other.store, "commit", late)
+        with anyio.fail_after(5):
+            assert await other.sessions.interrupt(session)
+            assert runs.active() == [session]
+            gate.set()
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+        requests = await hf.store.select("request", session=session)
+
+    assert [each.mark for each in requests] == [Mark.NONE]
+    assert shape(page.messages)[-1] == ("assistant", ["step-start", ("text", "two"), ("step-finish", "stop")])
 
 
 def noting(begun: anyio.Event) -> Callable[[Request], str | None]:

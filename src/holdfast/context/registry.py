@@ -86,7 +86,8 @@ class SystemContextRegistry:
     ) -> SystemContext:
         """The context of this moment: every producer is asked once, all at the same time.
 
-        One contribution may lie beneath another, so two of them may make one source: see `combine` for `twice`.
+        One contribution may lie beneath another, so two of them may make one source: `combine` says what
+        `twice` is for.
         """
         registrations = [self._registrations[key] for key in sorted(self._registrations)]
         made: dict[str, SystemContext] = {}

@@ -80,8 +80,8 @@ class SystemContext:
     def combine(
         cls, *contexts: "SystemContext", twice: Callable[[str], None] | None = None
     ) -> "SystemContext":
-        """All of them, in this order. A key that comes twice is refused; or, where contexts meet whose authors
-        do not know one another, its first source counts, and `twice` is told of the other.
+        """All of them, in this order. A key that comes twice is refused; or, where contexts meet whose
+        authors do not know one another, its first source counts, and `twice` is told of the other.
         """
         members: dict[str, ContextSource[Any] | _Unseen] = {}
         for member in (member for context in contexts for member in context._members):  # noqa: SLF001 - its own class

@@ -112,7 +112,7 @@ class Coordinator:
         self._admit = Admitting(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
         """The store, waited for when it is away."""
-        self.listener = Listener(self.patient)
+        self.listener = Listener(self.patient, engine.clock)
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
         self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
@@ -189,7 +189,7 @@ class Coordinator:
         stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
         if record is not None and record.owner is not None:
-            await self._interrupt_elsewhere(session, record.owner, reason)
+            await self._interrupt_elsewhere(session, record.owner, record.claim, reason)
         elif record is not None and await self._is_unfinished(session):
             await self._end_left(session)
         else:
@@ -218,13 +218,14 @@ class Coordinator:
         if await self._begin(session, entry) is not None:
             await entry.done.wait()
 
-    async def _interrupt_elsewhere(self, session: str, owner: str, reason: str | None) -> None:
+    async def _interrupt_elsewhere(self, session: str, owner: str, claim: int, reason: str | None) -> None:
         store = self._engine.store
         request = InterruptRequest(
             id=self._engine.mint.ascending("per"),
             session_id=SessionID(session),
             reason=reason,
             owner=owner,
+            claim=claim,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
         await store.commit(Batch((interrupts.interrupt_put(request),)))
@@ -232,6 +233,9 @@ class Coordinator:
         try:
             with anyio.move_on_after(INTERRUPT_S):
                 while (record := await store.session(session)) is not None and record.owner == owner:
+                    # The same owner may run the session again by now.
+                    if await interrupts.is_answered(store, request):
+                        break
                     await watch.wait()
         finally:
             watch.close()
@@ -388,7 +392,7 @@ class Coordinator:
             if late:
                 await interrupts.answer(engine.store, recorder, only=late)
             # Not before that: the listener would take the late ones for orders to this run.
-            self.listener.runs(session, owner, lambda: _stop(entry, run))
+            self.listener.runs(fence, lambda: _stop(entry, run))
             if entry.stop:
                 run.interrupt()
             await drain(run, force=entry.force)

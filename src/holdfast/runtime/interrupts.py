@@ -42,11 +42,16 @@ async def answer(store: Store, recorder: Recorder, only: Collection[str] | None 
 
 async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> bool:
     """Close an interrupt that its caller no longer waits for; False when it was answered before."""
-    record = await store.get(request.session_id, "request", request.id)
-    if record is None or record.mark is not Mark.OPEN:
+    if await is_answered(store, request):
         return False
     await store.commit(Batch((interrupt_put(_answered(request, now_ms)),)))
     return True
+
+
+async def is_answered(store: Store, request: InterruptRequest) -> bool:
+    """Whether the run that it meant was stopped, or had ended; or the session is gone."""
+    record = await store.get(request.session_id, "request", request.id)
+    return record is None or record.mark is not Mark.OPEN
 
 
 def _answered(request: InterruptRequest, now_ms: int) -> InterruptRequest:

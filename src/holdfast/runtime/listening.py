@@ -10,11 +10,13 @@ from collections.abc import Callable
 
 import anyio
 
+from holdfast.clock import Clock
 from holdfast.errors import StoreError
 from holdfast.runtime import interrupts
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
+from holdfast.store.batch import Fence
 
 PAUSE_S = 0.05
 
@@ -22,10 +24,11 @@ PAUSE_S = 0.05
 class Listener:
     """The ears of one process."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
+        self._clock = clock
         self._waiting: dict[tuple[str, str], anyio.Event] = {}
-        self._running: dict[str, tuple[str, Callable[[], None]]] = {}
+        self._running: dict[str, tuple[Fence, Callable[[], None]]] = {}
         self._news = anyio.Event()
 
     async def run(self) -> None:
@@ -50,10 +53,15 @@ class Listener:
             record = await self._store.get(session, "request", id)
             if record is None or record.mark is not Mark.OPEN:
                 event.set()
-        for session, (owner, interrupt) in tuple(self._running.items()):
+        for session, (fence, interrupt) in tuple(self._running.items()):
             waiting = await interrupts.waiting(self._store, session)
-            if any(each.owner in (None, owner) for each in waiting):
-                interrupt()
+            for each in waiting:
+                if each.owner not in (None, fence.owner):
+                    continue
+                if each.claim is None or each.claim >= fence.number:
+                    interrupt()
+                else:  # The run that it meant has ended: whoever asked for it need not wait.
+                    await interrupts.withdraw(self._store, each, self._clock.now_ms())
 
     async def _is_open(self, session: str, id: str) -> bool:
         record = await self._store.get(session, "request", id)
@@ -82,13 +90,14 @@ class Listener:
         if (event := self._waiting.get((session, id))) is not None:
             event.set()
 
-    def runs(self, session: str, owner: str, interrupt: Callable[[], None]) -> None:
-        """This process runs the session as this owner; `interrupt` is called when it is asked to stop.
+    def runs(self, fence: Fence, interrupt: Callable[[], None]) -> None:
+        """This process runs the session by this claim; `interrupt` is called when it is asked to stop.
 
-        Not for an interrupt that names another owner: it meant work that has ended. Nor does one mean this
-        process that named it before it lost its lease, since it has another name now.
+        Not for an interrupt that names another owner, or an earlier claim: it meant work that has ended. Nor
+        does one mean this process that named it before it lost its lease, since it has another name now. A
+        claim that is given another number gets a higher one, so that of the run's beginning tells.
         """
-        self._running[session] = owner, interrupt
+        self._running[fence.session] = fence, interrupt
         self._news.set()
 
     def stopped(self, session: str) -> None:

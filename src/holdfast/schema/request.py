@@ -89,6 +89,8 @@ class InterruptRequest(RequestHead, frozen=True, kw_only=True, tag_field="type",
     reason: str | None = None
     owner: str | None = None
     """The owner that ran the session then, and whose work is meant: no other obeys. None means any."""
+    claim: Count | None = None
+    """The number of its claim then: a later run of the same owner does not obey. None means any."""
     time: RequestTime
 
 

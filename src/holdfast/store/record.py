@@ -50,6 +50,8 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
     owner: str | None
     """The living owner that runs it: busy is derived, never stored."""
     data: bytes
+    claim: int = 0
+    """The number of the claim by which it is run, or was last: each claim has a higher one."""
 
     def json(self) -> bytes:
         """The whole wire JSON, without a decode."""

@@ -37,6 +37,7 @@ class Reader:
             top=row["top"],
             owner=self._leases.living(row["owner"], row["owner_data"]),
             data=row["data"].encode(),
+            claim=row["fence"],
         )
 
     async def sessions(self, query: SessionQuery) -> SessionPage:

@@ -18,7 +18,7 @@ from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
 from holdfast.store.sqlite.writer import KIND_NUMBER
 
-_SESSION = "SELECT n, id, position, seq, head, top, owner, CAST(data AS BLOB), updated FROM session "
+_SESSION = "SELECT n, id, position, seq, head, top, owner, CAST(data AS BLOB), updated, fence FROM session "
 RECORD = (
     "SELECT r.k, r.kind, r.mark, r.seq, r.place, r.id, CAST(r.data AS BLOB), p.id FROM record r "
     "LEFT JOIN record p ON p.k = r.parent "
@@ -38,9 +38,9 @@ class RecordReader:
         return None if row is None else self._session(row)
 
     def _session(self, row: tuple[Any, ...]) -> SessionRecord:
-        _, id, position, seq, head, top, owner, data, _ = row
+        _, id, position, seq, head, top, owner, data, _, claim = row
         living = owner if owner is not None and self._living(str(owner)) else None
-        return SessionRecord(id, position, seq, head, top, living, data)
+        return SessionRecord(id, position, seq, head, top, living, data, claim)
 
     def sessions(self, query: SessionQuery) -> SessionPage:
         """A page of sessions, the last updated first."""

@@ -94,7 +94,10 @@ class Claiming(Contract):
         first = granted(await world.store.claim(S1, "o1"))
         await world.store.renumber(first)
         last = await world.store.renumber(first)
+        record = await world.store.session(S1)
 
+        assert record is not None
+        assert (record.owner, record.claim) == ("o1", last.number)
         assert last == Fence(S1, "o1", first.number + 2)
         with pytest.raises(LeaseLost):
             await world.put(user(1), fence=first)

@@ -1,12 +1,12 @@
 -- Reading, by name. {s} is the store's schema.
 
 -- name: session
-SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
+SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, s.fence, o.id AS owner, o.data AS owner_data
 FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {f}now_ms($2)
 WHERE s.id = $1 AND s.scope = 0 AND s.data IS NOT NULL
 
 -- name: sessions
-SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, o.id AS owner, o.data AS owner_data
+SELECT s.n, s.id, s.position, s.seq, s.head, s.top, s.data, s.updated, s.fence, o.id AS owner, o.data AS owner_data
 FROM {s}.session s LEFT JOIN {s}.owner o ON o.id = s.owner AND NOT o.dead AND o.deadline >= {f}now_ms($1)
 WHERE s.scope = 0 AND s.data IS NOT NULL AND s.updated IS NOT NULL
 
