@@ -330,7 +330,7 @@ async def test_abandoned(world: World, where: str) -> None:
             owner = coordinator.ownership.id
             assert owner is not None
             await hf.store.retire(owner)
-            coordinator.goes_on = False
+            coordinator.resumption.close()
             coordinator.ownership.forget(owner)
         stage.holds_boundary = False
         assert await hf.sessions.messages(stage.session, system=True) == page
@@ -374,7 +374,7 @@ async def test_abandoned_and_finished_by_another_process(world: World) -> None:
             await stage.reach("text")
             owner = str(coordinator.ownership.id)
             await hf.store.retire(owner)
-            coordinator.goes_on = False
+            coordinator.resumption.close()
             coordinator.ownership.forget(owner)
             await other.sessions.resume(stage.session)
             await other.sessions.wait(stage.session)

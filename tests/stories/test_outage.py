@@ -1,13 +1,16 @@
 """A store that is away while a session works."""
 
+import json
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from holdfast.app import Holdfast
+from holdfast.app import AROUND_MS, Holdfast
+from holdfast.clock import SystemClock
 from holdfast.errors import StoreBusy, StoreUnsure
-from holdfast.runtime import background, coordinator, patience
+from holdfast.runtime import background, patience, resumption
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -24,7 +27,7 @@ VERBS = ("commit", "session", "get", "select", "messages", "changes", "head", "c
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No story waits for a pause."""
     monkeypatch.setattr(patience, "PAUSE_S", 0.001)
-    monkeypatch.setattr(coordinator, "TAKE_UP_S", 0.01)
+    monkeypatch.setattr(resumption, "AGAIN_S", 0.01)
     monkeypatch.setattr(background, "PAUSE_S", 0.001)
 
 
@@ -145,7 +148,7 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         assert held.ownership.id is not None
         held.ownership.forget(held.ownership.id)
         with anyio.fail_after(5):
-            while held._cut_off or held.active() or not await hf.store.session(session):
+            while held.resumption.waiting or held.active() or not await hf.store.session(session):
                 await anyio.sleep(0.005)
         (call,) = [
             part
@@ -182,8 +185,82 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
         assert held.ownership.id is not None
         held.ownership.forget(held.ownership.id)
         with anyio.fail_after(5):  # Less than the wait for output that can be recorded.
-            while held._cut_off or held.active():
+            while held.resumption.waiting or held.active():
                 await anyio.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    ("own", "project", "trusted", "then"),
+    [
+        (None, None, False, "goes on"),
+        ("auto", None, False, "goes on"),
+        ("ask", None, False, "asks"),
+        ("off", None, False, "rests"),
+        ("off", "auto", False, "rests"),
+        ("off", "auto", True, "goes on"),
+        ("auto", "unreadable", True, "asks"),
+    ],
+)
+async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
+    world: World, own: str | None, project: str | None, trusted: bool, then: str
+) -> None:
+    """The user's, or that of a project which the user trusts; where it cannot be read, a person decides.
+    `resume` goes on with it in any case.
+    """
+    world.settings(**({} if own is None else {"recovery": own}))
+    gate = anyio.Event()
+    steps = Step(Say("half"), Wait(gate)), Step(Say("whole"))
+    async with world.open(*steps, clock=(clock := Later())) as (hf, script):
+        session = await world.session(hf)
+        if trusted:
+            await hf.trust.decide(world.project, granted=True)
+        held = hf.sessions._prompting()._coordinator
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10):
+            while not script.requests:
+                await anyio.sleep(0.005)
+        if project is not None:
+            text = "{" if project == "unreadable" else json.dumps({"recovery": project})
+            (world.project / "holdfast.json").write_text(text)
+            clock.ms += AROUND_MS
+        heard: list[str] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(partial(listen, hf, session, heard))
+            await anyio.wait_all_tasks_blocked()
+            assert held.ownership.id is not None
+            held.ownership.forget(held.ownership.id)
+            with anyio.fail_after(5):
+                while held.resumption.waiting or held.active():
+                    await anyio.sleep(0.005)
+                await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+        told = f"the work was cut off when this process lost its lease; `holdfast session resume {session}`"
+        assert [line.startswith(told) for line in heard] == ([True] if then == "asks" else [])
+        assert len(script.requests) == (2 if then == "goes on" else 1)
+        (world.project / "holdfast.json").unlink(missing_ok=True)
+        clock.ms += AROUND_MS
+        await hf.sessions.resume(session)
+        with anyio.fail_after(5):
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+        gate.set()
+    assert ("text", "whole") in shape(page.messages)[-1][1]
+
+
+class Later(SystemClock):
+    """A clock that can be set forward, so that settings are read anew."""
+
+    ms = 0
+
+    def boot_ms(self) -> int:
+        return super().boot_ms() + self.ms
+
+
+async def listen(hf: Holdfast, session: str, heard: list[str]) -> None:
+    """The errors that are told of a session."""
+    async for frames in hf.feed.follow(session=session):
+        told = [frame.value()["error"]["data"] for frame in frames if frame.type == "session.error"]
+        heard.extend(each["message"] for each in told)
 
 
 async def test_leaving_does_not_hide_the_error_that_a_program_leaves_with(world: World) -> None:

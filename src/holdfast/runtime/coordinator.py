@@ -25,6 +25,7 @@ from holdfast.runtime.listening import Listener
 from holdfast.runtime.ownership import Ownership
 from holdfast.runtime.patience import PatientStore
 from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.resumption import Resumption
 from holdfast.runtime.room import Engine
 from holdfast.runtime.run import Run
 from holdfast.schema.ids import SessionID
@@ -45,8 +46,6 @@ LATE_S = 0.5
 """How long the least pause is between two claims of a session whose owner is late."""
 LOOK_S = 0.5
 """How long the least pause is between two looks for prompts that were admitted elsewhere."""
-TAKE_UP_S = 0.5
-"""How long between two looks whether a store that was away is back."""
 CLOSE_S = 4.5
 RETIRE_S = 1.0
 """How much of the time to close is kept for giving everything back."""
@@ -104,11 +103,6 @@ class Coordinator:
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
-        self.goes_on = True
-        """Whether this process goes on by itself with what the loss of its lease has cut off."""
-        self._cut_off: dict[str, None] = {}
-        """Sessions whose drains ended with the lease of this process: it goes on with them when it can."""
-        self._lease_lost = anyio.Event()
         self._admit = Admitting(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
         """The store, waited for when it is away."""
@@ -116,12 +110,13 @@ class Coordinator:
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
         self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
+        self.resumption = Resumption(engine, self.ownership.owner, self.wake)
         self._background = Background(
             self.listener.run,
             self.ownership.keep,
             self._keep_swept,
             self._keep_given_back,
-            self._keep_going_on,
+            self.resumption.keep,
             self._keep_taking_up,
             warn=engine.warn,
         )
@@ -323,24 +318,6 @@ class Coordinator:
                 await self.patient.release(fence)
             self._kept.pop(session, None)
 
-    async def _keep_going_on(self) -> None:
-        """Go on, when the store is back, with what the loss of the lease has cut off.
-
-        Not past an unknown outcome, which waits for a person's word.
-        """
-        while True:
-            await self._lease_lost.wait()
-            while self._cut_off and not self._closing:
-                try:
-                    await self.ownership.owner()
-                except StoreError:  # Still away.
-                    await anyio.sleep(TAKE_UP_S)
-                    continue
-                session = next(iter(self._cut_off))
-                del self._cut_off[session]
-                await self.wake(session)
-            self._lease_lost = anyio.Event()
-
     async def _keep_taking_up(self) -> None:
         """As an owner, run what processes elsewhere have admitted for this place."""
         watch = self._engine.store.watch()
@@ -425,11 +402,10 @@ class Coordinator:
         for session, entry in self._entries.items():
             if entry.run is None:
                 continue  # It has claimed nothing yet.
-            if self.goes_on and not entry.run.interrupted:
-                self._cut_off[session] = None
+            if not entry.run.interrupted:
+                self.resumption.note(session)
             entry.end()
             entry.run.abandon()
-        self._lease_lost.set()
 
     async def close(self) -> None:
         """Interrupt the drains of this process, then give everything back. Others' work is left alone.
@@ -437,6 +413,7 @@ class Coordinator:
         Within `CLOSE_S`, whatever tools and stores do: what is not given back by then is buried by others.
         """
         self._closing = True
+        self.resumption.close()
         until = anyio.current_time() + CLOSE_S
         with anyio.CancelScope(deadline=until - RETIRE_S, shield=True):
             async with anyio.create_task_group() as ending:

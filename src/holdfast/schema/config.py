@@ -116,6 +116,9 @@ class ExperimentalConfig(Settings, frozen=True, kw_only=True):
     policies: list[JsonMap] | None = None
 
 
+Recovery = Literal["auto", "ask", "off"]
+
+
 class Config(Settings, frozen=True, kw_only=True):
     """Every setting. `mcp`, `lsp` and `formatter` entries are read by those who use them.
 
@@ -135,6 +138,9 @@ class Config(Settings, frozen=True, kw_only=True):
     snapshot: bool | None = None
     backup: bool | None = None
     """Whether the user's SQLite store is backed up once a day; only the user's own settings are asked."""
+    recovery: Recovery | None = None
+    """What a process does with work that the loss of its lease has cut off: goes on with it (the default),
+    tells that it waits for `resume`, or leaves it alone."""
     share: Literal["manual", "auto", "disabled"] | None = None
     compaction: CompactionConfig | None = None
     tool_output: ToolOutputConfig | None = None
