@@ -73,6 +73,38 @@ async def test_a_large_batch_is_one_walk(store: PostgresStore, gone: bool, sessi
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
+@pytest.mark.parametrize("session", [None, S1], ids=["of the store", "of a session"])
+async def test_a_transaction_that_stays_open_makes_no_look_longer(
+    store: PostgresStore, gone: bool, session: str | None
+) -> None:
+    """In whatever database of the server: what was seen since it began is not read again. What it writes
+    itself is told when it ends, however late.
+    """
+    other = await asyncpg.connect(store.address.dsn)
+    late = other.transaction()
+    await late.start()
+    await other.execute("SELECT pg_current_xact_id()")
+    await change_much(store, gone=gone)
+    async with store._reads.use() as connection:
+        # As a server does by itself, in time.
+        await connection.execute(f"SET enable_seqscan = off; ANALYZE {store.address.schema}.record")
+    cursor = await store.head()
+    await store.commit(Batch((text(10, 1, "anew"),)))
+    before = await rows_read(store)
+    found = await store.changes(cursor, session)
+    read = await rows_read(store) - before
+    changed = "UPDATE {}.record SET xid = pg_current_xact_id() WHERE id = $1"
+    await other.execute(changed.format(store.address.schema), prt(10))
+    await late.commit()
+    await other.close()
+
+    assert isinstance(found, Changes)
+    assert [each.record.id for each in found.records] == [prt(10)]
+    assert read < 50
+    assert [each.record.id for each in (await drain(store, found.cursor)).records] == [prt(10)]
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["changes", "removals"])
 async def test_every_page_can_be_had_again_and_elsewhere(
     store: PostgresStore,
     tmp_path: Path,

@@ -134,6 +134,8 @@ class _Look:
     def statement(self, where: str, what: str) -> str:
         pieces = [where, "page", what] if where in ("gone", "changed") else [where, what]
         text = "\n".join(self._sql[piece] for piece in pieces)
+        # Mostly nothing was under way at the cursor, and the statement is planned for each look.
+        text = text.replace("{under_way}", self._sql.get(f"{where}_under_way", "") if self.after.xip else "")
         of_session, session = (self._sql["of_session"], "AND s.id = $6") if self.of else ("", "")
         return text.replace("{of_session}", of_session).replace("{session}", session)
 

@@ -47,26 +47,40 @@ JOIN {s}.session s ON s.n = r.session
 -- $1 after, $2 key session, $3 key position, $4 limit, $5 until, $6 perhaps the session.
 
 -- name: gone
--- Tombstones that a cursor has not seen.
+-- Tombstones that a cursor has not seen: those of transactions that began after it, and of the few that were under
+-- way then. Both are found by number, so that a transaction which stays open for long makes no look longer.
 WITH changed AS MATERIALIZED (
   SELECT s.n, 0::bigint AS position, NULL::xid8 AS born FROM {s}.session s
-  WHERE s.data IS NULL AND s.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
-    AND NOT pg_visible_in_snapshot(s.xid, $1::text::pg_snapshot) {session}
+  WHERE s.data IS NULL AND s.xid >= pg_snapshot_xmax($1::text::pg_snapshot) {session}
   UNION ALL
   SELECT r.session, r.position, NULL::xid8 FROM {s}.record r {of_session}
-  WHERE r.data IS NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
-    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session}),
+  WHERE r.data IS NULL AND r.xid >= pg_snapshot_xmax($1::text::pg_snapshot) {session} {under_way}),
+
+-- name: gone_under_way
+  UNION ALL
+  SELECT s.n, 0::bigint, NULL::xid8 FROM {s}.session s
+  WHERE s.data IS NULL AND s.xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot))) {session}
+  UNION ALL
+  SELECT r.session, r.position, NULL::xid8 FROM {s}.record r {of_session}
+  WHERE r.data IS NULL AND r.xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot))) {session}
 
 -- name: changed
 -- What lives, changed after $1 and was there at $5 (else it comes whole in the next batch, parents and all).
 WITH changed AS MATERIALIZED (
   SELECT s.n, 0::bigint AS position, s.born FROM {s}.session s
-  WHERE s.scope = 0 AND s.data IS NOT NULL AND s.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
-    AND NOT pg_visible_in_snapshot(s.xid, $1::text::pg_snapshot) {session}
+  WHERE s.scope = 0 AND s.data IS NOT NULL AND s.xid >= pg_snapshot_xmax($1::text::pg_snapshot) {session}
   UNION ALL
   SELECT r.session, r.position, r.born FROM {s}.record r {of_session}
-  WHERE r.data IS NOT NULL AND r.xid >= pg_snapshot_xmin($1::text::pg_snapshot)
-    AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot) {session}),
+  WHERE r.data IS NOT NULL AND r.xid >= pg_snapshot_xmax($1::text::pg_snapshot) {session} {under_way}),
+
+-- name: changed_under_way
+  UNION ALL
+  SELECT s.n, 0::bigint, s.born FROM {s}.session s
+  WHERE s.scope = 0 AND s.data IS NOT NULL
+    AND s.xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot))) {session}
+  UNION ALL
+  SELECT r.session, r.position, r.born FROM {s}.record r {of_session}
+  WHERE r.data IS NOT NULL AND r.xid = ANY (ARRAY(SELECT pg_snapshot_xip($1::text::pg_snapshot))) {session}
 
 -- name: page
 page AS (
