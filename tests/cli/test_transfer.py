@@ -98,7 +98,8 @@ def test_opencodes_format_goes_both_ways(shell: Shell, tmp_path: Path) -> None:
     ]
     assert there("session", "import", str(file), "--here").code == 0
     assert lives() == [(session, str(there.folder))]
-    told["info"] |= {"id": f"{session[:-1]}x", "directory": "/nowhere/at/all"}
+    other_id = session[:-1] + ("y" if session.endswith("x") else "x")
+    told["info"] |= {"id": other_id, "directory": "/nowhere/at/all"}
     for message in told["messages"]:
         message["info"]["sessionID"] = told["info"]["id"]
         for part in message["parts"]:

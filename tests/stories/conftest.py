@@ -33,9 +33,10 @@ def place(tmp_path: Path, mock: MockProvider) -> Place:
 
 
 @pytest.fixture
-async def workers(place: Place) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Two processes with a short lease."""
-    one, two = [await Worker.start(place, lease_ms=LEASE_MS) for _ in range(2)]
+async def workers(place: Place, request: pytest.FixtureRequest) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Two processes with a short lease, or with one that the test names."""
+    lease_ms = getattr(request, "param", LEASE_MS)
+    one, two = [await Worker.start(place, lease_ms=lease_ms) for _ in range(2)]
     try:
         yield one, two
     finally:

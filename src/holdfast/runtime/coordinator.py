@@ -228,8 +228,8 @@ class Coordinator:
         try:
             with anyio.move_on_after(INTERRUPT_S):
                 while (record := await store.session(session)) is not None and record.owner == owner:
-                    # The same owner may run the session again by now.
-                    if await interrupts.is_answered(store, request):
+                    # The same owner may run the session again by now, under another claim.
+                    if record.claim != claim and await interrupts.is_answered(store, request):
                         break
                     await watch.wait()
         finally:
