@@ -28,7 +28,7 @@ def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     assert "holds far more than one project" in shell.fails("trust", "/")
     assert "--list goes alone" in shell.fails("trust", "--list", "--revoke", code=2)
     path = write(shell.home / ".config/holdfast/holdfast.json", '{\n "model": 3}')
-    assert shell.fails("config") == f"{path}:2:2: model: expected `str | null`, got `int`"
+    assert shell.fails("config") == f"{path}:2:2: model: expected a text, got a whole number"
     assert str(path) in shell.fails("agents")
 
 
