@@ -44,7 +44,7 @@ async def test_settled_tool_results_precede_the_system_message(world: World) -> 
         await hf.sessions.wait(session)
     *_, results, update = script.requests[1].messages
     assert isinstance(results, Results)
-    assert update == SystemUpdate(text="The fact is now two.")
+    assert update == SystemUpdate(text="The fact is now two.", native=True)
 
 
 async def test_agent_and_model_are_sampled_when_a_turn_starts(world: World) -> None:

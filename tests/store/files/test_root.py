@@ -121,7 +121,7 @@ def empty(path: Path) -> None:
 
 def narrow(path: Path) -> None:
     with contextlib.closing(sqlite3.connect(path)) as db:
-        db.execute("ALTER TABLE session DROP COLUMN agent_run")
+        db.executescript("DROP INDEX session_run; ALTER TABLE session DROP COLUMN agent_run")
 
 
 @pytest.mark.parametrize("harm", [delete, garble, empty, hollow, narrow])
