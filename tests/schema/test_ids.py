@@ -1,7 +1,6 @@
 """Ids: their shape, their order while it lasts, and what becomes of it at the wrap."""
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -247,16 +246,3 @@ def test_threads_never_mint_the_same_hex() -> None:
         thread.join()
 
     assert len({id[:16] for id in minted}) == 4_000
-
-
-def test_minting_is_fast_enough_for_a_fork() -> None:
-    """3,000 ids take a few milliseconds; the bound is loose, the best of some runs counts."""
-    mint = Mint(FakeClock(1))
-
-    def spent() -> float:
-        began = time.perf_counter()
-        for _ in range(3_000):
-            mint.above("prt", "")
-        return time.perf_counter() - began
-
-    assert min(spent() for _ in range(5)) < 0.030
