@@ -51,3 +51,33 @@ async def test_a_background_that_was_closed_begins_nothing() -> None:
 
     with pytest.raises(Refused):
         await beside.group()
+
+
+async def test_who_closes_it_within_a_bound_leaves_then_and_what_runs_is_done() -> None:
+    """The end of the wait does not reach into a task that settles what it has begun."""
+    begun, gate, done, left = (anyio.Event() for _ in range(4))
+
+    async def settle() -> None:
+        with anyio.CancelScope(shield=True):
+            begun.set()
+            await gate.wait()
+            done.set()
+
+    async def leave() -> None:
+        with anyio.CancelScope(deadline=anyio.current_time()):
+            await beside.close()
+        left.set()
+
+    beside = Background(warn=print)
+    (await beside.group()).start_soon(settle)
+    await begun.wait()
+    async with anyio.create_task_group() as group:
+        group.start_soon(leave)
+        try:
+            with anyio.fail_after(5):
+                await left.wait()
+            assert not done.is_set()
+        finally:
+            gate.set()
+        with anyio.fail_after(5):
+            await done.wait()
