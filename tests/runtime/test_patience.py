@@ -117,6 +117,16 @@ async def test_a_commit_in_doubt_without_the_claim_is_not_repeated(store: Sqlite
     assert await texts(store) == []
 
 
+async def test_a_release_of_what_is_not_held_is_an_error(store: SqliteStore) -> None:
+    """Nothing was in doubt: another has the claim, and who thinks to have it must know."""
+    await store.register(FakeHost().owner("o1"))
+    fence = granted(await store.claim(S1, "o1"))
+    await store.retire("o1")
+
+    with pytest.raises(LeaseLost):
+        await PatientStore(store, forever).release(fence)
+
+
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_release_in_doubt_ends_released(store: SqliteStore, *, after: bool) -> None:
     """It is repeated; that the claim is gone then is its success."""
