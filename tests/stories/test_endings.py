@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
-from holdfast.errors import LeaseLost, ProviderError, Refused
+from holdfast.errors import InvariantBroken, LeaseLost, ProviderError, Refused
+from holdfast.runtime import drain
 from holdfast.schema.budget import Budget
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.testing.mock_provider.script import Say
@@ -554,3 +555,23 @@ async def test_an_answer_that_another_process_left_unfinished_is_no_answer(
             await stage.reach("text")
             mortal.kill()
             machine.killed.add(str(hf._prompting_now()._coordinator.ownership.id))
+
+
+async def test_work_that_cannot_even_be_settled_gives_its_session_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What could not be put in order waits for recovery; a living process must not hold it for ever."""
+
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("no luck")
+
+    for name in ("turn", "_settle_all"):
+        monkeypatch.setattr(drain, name, broken)
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(10), pytest.raises(InvariantBroken, match="no luck"):
+            await hf.sessions.wait(session)
+        record = await hf.store.session(session)
+        assert record is not None
+        assert not record.busy

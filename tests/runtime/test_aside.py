@@ -1,0 +1,40 @@
+"""A small call beside the work gives back what it reserved."""
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from holdfast.runtime import aside, budget
+
+
+async def test_what_was_reserved_is_given_back_though_the_call_is_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process that closes in the middle of a title leaves no reservation that others would count."""
+    asked, forgotten = anyio.Event(), list[str]()
+
+    async def reserve(*_: object, **__: object) -> None:
+        """There is enough."""
+
+    async def heard(*_: object) -> str:
+        asked.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    async def forget(engine: object, session: object, key: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        forgotten.append(key)
+
+    monkeypatch.setattr(budget, "reserve", reserve)
+    monkeypatch.setattr(budget, "forget", forget)
+    monkeypatch.setattr(aside, "_heard", heard)
+    nothing: Any = None
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(aside.ask, nothing, nothing, nothing, nothing, "title")
+            await asked.wait()
+            group.cancel_scope.cancel()
+
+    assert forgotten == ["title"]
