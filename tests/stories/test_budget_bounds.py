@@ -1,6 +1,7 @@
 """A budget holds whatever becomes of the turns: cut off, side by side, run by a process that died."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 from msgspec.structs import replace
 
@@ -377,3 +378,20 @@ class Jumping(SystemClock):
 
     def now_ms(self) -> int:
         return super().now_ms() + self.jump_ms
+
+
+async def test_an_interrupted_compaction_leaves_nothing_reserved(world: World) -> None:
+    """Its calls had reservations of their own."""
+    world.settings(compaction={"tail_turns": 0})
+    long = Step(Say("word " * 400))
+    async with world.open(long, Step(Wait(anyio.Event()))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.set_budget(session, Budget(tokens=1_000_000))
+        await hf.sessions.process(session, "one")
+        await hf.sessions.compact(session, force=True)
+        with anyio.fail_after(5):
+            while len(script.requests) < 2:
+                await anyio.lowlevel.checkpoint()
+        assert list((await spent(hf, session)).reserved) != []
+        await hf.sessions.interrupt(session)
+        assert (await spent(hf, session)).reserved == {}

@@ -705,3 +705,19 @@ async def test_work_that_is_being_settled_is_settled_though_its_task_is_cancelle
         last = (await hf.sessions.messages(session)).messages[-1].info
     assert isinstance(last, AssistantMessage)
     assert isinstance(last.error, AbortedFault if how == "interrupt" else UnknownFault)
+
+
+async def test_a_process_that_closes_begins_nothing_again(world: World) -> None:
+    """A prompt that waits behind the work that closing ends is left to the next process."""
+    async with world.open(Step(Say("half"), Wait(anyio.Event()))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "one")
+        with anyio.fail_after(10):
+            while not script.requests:
+                await anyio.lowlevel.checkpoint()
+        await hf.sessions.prompt(session, "two", delivery="queue")
+    assert len(script.requests) == 1
+    async with world.open(Step(Say("whole"))) as (hf, script):
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+    assert len(script.requests) == 1
