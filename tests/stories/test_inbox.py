@@ -1,5 +1,7 @@
 """Prompts are admitted durably, once, and join the work at a boundary."""
 
+from typing import Any
+
 import anyio
 import pytest
 
@@ -209,3 +211,27 @@ async def test_parts_of_every_kind_are_kept_as_they_were_given(world: World) -> 
         await hf.sessions.process(session, parts)
 
     assert said(script.requests[0]) == ["seen"]
+
+
+async def test_a_prompt_that_comes_while_it_is_looked_for_is_the_same_prompt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process, or a commit whose answer was lost, admits it between two looks: one prompt, one
+    receipt, no conflict.
+    """
+    async with world.open() as (hf, _), world.open() as (other, _):
+        session = await world.session(hf)
+        id, real = hf.mint.ascending("msg"), hf.store.get
+
+        async def late(of: str, kind: Any, name: str) -> Any:
+            found = await real(of, kind, name)
+            if kind == "prompt" and found is None:
+                await other.sessions.prompt(session, "go", id=id, resume=False)
+            return found
+
+        monkeypatch.setattr(hf.store, "get", late)
+        admitted = await hf.sessions.prompt(session, "go", id=id, resume=False)
+        page = await hf.sessions.messages(session)
+
+    assert (admitted.prompt.id, admitted.fresh) == (id, False)
+    assert [each.info.id for each in page.messages] == [id]

@@ -138,9 +138,12 @@ async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | Non
     assert prompt.id is not None
     found = await engine.store.get(session, "prompt", prompt.id)
     if found is None:
-        if await engine.store.get(session, "message", prompt.id) is not None:
-            raise Conflict(f"message {prompt.id} exists already; give the prompt another id")
-        return None
+        if await engine.store.get(session, "message", prompt.id) is None:
+            return None
+        # Both are written at once: this very prompt may have come between the two looks.
+        found = await engine.store.get(session, "prompt", prompt.id)
+    if found is None:
+        raise Conflict(f"message {prompt.id} exists already; give the prompt another id")
     value = found.value()
     assert isinstance(value, AdmittedPrompt)
     if _content(value) != _content(_record(session, prompt, prompt.id, value.time.created, None)):

@@ -1,8 +1,8 @@
 """Goes on, when the store is back, with the sessions that the loss of this process's lease has cut off.
 
-Each by the `recovery` setting of its directory at that moment: `auto` goes on with it, `ask` tells
-clients that follow the session that it waits for `resume`, `off` leaves it alone. What must stay true: nothing goes on past
-an unknown outcome, which waits for a person in any case.
+Each by the `recovery` setting of its directory at that moment: `auto` goes on with it, `ask` tells those who
+follow the session that it waits for `resume`, `off` leaves it alone. What must stay true: nothing goes on
+past an unknown outcome, which waits for a person in any case.
 """
 
 from collections.abc import Awaitable, Callable
