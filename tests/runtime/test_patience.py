@@ -5,6 +5,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from holdfast.clock import SystemClock
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
@@ -84,6 +85,21 @@ async def test_nobody_waits_longer_than_the_lease(store: SqliteStore) -> None:
     assert (await patient.session(S1)) is not None
 
 
+async def test_a_message_that_another_process_wrote_does_not_prove_that_a_promotion_was_written(
+    store: SqliteStore,
+) -> None:
+    """It has the content that the promotion writes again, under a number that the runner did not know."""
+    await store.register(FakeHost().owner("o1"))
+    fence = granted(await store.claim(S1, "o1"))
+    recorder = Recorder(PatientStore(store, forever), fence, SystemClock(), Mint(SystemClock()))
+    await store.commit(Batch((user(1),)))
+    failing(store, "commit", StoreUnsure("lost"))
+
+    await recorder.commit(replace(user(1), placed=True), user(2))
+
+    assert await texts(store) == [user(1).id, user(2).id]
+
+
 @pytest.mark.parametrize("after", [False, True])
 async def test_a_commit_in_doubt_is_written_once(store: SqliteStore, *, after: bool) -> None:
     """Whether the lost answer was a yes or a no: the record is there once; the fence has another number."""
@@ -143,7 +159,7 @@ async def test_a_release_in_doubt_ends_released(store: SqliteStore, *, after: bo
 
 async def test_doubt_has_an_end(store: SqliteStore) -> None:
     """A store whose answers are always lost is given up by name, not asked for ever."""
-    asked = failing(store, "commit", *[StoreUnsure("lost")] * 9)
+    asked = failing(store, "commit", *[StoreUnsure("lost")] * 20)
     with anyio.fail_after(5), pytest.raises(StoreUnsure):
         await PatientStore(store, forever).commit(Batch((user(1),)))
     assert asked == [patience.UNSURE_MAX]

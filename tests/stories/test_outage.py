@@ -247,6 +247,30 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
     assert ("text", "whole") in shape(page.messages)[-1][1]
 
 
+async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> None:
+    """Settings are read anew at a boundary, and with them which folders the user trusts."""
+    async with world.open(Step(Say("whole")), clock=(clock := Later())) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go", resume=False)
+        clock.ms += AROUND_MS
+        plain, away = hf.trust.decisions, [StoreBusy("away")] * 3
+
+        async def back_later() -> Any:
+            if away:
+                raise away.pop()
+            return await plain()
+
+        hf.trust.decisions = back_later  # type: ignore[method-assign]
+        await hf.sessions.resume(session)
+        with anyio.fail_after(5):
+            await hf.sessions.wait(session)
+        answer = (await hf.sessions.messages(session)).messages[-1]
+
+    assert away == []
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is None
+
+
 class Later(SystemClock):
     """A clock that can be set forward, so that settings are read anew."""
 

@@ -352,7 +352,10 @@ class Coordinator:
             return "held"
         self._kept[session] = fence
         owner = fence.owner
-        engine = replace(engine, store=PatientStore(self._engine.store, lambda: self.ownership.left_s(owner)))
+        store = PatientStore(self._engine.store, lambda: self.ownership.left_s(owner))
+        # What stands around the session is read from the store too: which folders the user trusts.
+        around = engine.around
+        engine = replace(engine, store=store, around=lambda session: store.repeat(around, session))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
         run = Run(
             engine,

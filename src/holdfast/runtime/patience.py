@@ -34,7 +34,7 @@ P = ParamSpec("P")
 PAUSE_S, PAUSE_MAX_S = 0.05, 1.0
 WAIT_S = 0.8 * LEASE_MS / 1_000
 """The longest wait for one call. A lease that is renewed meanwhile does not lengthen it."""
-UNSURE_MAX = 3
+UNSURE_MAX = 10
 """How often in a row the answer to one commit may be lost."""
 
 
@@ -170,15 +170,19 @@ async def written(store: Store, batch: Batch, *, after: int) -> Receipt | None:
     """The receipt of a batch whose answer was lost; None when it was not written.
 
     A batch is all or nothing, so one record of it is proof: its content, under a number above `after`, the
-    last number that the writer knew of. A batch that only removes is as good as written when nothing of it is
-    left.
+    last number that the writer knew of; and one that is not there is proof of the contrary. A message that
+    only gets its place proves nothing: whoever admitted it had written the same content. A batch that only
+    removes is as good as written when nothing of it is left.
     """
     numbers, proof, left = [], False, False
     for change in batch.changes:
         record = await store.get(change.session, change.kind, change.id)
         numbers.append(0 if record is None else record.seq)
         if isinstance(change, Put):
+            if record is None:
+                return None
             left = True
-            proof = proof or (record is not None and record.data == change.data and record.seq > after)
+            is_ours = record.data == change.data and record.seq > after and not change.placed
+            proof = proof or is_ours
         left = left or record is not None
     return Receipt(tuple(numbers)) if proof or (batch.changes and not left) else None
