@@ -271,6 +271,18 @@ async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> N
     assert answer.info.error is None
 
 
+async def test_a_claim_whose_answer_was_lost_is_known_for_our_own(world: World) -> None:
+    """The store granted it, and nobody heard: the session is worked on, and is not waited for in vain."""
+    async with world.open(Step(Say("whole"))) as (hf, _):
+        session = await world.session(hf)
+        Weather(hf, 2, StoreBusy, after=True, verbs=("claim",)).asked = 1
+        with anyio.fail_after(5):
+            answer = await hf.sessions.process(session, "go")
+
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is None
+
+
 class Later(SystemClock):
     """A clock that can be set forward, so that settings are read anew."""
 

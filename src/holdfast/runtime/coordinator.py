@@ -336,10 +336,17 @@ class Coordinator:
         """Claim a session. An owner that was buried without noticing registers anew, once."""
         owner = await self.patient.repeat(self.ownership.owner)
         try:
-            return await self.patient.claim(session, owner)
+            claimed = await self.patient.claim(session, owner)
         except LeaseLost:
             self.ownership.forget(owner)
-            return await self.patient.claim(session, await self.patient.repeat(self.ownership.owner))
+            owner = await self.patient.repeat(self.ownership.owner)
+            claimed = await self.patient.claim(session, owner)
+        if isinstance(claimed, Held) and claimed.owner == owner:
+            # Granted before, and the answer was lost: nobody else in this process runs the session.
+            record = await self.patient.session(session)
+            if record is not None and record.owner == owner:
+                return await self.patient.renumber(Fence(session, owner, record.claim))
+        return claimed
 
     async def _drain(self, session: str, entry: Entry) -> Literal["held", "parked", "interrupted", "done"]:
         """Claim the session and drain it; how that ended."""
