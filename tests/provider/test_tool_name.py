@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.events import Finish, ToolCalled, ToolInputStart
-from holdfast.provider.tool_name import UNNAMED, fitted
+from holdfast.provider.tool_name import UNNAMED, fitted_name
 from tests.provider.talking import ADAPTERS, a_request, decode
 
 CALL = {"type": "function_call", "call_id": "c", "id": "fc", "arguments": "{}"}
@@ -55,12 +55,12 @@ def test_a_call_is_never_without_a_name(wire: WireKind) -> None:
 @given(st.text(), st.text())
 def test_any_name_can_be_sent_back(one: str, other: str) -> None:
     """Within what every wire takes; the same name gives the same, and two names stay two."""
-    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", fitted(one))
-    assert fitted(one) == fitted(one)
-    assert (fitted(one) == fitted(other)) == ((one or UNNAMED) == (other or UNNAMED))
+    assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", fitted_name(one))
+    assert fitted_name(one) == fitted_name(one)
+    assert (fitted_name(one) == fitted_name(other)) == ((one or UNNAMED) == (other or UNNAMED))
 
 
 @given(st.from_regex(r"[A-Za-z0-9_-]{1,64}", fullmatch=True))
 def test_a_name_that_a_tool_can_have_is_left_alone(name: str) -> None:
     """The model finds its call under the name that it was shown."""
-    assert fitted(name) == name
+    assert fitted_name(name) == name

@@ -10,7 +10,7 @@ import re
 _DIGEST = 12
 
 
-def fitted(id: str, *, length_max: int, plain: bool = False) -> str:
+def fitted_id(id: str, *, length_max: int, plain: bool = False) -> str:
     """The id in at most `length_max` characters; `plain`: of letters, digits, `_` and `-` alone."""
     kept = re.sub(r"[^A-Za-z0-9_-]", "_", id) if plain else id
     if kept == id and 0 < len(id) <= length_max:

@@ -239,7 +239,7 @@ class _Lowering:
         hosted = _is_hosted(part)
         id = self._unique(part.call_id)
         # A name that the model made up is kept as it was said, and no wire takes it back like that.
-        name = tool_name.fitted(part.tool)
+        name = tool_name.fitted_name(part.tool)
         call = ToolCall(
             id=id,
             name=part.tool if hosted and same else name,

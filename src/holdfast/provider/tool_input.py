@@ -5,7 +5,7 @@ import msgspec
 from holdfast.schema.wire import JsonMap
 
 
-def read(text: str) -> tuple[JsonMap, str | None]:
+def read_input(text: str) -> tuple[JsonMap, str | None]:
     """The input, and the text itself where it is no JSON object. No text at all is a call without input."""
     if not text.strip():
         return {}, None

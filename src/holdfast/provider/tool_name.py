@@ -11,11 +11,11 @@ UNNAMED: Final = "unnamed"
 """No tool has this name, so the model is told that there is none; an empty one would be refused with it."""
 
 
-def read(name: object) -> str:
+def read_name(name: object) -> str:
     """The name that the model gave, or a word for none."""
     return name if isinstance(name, str) and name else UNNAMED
 
 
-def fitted(name: str) -> str:
+def fitted_name(name: str) -> str:
     """The name as every wire takes it back; one that fits, and so every tool's own, is left alone."""
-    return call_id.fitted(name or UNNAMED, length_max=LENGTH_MAX, plain=True)
+    return call_id.fitted_id(name or UNNAMED, length_max=LENGTH_MAX, plain=True)

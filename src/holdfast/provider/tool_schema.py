@@ -3,7 +3,7 @@
 from holdfast.schema.wire import JsonMap
 
 
-def complete(schema: JsonMap) -> JsonMap:
+def complete_schema(schema: JsonMap) -> JsonMap:
     """The schema of an object: one that does not say so, or names no property, is refused."""
     if schema.get("type", "object") != "object":
         return schema

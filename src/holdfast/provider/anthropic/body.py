@@ -30,7 +30,7 @@ def build(request: Request) -> JsonMap:
             {
                 "name": tool.name,
                 "description": tool.description,
-                "input_schema": tool_schema.complete(tool.input),
+                "input_schema": tool_schema.complete_schema(tool.input),
             }
             for tool in request.tools
         ]

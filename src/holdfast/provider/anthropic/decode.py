@@ -135,7 +135,7 @@ class MessagesDecoder:
             case "tool_use" | "server_tool_use":
                 hosted = start.type == "server_tool_use"
                 self._blocks[index] = _Block("hosted" if hosted else "tool", start.id, start)
-                name = self._names[start.id] = tool_name.read(start.name)
+                name = self._names[start.id] = tool_name.read_name(start.name)
                 return [ToolInputStart(id=start.id, name=name, hosted=hosted)]
             case kind if kind.endswith("_tool_result"):
                 return [self._resulted(start)]
@@ -214,7 +214,7 @@ def _ended(block: _Block) -> list[ProviderEvent]:
             input, invalid = _input(block)
             called = ToolCalled(
                 id=block.id,
-                name=tool_name.read(block.name),
+                name=tool_name.read_name(block.name),
                 input=input,
                 invalid=invalid,
                 hosted=block.kind == "hosted",
@@ -228,7 +228,7 @@ def _input(block: _Block) -> tuple[JsonMap, str | None]:
     text = "".join(block.pieces)
     if not text and isinstance(block.initial, dict):
         return block.initial, None
-    return tool_input.read(text)
+    return tool_input.read_input(text)
 
 
 def _signed(block: _Block) -> JsonMap | None:

@@ -6,7 +6,7 @@ tool's id has letters, digits, `_` and `-` only. A cache mark sits on the last b
 carry one.
 
 What must stay true: without marks, a longer history encodes to an extension of the shorter one, block by
-block. So each message leaves a block behind (`filler.py`), and what a message becomes is decided from what
+block. So each message leaves a block behind (`pieces.py`), and what a message becomes is decided from what
 stands before it alone. A native system message must have the model's turn behind it: where the person speaks
 instead, because the turn failed, the model's silence is said.
 """
@@ -177,7 +177,7 @@ def _media(item: Media) -> JsonMap:
 
 def tool_id(id: str) -> str:
     """A call's id in the letters that the wire allows."""
-    return call_id.fitted(id, length_max=_ID_LENGTH_MAX, plain=True)
+    return call_id.fitted_id(id, length_max=_ID_LENGTH_MAX, plain=True)
 
 
 def _mark(blocks: list[JsonMap]) -> None:

@@ -6,7 +6,7 @@ that it came with. From the third generation on the first call of a message must
 made elsewhere gets the word with which the wire lets such a call pass.
 
 What must stay true: a longer history encodes to an extension of the shorter one, part by part. So each
-message leaves a part behind (`filler.py`): a message left out would join its neighbours.
+message leaves a part behind (`pieces.py`): a message left out would join its neighbours.
 """
 
 from typing import assert_never

@@ -178,8 +178,8 @@ class GeminiDecoder:
     def _call(self, call: FunctionCall, part: Part, events: list[ProviderEvent]) -> None:
         text = call.args if isinstance(call.args, str) else msgspec.json.encode(call.args or {}).decode()
         id = call.id or self._derived(call.name, text)
-        name = tool_name.read(call.name)
-        input, invalid = tool_input.read(text)
+        name = tool_name.read_name(call.name)
+        input, invalid = tool_input.read_input(text)
         self._called = True
         events += [
             ToolInputStart(id=id, name=name),

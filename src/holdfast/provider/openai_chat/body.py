@@ -30,7 +30,7 @@ def build(request: Request, role: Role | None = None) -> JsonMap:
                 "function": {
                     "name": tool.name,
                     "description": tool.description,
-                    "parameters": tool_schema.complete(tool.input),
+                    "parameters": tool_schema.complete_schema(tool.input),
                 },
             }
             for tool in request.tools

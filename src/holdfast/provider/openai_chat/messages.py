@@ -7,7 +7,7 @@ where the server is known to read one. Elsewhere text alone is a string: DeepSee
 
 What must stay true: without marks, a longer history encodes to an extension of the shorter one, item by item.
 So a string never grows and never becomes a list: an update joins a list as an item, and stands behind a
-string as a message of its own; and each message leaves one behind (`filler.py`).
+string as a message of its own; and each message leaves one behind (`pieces.py`).
 """
 
 import hashlib
@@ -218,4 +218,4 @@ def _id(id: str, server: Dialect) -> str:
             number, rest = divmod(number, 36)
             letters.append(_ALPHABET[rest])
         return "".join(letters)
-    return call_id.fitted(id, length_max=_ID_LENGTH_MAX, plain=server.plain_ids)
+    return call_id.fitted_id(id, length_max=_ID_LENGTH_MAX, plain=server.plain_ids)

@@ -84,9 +84,9 @@ class ToolCalls:
                 seed = f"{response_id}\0{number}\0{call.name}\0{text}"
                 digest = hashlib.sha256(seed.encode("utf-8", "replace")).hexdigest()[:24]
                 call.id = call.id or self._unique(f"call_{digest}")
-                call.name = tool_name.read(call.name)
+                call.name = tool_name.read_name(call.name)
                 said += call.announce()
-            input, invalid = tool_input.read(text)
+            input, invalid = tool_input.read_input(text)
             metadata = None if call.extra is None else {OWN: {"extra_content": call.extra}}
             said += [
                 ToolInputEnd(id=call.id),

@@ -34,7 +34,7 @@ def build(request: Request, role: Role | None = None) -> JsonMap:
                 "type": "function",
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": tool_schema.complete(tool.input),
+                "parameters": tool_schema.complete_schema(tool.input),
                 "strict": False,
             }
             for tool in request.tools

@@ -178,7 +178,7 @@ def _output(result: ToolResult) -> JsonMap:
 
 
 def _call_id(id: str) -> str:
-    return call_id.fitted(id, length_max=_ID_LENGTH_MAX)
+    return call_id.fitted_id(id, length_max=_ID_LENGTH_MAX)
 
 
 def _content(part: Text | Media) -> JsonMap | None:

@@ -147,7 +147,7 @@ class Call:
         self._pieces: list[str] = []
 
     def begin(self) -> ProviderEvent:
-        return ToolInputStart(id=self.id, name=tool_name.read(self._name))
+        return ToolInputStart(id=self.id, name=tool_name.read_name(self._name))
 
     def grow(self, text: str) -> Sequence[ProviderEvent]:
         self._pieces.append(text)
@@ -158,13 +158,13 @@ class Call:
         text = _text(item.get("arguments") or self.final) or "".join(self._pieces)
         if text and not self._pieces:
             said += self.grow(text)
-        input, invalid = tool_input.read(text)
+        input, invalid = tool_input.read_input(text)
         return [
             *said,
             ToolInputEnd(id=self.id),
             ToolCalled(
                 id=self.id,
-                name=tool_name.read(self._name or item.get("name")),
+                name=tool_name.read_name(self._name or item.get("name")),
                 input=input,
                 invalid=invalid,
                 metadata={OWN: {"itemId": self._item_id}} if self._ids and self._item_id else None,
