@@ -27,11 +27,11 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.plugins.dispatcher import Dispatcher
     from holdfast.provider.port import Provider
     from holdfast.provider.wired import Wires
-    from holdfast.runtime.coordinator import Coordinator
-    from holdfast.runtime.room import OnAsk, Presence
-    from holdfast.runtime.surroundings import Surroundings
+    from holdfast.runtime.engine.engine import OnAsk, Presence
+    from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.sessions.prompting import Prompting
     from holdfast.tools.registry import Registry
+    from holdfast.workspace.workspace import Surroundings
 
 
 AROUND_MS = 1_000
@@ -163,8 +163,8 @@ class Holdfast:
         """The engine, built when it is first needed."""
         if self._prompting is None:
             from holdfast.person import directories
-            from holdfast.runtime.coordinator import Coordinator
-            from holdfast.runtime.room import Engine, Nobody
+            from holdfast.runtime.engine.engine import Engine, Nobody
+            from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
             from holdfast.sessions.prompting import Prompting
             from holdfast.tools.managed_output import ManagedOutput
@@ -228,9 +228,9 @@ class Holdfast:
         from holdfast.errors import InvalidInput
         from holdfast.location.project import Location
         from holdfast.provider import credentials
-        from holdfast.runtime import hosts
-        from holdfast.runtime.surroundings import surroundings
         from holdfast.sessions.creating import locate_
+        from holdfast.workspace import host_settings
+        from holdfast.workspace.workspace import surroundings
 
         is_here = True
         try:
@@ -239,8 +239,8 @@ class Holdfast:
             is_here = False
             location = Location(session.directory, session.directory, session.project_id)
         decisions = await self.trust.decisions()
-        held = hosts.hosts_of(credentials.load())
-        remote = await hosts.settings_of(held) if held else []
+        held = host_settings.hosts_of(credentials.load())
+        remote = await host_settings.settings_of(held) if held else []
         return await anyio.to_thread.run_sync(
             lambda: surroundings(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
         )

@@ -10,9 +10,9 @@ import pytest
 import holdfast
 from holdfast.cli.running.run import begun
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.runtime.surroundings import Surroundings
 from holdfast.schema.session import Session
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
+from holdfast.workspace.workspace import Surroundings
 from tests.cli.conftest import Done, Shell, configured, ended, said, settings
 from tests.sessions.filling import ask
 

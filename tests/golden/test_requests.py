@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from holdfast.provider import prefix
-from holdfast.runtime import moving
+from holdfast.runtime.epoch import prefix_change
 from tests import prefixes
 from tests.golden.stage import Seen, Stage
 from tests.golden.story import turns
@@ -92,7 +92,7 @@ def _found(told: Stage, seen: Seen) -> tuple[int, str]:
         return seen.number, stored.moved if differs == stored.block else f"{stored.moved}, at another block"
     if stored is not None and before.prefix is not None and stored.epoch != before.prefix.epoch:
         return seen.number, "begins"
-    return seen.number, "extends" if differs is None else moving.FAULT
+    return seen.number, "extends" if differs is None else prefix_change.FAULT
 
 
 def _expected(seen: Seen) -> tuple[int, str]:

@@ -18,10 +18,11 @@ import holdfast
 from holdfast.app import Holdfast
 from holdfast.provider import lowering, size
 from holdfast.provider.request import Request
-from holdfast.runtime import projecting, pruning
-from holdfast.runtime.compacting.measuring import RATIO_MAX, RATIO_MIN
-from holdfast.runtime.compacting.summarising import CHUNKS_MAX
-from holdfast.runtime.history import History
+from holdfast.runtime.compaction.measure import RATIO_MAX, RATIO_MIN
+from holdfast.runtime.compaction.summarise import CHUNKS_MAX
+from holdfast.runtime.epoch import pruning
+from holdfast.runtime.history import model_view
+from holdfast.runtime.history.session_history import History
 from holdfast.schema.fault import ContextOverflowFault, OutputLengthFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -159,7 +160,7 @@ async def compact(hf: Holdfast, session: str) -> None:
 
 async def length(hf: Holdfast, session: str) -> int:
     """How long the conversation is, as the model sees it."""
-    history = projecting.project(await History(hf.store, session).read())
+    history = model_view.project(await History(hf.store, session).read())
     around = await hf._prompting_now()._engine.around(await hf.sessions.get(session))
     model = around.providers.model("scripted", "m")
     return size.characters(Request(model=model, messages=lowering.lower(history, model)))
@@ -178,7 +179,7 @@ def kept(messages: Sequence[MessageWithParts]) -> list[MessageWithParts]:
             tuple(pruning.unpruned(part, ()) if isinstance(part, ToolPart) else part for part in each.parts),
         )
         for each in messages
-        if not compactions([each]) and not projecting.is_summary(each)
+        if not compactions([each]) and not model_view.is_summary(each)
     ]
 
 
@@ -189,17 +190,17 @@ def compactions(messages: Sequence[MessageWithParts]) -> list[MessageWithParts]:
 
 def finished(message: MessageWithParts) -> bool:
     """Whether the message is a summary that counts."""
-    return projecting.is_finished_summary(message)
+    return model_view.is_finished_summary(message)
 
 
 async def check_boundary(hf: Holdfast, session: str) -> None:
     """The store's boundary and the projection agree; what the runner remembers is what is stored."""
     fresh = await History(hf.store, session).read()
     page = (await hf.sessions.messages(session, system=True)).messages
-    everything = projecting.project(page)
+    everything = model_view.project(page)
     ids = {each.info.id for each in fresh}
     assert [each for each in everything if each.info.id not in ids] == []
-    assert projecting.project(fresh) == everything
+    assert model_view.project(fresh) == everything
     remembered = hf._prompting_now()._coordinator._history(session)
     assert await remembered.read() == fresh
 

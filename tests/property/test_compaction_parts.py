@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Limit
-from holdfast.runtime import moving, projecting
-from holdfast.runtime.compacting import carrying, dividing, ledger, measuring, transcript
-from holdfast.runtime.compacting.carrying import Carried
-from holdfast.runtime.compacting.ledger import Ledger
-from holdfast.runtime.compacting.measuring import Room
+from holdfast.runtime.compaction import carry, divide
+from holdfast.runtime.compaction import measure as measuring
+from holdfast.runtime.compaction.carry import Carried
+from holdfast.runtime.compaction.measure import Room
+from holdfast.runtime.epoch import prefix_change
+from holdfast.runtime.history import files_touched, model_view, transcript
+from holdfast.runtime.history.files_touched import Ledger
 from holdfast.schema import usage
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.ids import MessageID
@@ -76,7 +78,7 @@ def build(items: Sequence[Item]) -> tuple[list[MessageWithParts], list[MessageWi
 def test_what_is_said_after_the_boundary_is_shown_once_and_in_order(items: list[Item]) -> None:
     """Summary, kept tail, what came since; attempts that came to nothing leave no trace."""
     history, shown = build(items)
-    assert projecting.project(history) == shown
+    assert model_view.project(history) == shown
 
 
 @given(st.lists(said | attempt, max_size=25))
@@ -85,7 +87,7 @@ def test_what_stands_before_the_boundary_does_not_matter(items: list[Item]) -> N
     history, shown = build(items)
     first = next((number for number, each in enumerate(history) if each in shown[2:]), len(history))
     begin = min(first, next((history.index(each) for each in shown[:1]), 0))
-    assert projecting.project(history[begin:]) == shown
+    assert model_view.project(history[begin:]) == shown
 
 
 @given(st.lists(said, max_size=60), st.integers(0, 400), st.none() | st.integers(0, 5))
@@ -99,19 +101,19 @@ def test_a_history_is_divided_into_a_head_and_a_tail_within_its_bounds(
     def measure(messages: Sequence[MessageWithParts]) -> int:
         return sum(sizes[each.info.id] for each in messages)
 
-    divided = dividing.divide(history, measure, tokens_max=tokens_max, turns_max=turns_max)
+    divided = divide.divide(history, measure, tokens_max=tokens_max, turns_max=turns_max)
     turns = sum(kind == "user" for kind, _ in items[len(divided.head) :])
     assert [*divided.head, *divided.tail] == history
     assert bool(divided.head) == bool(history)
     assert measure(divided.tail) <= tokens_max
-    assert len(divided.tail) <= dividing.TAIL_MESSAGES_MAX
+    assert len(divided.tail) <= divide.TAIL_MESSAGES_MAX
     assert turns_max is None or turns <= turns_max
 
 
 @given(st.none() | st.integers(0, 10**7), st.none() | st.integers(0, 10**6))
 def test_the_tail_has_a_quarter_of_the_room_within_bounds(usable: int | None, wanted: int | None) -> None:
     """From 2,000 to 15,000 tokens, or what the person wants."""
-    tokens = dividing.tail_tokens(usable, wanted)
+    tokens = divide.tail_tokens(usable, wanted)
     if wanted is not None:
         assert tokens == wanted
     elif usable is None:
@@ -254,8 +256,8 @@ def touched(each: tuple[str, str]) -> MessageWithParts:
 def test_the_ledger_of_two_compactions_is_the_ledger_of_both(made: list[tuple[str, str]], cut: int) -> None:
     """Wherever the history is cut; each path once, the latest last; deleted is not written."""
     messages = [touched(each) for each in made]
-    whole = ledger.ledger(Ledger(), messages)
-    assert ledger.ledger(ledger.ledger(Ledger(), messages[:cut]), messages[cut:]) == whole
+    whole = files_touched.ledger(Ledger(), messages)
+    assert files_touched.ledger(files_touched.ledger(Ledger(), messages[:cut]), messages[cut:]) == whole
     assert len(set(whole.read)) == len(whole.read)
     assert not set(whole.written) & set(whole.deleted)
     assert set(whole.read) == {path for tool, path in made if tool == "read"}
@@ -274,13 +276,13 @@ def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[s
         ledger=Ledger(read=tuple(read)),
         ratios={"anthropic/claude": 5.5},
     )
-    told = carrying.text(carried)
+    told = carry.text(carried)
     assert all(each in told for each in (request, *todos, *read))
     asked = compaction()
     kept = MessageWithParts(
         asked.info, (*asked.parts, text(told, synthetic=True, metadata=carried.metadata()))
     )
-    assert carrying.carried_before([user("a"), kept, summary(kept)]) == carried
+    assert carry.carried_before([user("a"), kept, summary(kept)]) == carried
 
 
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.lists(names, max_size=6))
@@ -288,23 +290,27 @@ def test_the_request_before_can_be_named_from_its_steps(requests: list[list[str]
     """Each step keeps what it added; the next is moved exactly where it does not extend the one before."""
     history = told_of(requests)
     assert blocks_before(history) == requests[-1]
-    assert moving.before(history, replace(EPOCH, id="other")) is None
+    assert prefix_change.before(history, replace(EPOCH, id="other")) is None
     extends = new[: len(requests[-1])] == requests[-1]
-    for causes, reason in ((["tools"], "tools"), ([], moving.FAULT)):
-        after: Any = moving.step(EPOCH, moving.before(history, EPOCH), new, causes, chars=1, head=HEAD)
+    for causes, reason in ((["tools"], "tools"), ([], prefix_change.FAULT)):
+        after: Any = prefix_change.step(
+            EPOCH, prefix_change.before(history, EPOCH), new, causes, chars=1, head=HEAD
+        )
         assert after.moved == (None if extends else reason)
 
 
 def told_of(requests: list[list[str]]) -> list[MessageWithParts]:
     history: list[MessageWithParts] = []
     for blocks in requests:
-        prefix = moving.step(EPOCH, moving.before(history, EPOCH), blocks, ["model"], chars=1, head=HEAD)
+        prefix = prefix_change.step(
+            EPOCH, prefix_change.before(history, EPOCH), blocks, ["model"], chars=1, head=HEAD
+        )
         history.append(assistant(StepStartPart(**head(), prefix=prefix), "a"))
     return history
 
 
 def blocks_before(history: list[MessageWithParts]) -> list[str]:
-    sent = moving.before(history, EPOCH)
+    sent = prefix_change.before(history, EPOCH)
     return [] if sent is None else sent.blocks
 
 
@@ -321,7 +327,9 @@ def test_removals_leave_every_request_that_is_still_told_of_named(
             break
         chosen = {left.index(each) for each in data.draw(st.lists(st.sampled_from(left), max_size=3))}
         gone = {left[index][1].info.id for index in chosen}
-        whole = {part.id: part for part in moving.named_whole([each for _, each in left], EPOCH.id, gone)}
+        whole = {
+            part.id: part for part in prefix_change.named_whole([each for _, each in left], EPOCH.id, gone)
+        }
         left = [
             (blocks, MessageWithParts(each.info, tuple(whole.get(part.id, part) for part in each.parts)))
             for blocks, each in left

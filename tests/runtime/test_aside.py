@@ -6,7 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holdfast.runtime import aside, budget
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.side_calls import side_call
 
 
 async def test_what_was_reserved_is_given_back_though_the_call_is_cancelled(
@@ -27,13 +28,13 @@ async def test_what_was_reserved_is_given_back_though_the_call_is_cancelled(
         await anyio.lowlevel.checkpoint()
         forgotten.append(key)
 
-    monkeypatch.setattr(budget, "reserve", reserve)
-    monkeypatch.setattr(budget, "forget", forget)
-    monkeypatch.setattr(aside, "_heard", heard)
+    monkeypatch.setattr(reservations, "reserve", reserve)
+    monkeypatch.setattr(reservations, "forget", forget)
+    monkeypatch.setattr(side_call, "_heard", heard)
     nothing: Any = None
     with anyio.fail_after(5):
         async with anyio.create_task_group() as group:
-            group.start_soon(aside.ask, nothing, nothing, nothing, nothing, "title")
+            group.start_soon(side_call.ask, nothing, nothing, nothing, nothing, "title")
             await asked.wait()
             group.cancel_scope.cancel()
 

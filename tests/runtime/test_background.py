@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
-from holdfast.runtime import background
-from holdfast.runtime.background import Background
+from holdfast.runtime.process import background
+from holdfast.runtime.process.background import Background
 
 
 async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,12 @@ from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Limit
 from holdfast.provider.lowering import QUARANTINED
-from holdfast.runtime import projecting, pruning
-from holdfast.runtime.compacting import carrying, measuring, requesting, transcript, wording
-from holdfast.runtime.compacting.carrying import Carried
-from holdfast.runtime.compacting.ledger import Ledger, ledger
-from holdfast.runtime.projecting import CONTINUED
+from holdfast.runtime.compaction import carry, current_request, measure, wording
+from holdfast.runtime.compaction.carry import Carried
+from holdfast.runtime.epoch import pruning
+from holdfast.runtime.history import model_view, transcript
+from holdfast.runtime.history.files_touched import Ledger, ledger
+from holdfast.runtime.history.model_view import CONTINUED
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -88,7 +89,7 @@ def test_attempts_are_counted_until_an_answer_comes(history: list[MessageWithPar
     """The records tell, whatever began them and however they ended. A refusal leaves a message with nothing
     in it, which is no answer; half an answer is one, since the provider took the request.
     """
-    assert measuring.attempts(history) == count
+    assert measure.attempts(history) == count
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_a_compaction_by_hand_is_tried_once(
     history: list[MessageWithParts], joining: list[MessageWithParts], found: MessageWithParts | None
 ) -> None:
     """One that failed is over, and so is one after which somebody spoke."""
-    assert projecting.asked(history, joining) == found
+    assert model_view.asked(history, joining) == found
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_the_room_of_a_model(
     """The input limit, else what the answer leaves of the context; less the reserve."""
     model = replace(CLAUDE, limit=Limit(**limit))
     config = CompactionConfig(reserved=reserved)
-    assert measuring.room(model, config, output_tokens_max=flag).usable == usable
+    assert measure.room(model, config, output_tokens_max=flag).usable == usable
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_what_is_too_long_is_shortened_in_the_middle() -> None:
 def compacted(carried: Carried, *tail: MessageWithParts) -> list[MessageWithParts]:
     """A history that begins with a compaction which carried this over, and the tail that it kept."""
     part = CompactionPart(**head(), auto=True, tail_start_id=tail[0].info.id if tail else None)
-    kept = text(carrying.text(carried), synthetic=True, metadata=carried.metadata())
+    kept = text(carry.text(carried), synthetic=True, metadata=carried.metadata())
     request = user(part, kept)
     return [*tail, request, summary(request)]
 
@@ -245,7 +246,7 @@ def test_the_current_request_is_all_that_is_being_worked_on(
     """Back to where work ended: with an answer, an error, or a compaction of its own that gave up. What was
     carried over is part of it until it is answered, and nothing is in it twice.
     """
-    found = requesting.current(history)
+    found = current_request.current(history)
     assert (found.text, found.system, found.owed) == wanted
 
 
@@ -262,7 +263,7 @@ def test_the_messages_of_the_current_request_are_known(
     history: list[MessageWithParts], messages: list[MessageWithParts]
 ) -> None:
     """They are carried over word for word, and need not be summarised."""
-    assert requesting.current(history).messages == messages
+    assert current_request.current(history).messages == messages
 
 
 def counted(tokens: int, *, model: str = "claude") -> MessageWithParts:
@@ -298,7 +299,7 @@ def test_a_count_that_a_compaction_did_not_lower_has_to_grow(
     """By a tenth of the limit: since the first count after a compaction, or the last before one that could
     not help. One that failed for another reason has shown nothing.
     """
-    assert measuring.has_grown(history, CLAUDE, 100) is grown
+    assert measure.has_grown(history, CLAUDE, 100) is grown
 
 
 def test_what_came_with_the_words_of_a_request_is_told_apart_from_them() -> None:
@@ -306,8 +307,8 @@ def test_what_came_with_the_words_of_a_request_is_told_apart_from_them() -> None
     task = SubtaskPart(**head(), prompt="p", description="d", agent="x")
     more = (text("the file", synthetic=True), task, AgentPart(**head(), name="x"))
     message = user("read it", file("image/png", PNG, "a.png"), *more)
-    assert carrying.request(message) == "read it\n[attached: a.png]"
-    assert carrying.besides(message) == MessageWithParts(message.info, more)
+    assert carry.request(message) == "read it\n[attached: a.png]"
+    assert carry.besides(message) == MessageWithParts(message.info, more)
 
 
 def test_a_file_that_a_call_deleted_is_not_written_by_the_patch_of_its_step() -> None:
@@ -322,10 +323,10 @@ def test_a_file_that_a_call_deleted_is_not_written_by_the_patch_of_its_step() ->
 def test_how_long_a_token_is_stays_known_by_model() -> None:
     """What a compaction carried counts until the model counts again; another model's says nothing."""
     known = compacted(Carried(ratios={"anthropic/claude": 5.5, "openai/gpt": 99.0}))
-    assert measuring.ratio(known, CLAUDE) == 5.5
-    assert measuring.ratio(known, GPT) == 6.0
-    assert measuring.ratio(known, replace(GPT, id="other")) == 4.0
-    assert measuring.ratios(known) == {"anthropic/claude": 5.5, "openai/gpt": 6.0}
+    assert measure.ratio(known, CLAUDE) == 5.5
+    assert measure.ratio(known, GPT) == 6.0
+    assert measure.ratio(known, replace(GPT, id="other")) == 4.0
+    assert measure.ratios(known) == {"anthropic/claude": 5.5, "openai/gpt": 6.0}
 
 
 def test_what_is_carried_over_without_a_model() -> None:
@@ -341,7 +342,7 @@ def test_what_is_carried_over_without_a_model() -> None:
     ]
     before = Carried(request="zeroth", ledger=Ledger(read=("/a",)))
     todos = [Todo(content="test it", status="pending", priority="high")]
-    carried = carrying.carry(before, requesting.current(messages), messages[:3], todos)
+    carried = carry.carry(before, current_request.current(messages), messages[:3], todos)
     assert carried == Carried(
         request="second\n[attached: a.png]",
         owed=True,
@@ -349,8 +350,8 @@ def test_what_is_carried_over_without_a_model() -> None:
         ledger=Ledger(read=("/a", "/b")),
         problems=('read {"path":"a"}: unknown',),
     )
-    assert carrying.text(carried) == (
-        f"{carrying.INTRODUCTION}\n\n"
+    assert carry.text(carried) == (
+        f"{carry.INTRODUCTION}\n\n"
         "The person's current request, word for word:\n<request>\nsecond\n[attached: a.png]\n</request>\n\n"
         "The list of things to do:\n- [pending] test it\n\n"
         "Files that were read:\n- /a\n- /b\n\n"
@@ -362,7 +363,7 @@ def test_what_is_carried_over_without_a_model() -> None:
 def test_without_a_new_request_the_one_before_is_carried_on() -> None:
     """Words of ours are no request."""
     ours = [user(text("go on", synthetic=True)), answered("done")]
-    assert requesting.current([*compacted(Carried(request="the wish")), *ours]).text == "the wish"
+    assert current_request.current([*compacted(Carried(request="the wish")), *ours]).text == "the wish"
 
 
 def test_the_earlier_summary_is_merged() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.runtime import recorder as recording
-from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.engine import recorder as recording
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema import ids
 from holdfast.schema.ids import Mint
 from holdfast.schema.message import UserMessage

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from holdfast.clock import SystemClock
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
-from holdfast.runtime import patience
-from holdfast.runtime.patience import PatientStore
-from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.engine import patience
+from holdfast.runtime.engine.patience import PatientStore
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.ids import Mint
 from holdfast.store.batch import Batch, Fence
 from holdfast.store.query import MessageQuery

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import StoreBusy
-from holdfast.runtime.recorder import Recorder
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.ids import Mint
 from holdfast.store.batch import Batch, Receipt
 from holdfast.store.query import MessageQuery

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.runtime import repetition
-from holdfast.runtime.compacting import carrying
-from holdfast.runtime.repetition import Made
+from holdfast.runtime.calls import repetition
+from holdfast.runtime.calls.repetition import Made
+from holdfast.runtime.compaction import carry
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart
@@ -115,8 +115,8 @@ def test_what_is_carried_over_a_compaction_counts_like_what_it_stands_for() -> N
     ]
     a, b = done("a").answer, done("b").answer
     assert repetition.carried(history) == [
-        carrying.Call("act", {"what": "x"}, a, 1),
-        carrying.Call("act", {"what": "x"}, b, 3, refused=True),
+        carry.Call("act", {"what": "x"}, a, 1),
+        carry.Call("act", {"what": "x"}, b, 3, refused=True),
     ]
 
 

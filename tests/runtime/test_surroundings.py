@@ -8,7 +8,7 @@ import pytest
 from holdfast.location.project import Location
 from holdfast.provider import credentials
 from holdfast.provider.secret import Secret
-from holdfast.runtime.surroundings import Surroundings, surroundings
+from holdfast.workspace.workspace import Surroundings, surroundings
 
 HOST = "models.example"
 

@@ -21,7 +21,7 @@ from holdfast.net.stream import Http
 from holdfast.provider import credentials
 from holdfast.provider.secret import Secret
 from holdfast.provider.wired import Wires
-from holdfast.runtime.coordinator import Coordinator
+from holdfast.runtime.process.coordinator import Coordinator
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
 from holdfast.store.record import Resync

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
-from holdfast.runtime import budget
-from holdfast.runtime.budget import Moment
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.budget.reservations import Moment
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
@@ -27,7 +27,7 @@ async def spent(hf: Holdfast, session: str) -> Spent:
 
 async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was sent counts by our estimate, and so does what came of the answer; nothing stays reserved."""
-    monkeypatch.setattr("holdfast.runtime.processor.CHECKPOINT_MS", 1)
+    monkeypatch.setattr("holdfast.runtime.answer.processor.CHECKPOINT_MS", 1)
     said = "word " * 400
     async with world.open(Step(Say(said), Wait(anyio.Event()), Say("never"))) as (hf, _):
         session = await world.session(hf)
@@ -220,7 +220,9 @@ def test_how_long_a_turn_took_whose_runner_died(held: Reserved, worked_ms: int, 
     another boot what was stored counts, and what is no turn takes no time.
     """
     had = Spent(cost=0, tokens=0, time_ms=1, reserved={"a": held})
-    assert budget._died(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms == 1 + counts
+    assert (
+        reservations._died(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms == 1 + counts
+    )
 
 
 def test_a_dead_turn_that_another_of_the_tree_finds_took_time_too() -> None:
@@ -228,9 +230,9 @@ def test_a_dead_turn_that_another_of_the_tree_finds_took_time_too() -> None:
     held = Reserved(cost=0, tokens=0, boot="here", since=1_000)
     had = Spent(cost=0, tokens=0, time_ms=0, reserved={"a": held, "b": held})
     now = Moment("here", 6_000)
-    after = budget._current(had, now, ["a", "b"])
+    after = reservations._current(had, now, ["a", "b"])
     assert after == Spent(cost=0, tokens=0, time_ms=5_000, reserved={})
-    assert budget._died(after, "a", now, said=0, worked_ms=5_000) == after
+    assert reservations._died(after, "a", now, said=0, worked_ms=5_000) == after
 
 
 async def test_a_call_that_runs_holds_back_what_its_answer_took(world: World) -> None:
@@ -314,20 +316,20 @@ def test_time_is_counted_once_while_turns_overlap() -> None:
 
     one = begun(0, NOTHING, "a")
     two = begun(5, one, "b")
-    assert budget.worked_ms(two, Moment("here", 8)) == 8
-    after_a = budget._without(two, "a", time_ms=10)
-    assert (after_a.time_ms, budget.worked_ms(after_a, Moment("here", 20))) == (5, 20)
-    after_b = budget._without(after_a, "b", time_ms=15)
+    assert reservations.worked_ms(two, Moment("here", 8)) == 8
+    after_a = reservations._without(two, "a", time_ms=10)
+    assert (after_a.time_ms, reservations.worked_ms(after_a, Moment("here", 20))) == (5, 20)
+    after_b = reservations._without(after_a, "b", time_ms=15)
     assert after_b.time_ms == 20
-    three = budget._without(begun(30, after_b, "c"), "c", time_ms=5)
+    three = reservations._without(begun(30, after_b, "c"), "c", time_ms=5)
     assert three.time_ms == 25
     # The later one ends first: the earlier one counts everything.
-    inner = budget._without(two, "b", time_ms=2)
-    assert (inner.time_ms, budget._without(inner, "a", time_ms=10).time_ms) == (0, 10)
+    inner = reservations._without(two, "b", time_ms=2)
+    assert (inner.time_ms, reservations._without(inner, "a", time_ms=10).time_ms) == (0, 10)
     # Another machine's clock says nothing here: its turn counts when it ends, and whole.
     there = replace(two, reserved={**two.reserved, "b": replace(two.reserved["b"], boot="there")})
-    assert budget.worked_ms(there, Moment("here", 8)) == 8
-    assert budget._without(there, "a", time_ms=10).time_ms == 10
+    assert reservations.worked_ms(there, Moment("here", 8)) == 8
+    assert reservations._without(there, "a", time_ms=10).time_ms == 10
 
 
 async def test_a_clock_that_is_set_takes_nothing_from_a_budget_of_time(world: World) -> None:

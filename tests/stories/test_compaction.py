@@ -9,7 +9,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.lowering import COMPACTION
 from holdfast.provider.request import Assistant, Request, Text, User
-from holdfast.runtime.compacting import wording
+from holdfast.runtime.compaction import wording
 from holdfast.schema.fault import AbortedFault, APIFault, ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.part import CompactionPart, StepStartPart, TextPart

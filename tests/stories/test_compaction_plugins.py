@@ -1,6 +1,6 @@
 """What a plugin may change of a compaction: the words that ask for a summary, and whether work goes on."""
 
-from holdfast.runtime.compacting import wording
+from holdfast.runtime.compaction import wording
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.provider.events import FinishReason, ProviderEvent
 from holdfast.provider.request import Request
-from holdfast.runtime.compacting import wording
+from holdfast.runtime.compaction import wording
 from holdfast.schema.fault import ContentFilterFault, ContextOverflowFault, OutputLengthFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import CompactionPart

@@ -8,7 +8,7 @@ import pytest
 import holdfast
 from holdfast.provider.events import ProviderEvent
 from holdfast.provider.request import Request
-from holdfast.runtime.compacting import carrying, wording
+from holdfast.runtime.compaction import carry, wording
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.part import CompactionPart
 from holdfast.schema.prompt import TextPartInput
@@ -242,5 +242,5 @@ async def test_an_answered_request_is_not_told_as_current(world: World) -> None:
         await compacted(hf, session)
         await hf.sessions.process(session, "Thanks. What time is it?")
     told = texts(script.requests[2])[1]
-    assert f"{carrying.OVER}:\n<request>\nDrop the table users.\n</request>" in told
-    assert carrying.CURRENT not in told
+    assert f"{carry.OVER}:\n<request>\nDrop the table users.\n</request>" in told
+    assert carry.CURRENT not in told

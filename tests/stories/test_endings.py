@@ -213,7 +213,7 @@ async def test_settings_that_break_between_two_steps(world: World) -> None:
 async def test_interrupted_behind_a_system_message(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The boundary has told of a change when the work is stopped: the prompt has an answer that says so."""
     stage, behind = Stage(world), Stage(world).boundary
-    from holdfast.runtime import pruning
+    from holdfast.runtime.epoch import pruning
 
     real = pruning.prune
     calls = []

@@ -9,7 +9,7 @@ from msgspec.structs import force_setattr, replace
 from holdfast.app import Holdfast
 from holdfast.context.source import UNAVAILABLE, Codec
 from holdfast.context.system_context import SystemContext
-from holdfast.runtime.epochs import epoch_put
+from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.store.batch import Batch

@@ -11,7 +11,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider import lowering
 from holdfast.provider.request import Request
-from holdfast.runtime.epochs import epoch_put
+from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.schema.budget import Budget
 from holdfast.store.batch import Batch
 from holdfast.testing.mock_provider.script import Call, Say

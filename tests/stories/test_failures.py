@@ -10,7 +10,7 @@ from anyio.lowlevel import checkpoint
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.request import Request, SystemUpdate, Text, User
-from holdfast.runtime import closing, retrying
+from holdfast.runtime.answer import ending, retry
 from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFault, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
@@ -21,7 +21,7 @@ from tests.stories.world import World, shape
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries wait for a moment only."""
-    monkeypatch.setattr(retrying, "BASE_MS", 1)
+    monkeypatch.setattr(retry, "BASE_MS", 1)
 
 
 def error(kind: Any, *, retryable: bool = False) -> ProviderError:
@@ -167,8 +167,8 @@ async def test_the_model_is_not_referred_to_text_that_it_is_not_shown(world: Wor
 
     third, fourth = script.requests[2:]
     assert [each for each in third.messages if isinstance(each, SystemUpdate)] == [
-        SystemUpdate(text=closing.BROKEN),
-        SystemUpdate(text=closing.BROKEN),
+        SystemUpdate(text=ending.BROKEN),
+        SystemUpdate(text=ending.BROKEN),
     ]
     assert fourth.messages == (*third.messages, User(content=(Text(text="again"),)))
 

@@ -16,9 +16,12 @@ from holdfast.errors import NotFound, Refused
 from holdfast.feed.frame import Delta
 from holdfast.provider.events import ProviderEvent, Start
 from holdfast.provider.request import Request
-from holdfast.runtime import coordinator, drain, interrupts, settling
-from holdfast.runtime.plan import Ended
-from holdfast.runtime.run import Run
+from holdfast.runtime import drain
+from holdfast.runtime.calls import tool_calls
+from holdfast.runtime.engine import interrupt_requests
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history.work import Ended
+from holdfast.runtime.process import coordinator
 from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage
@@ -168,7 +171,7 @@ async def test_closing_interrupts_all_sessions_side_by_side(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each tool here ends only when every other has been told to end, and none is left behind."""
-    monkeypatch.setattr(settling, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 3.0)
     world.settings(permission={"team": "allow"})
     count, begun, told, everyone = 5, [0], [0], anyio.Event()
 
@@ -340,13 +343,13 @@ async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
     """Its addressee never heard it. Whoever runs the session next closes it before he listens for others."""
     async with world.open(*[Step(Say("x"))] * 20) as (hf, _):
         listener = hf._prompting_now()._coordinator.listener
-        real = interrupts.answer
+        real = interrupt_requests.answer
 
         async def looked_at_in_between(*arguments: Any, **named: Any) -> None:
             await listener._look()  # At the worst moment: they are known, and still open.
             await real(*arguments, **named)
 
-        monkeypatch.setattr(interrupts, "answer", looked_at_in_between)
+        monkeypatch.setattr(interrupt_requests, "answer", looked_at_in_between)
         for _ in range(20):
             session = await world.session(hf)
             request = await ordered(hf, session)
@@ -369,7 +372,7 @@ async def ordered(
         claim=claim,
         time=RequestTime(created=hf.clock.now_ms()),
     )
-    await hf.store.commit(Batch((interrupts.interrupt_put(request),)))
+    await hf.store.commit(Batch((interrupt_requests.interrupt_put(request),)))
     return request
 
 
@@ -615,7 +618,7 @@ async def test_a_call_that_succeeded_is_not_recorded_as_interrupted(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its tool has returned: however long the output takes to be kept, it is waited for."""
-    monkeypatch.setattr(settling, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 0.0)
     part = await interrupted_while_kept(world, Keeper(), 100_000)
     assert isinstance(part.state, ToolCompleted)
     assert part.state.metadata["outputPath"] == "/kept"
@@ -625,8 +628,8 @@ async def test_output_that_is_never_kept_is_waited_for_within_a_bound(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Then the record says that it has happened, and that its output is lost."""
-    monkeypatch.setattr(settling, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(settling, "RECORD_S", 0.01)
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(tool_calls, "RECORD_S", 0.01)
     part = await interrupted_while_kept(world, Keeper(ever=False), 100_000)
     assert isinstance(part.state, ToolError)
     assert part.state.error == (

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from holdfast.errors import LeaseLost, StoreBusy
-from holdfast.runtime import ownership
+from holdfast.runtime.process import lease
 from holdfast.schema import stored
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
@@ -82,9 +82,9 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, silent: bool
 ) -> None:
     """At 0.8 of its lease since the last good renewal was sent, before anybody may bury it."""
-    monkeypatch.setattr(ownership, "RENEW_MS", 1_000)
-    monkeypatch.setattr(ownership, "STOP_AFTER_MS", 1_200)
-    monkeypatch.setattr(ownership, "LATE_MS", 50)
+    monkeypatch.setattr(lease, "RENEW_MS", 1_000)
+    monkeypatch.setattr(lease, "STOP_AFTER_MS", 1_200)
+    monkeypatch.setattr(lease, "LATE_MS", 50)
     world.settings(permission={"*": "allow"})
     deed = Deed()
     deed.gate = anyio.Event()
@@ -122,7 +122,7 @@ async def test_a_bug_beside_the_work_does_not_end_it(world: World, monkeypatch: 
         named.set()
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("holdfast.runtime.title._name", broken)
+    monkeypatch.setattr("holdfast.runtime.side_calls.session_title._name", broken)
     gate = anyio.Event()
     async with world.open(Step(Say("half"), Wait(gate), Say("rest"))) as (hf, _):
         session = await world.session(hf)

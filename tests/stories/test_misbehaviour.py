@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import holdfast
-from holdfast.runtime import retrying
+from holdfast.runtime.answer import retry
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from holdfast.testing.mock_provider.script import Turn
@@ -43,7 +43,7 @@ HOPELESS = {
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries wait for a moment only."""
-    monkeypatch.setattr(retrying, "BASE_MS", 1)
+    monkeypatch.setattr(retry, "BASE_MS", 1)
 
 
 def settings(world: World, mock: MockProvider, wire: str) -> None:

@@ -8,7 +8,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.instructions import choose
 from holdfast.provider.request import Request
-from holdfast.runtime import moving, pins
+from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.schema.epoch import SentRequest
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -429,14 +429,14 @@ def test_a_reason_counts_only_for_what_it_can_move() -> None:
         sent = ["tool", "system", "one", "two"]
         last = SentRequest(blocks=sent, provider_id="p", model_id="m", agent="build")
         now = [*sent[:block], "other", *sent[block + 1 :]]
-        return moving.step(EPOCH, last, now, causes, chars=0, head=2).moved
+        return prefix_change.step(EPOCH, last, now, causes, chars=0, head=2).moved
 
     assert moved(1, "edit", "pruning", "model") == "model"
-    assert moved(1, "edit") == moving.FAULT
+    assert moved(1, "edit") == prefix_change.FAULT
     assert moved(2, "tools", "output format", "edit") == "edit"
-    assert moved(2, "tools") == moving.FAULT
+    assert moved(2, "tools") == prefix_change.FAULT
     assert moved(2, "model") == moved(1, "model") == "model"
-    assert moved(2) == moving.FAULT
+    assert moved(2) == prefix_change.FAULT
 
 
 async def _asked(world: World, session: str, prompt: str, agent: str) -> Request:

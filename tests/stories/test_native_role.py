@@ -9,7 +9,7 @@ from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.request import Request, SystemUpdate
 from holdfast.provider.wire import Endpoint
-from holdfast.runtime.epochs import epoch_put
+from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.store.batch import Batch
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step

@@ -10,7 +10,8 @@ import pytest
 from holdfast.app import AROUND_MS, Holdfast
 from holdfast.clock import SystemClock
 from holdfast.errors import StoreBusy, StoreUnsure
-from holdfast.runtime import background, patience, resumption
+from holdfast.runtime.engine import patience
+from holdfast.runtime.process import background, resumption
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait

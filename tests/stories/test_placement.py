@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from holdfast.errors import Refused
-from holdfast.runtime import coordinator
+from holdfast.runtime.process import coordinator
 from holdfast.sessions import prompting
 from holdfast.store.host import ThisHost
 from holdfast.testing.mock_provider.script import Say

@@ -9,7 +9,7 @@ from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import Price, Prices
 from holdfast.provider.lowering import PRUNED
 from holdfast.provider.request import Request, Results
-from holdfast.runtime import pruning
+from holdfast.runtime.epoch import pruning
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage

@@ -27,7 +27,7 @@ async def test_text_that_was_saved_is_kept_and_gone_on_from(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model is told that its last message broke off."""
-    monkeypatch.setattr("holdfast.runtime.processor.CHECKPOINT_MS", 1)
+    monkeypatch.setattr("holdfast.runtime.answer.processor.CHECKPOINT_MS", 1)
     machine, gate = Machine(), anyio.Event()
     script = ScriptedProvider(Step(Say("half a sentence"), Wait(gate)))
     async with life(world.store, machine, provider=script) as (hf, mortal):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runtime.history import History
+from holdfast.runtime.history.session_history import History
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.store.postgres.server import schema_url

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import StoreError
-from holdfast.runtime import coordinator
+from holdfast.runtime.process import coordinator
 from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import TextPart, ToolPart

@@ -11,7 +11,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.events import ProviderEvent
 from holdfast.provider.request import Request
-from holdfast.runtime.aside import first_line
+from holdfast.runtime.side_calls.side_call import first_line
 from holdfast.schema import title
 from holdfast.schema.message import UserSummary
 from holdfast.testing.mock_provider.script import Say

@@ -20,7 +20,7 @@ if LEASE_MS:  # Before anything else takes them by name.
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
 from holdfast.errors import HoldfastError  # noqa: E402
-from holdfast.runtime.recorder import session_put  # noqa: E402
+from holdfast.runtime.engine.recorder import session_put  # noqa: E402
 from holdfast.schema.session import Session  # noqa: E402
 from holdfast.store.batch import Batch, Fence  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402

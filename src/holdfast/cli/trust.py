@@ -50,7 +50,7 @@ def trust(ctx: click.Context, *, path: str | None, revoke: bool, listing: bool, 
 def checkout_here() -> Path:
     """The top of the checkout, or the directory itself where there is none."""
     from holdfast.location.project import locate
-    from holdfast.runtime.surroundings import places_of
+    from holdfast.workspace.workspace import places_of
 
     return places_of(locate(current_directory())).worktree
 

@@ -13,23 +13,14 @@ from msgspec.structs import replace
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import (
-    authority,
-    choosing,
-    epochs,
-    inbox,
-    nesting,
-    observing,
-    pins,
-    plan,
-    projecting,
-    pruning,
-)
-from holdfast.runtime.chosen import Chosen
-from holdfast.runtime.epochs import ContextUnavailable, Epoch
-from holdfast.runtime.inbox import Waiting
-from holdfast.runtime.run import Run
-from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
+from holdfast.runtime.epoch import policy as authority
+from holdfast.runtime.epoch.epochs import ContextUnavailable, Epoch
+from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.history import model_view, work
+from holdfast.runtime.inbox import admission, choice
+from holdfast.runtime.inbox.admission import Waiting
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -38,6 +29,7 @@ from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
+from holdfast.workspace.workspace import Surroundings
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,20 +73,20 @@ async def cross(
     with its work for a prompt only: a compaction is made, and nothing more.
     """
     everything = await run.history.read() if everything is None else everything
-    waiting = await inbox.pending(run.engine, run.recorder.session)
+    waiting = await admission.pending(run.engine, run.recorder.session)
     if not all(run.history.has(each.prompt.id) for each in waiting):
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
     history, unheard = _parted(everything, {each.prompt.id for each in waiting})
     spoken = _spoken(run, history)
-    owed = plan.owes_answer(spoken)
+    owed = work.owes_answer(spoken)
     rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
-    promoted = inbox.next_to_promote(waiting, idle=not owed)
+    promoted = admission.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in unheard if message.info.id in chosen]
-    asked = projecting.asked(history, joining) if run.history.has_compaction else None
-    newest = plan.newest_user([*spoken, *_spoken(run, joining)]) or asked
+    asked = model_view.asked(history, joining) if run.history.has_compaction else None
+    newest = work.newest_user([*spoken, *_spoken(run, joining)]) or asked
     # What wants no reply does not end the work that it joins, and neither does a compaction.
     owed = owed or any(map(_asks, promoted))
     if newest is None or (not owed and asked is None):
@@ -122,12 +114,12 @@ def _parted(
 
 
 def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
-    return projecting.spoken(history) if run.history.has_compaction else history
+    return model_view.spoken(history) if run.history.has_compaction else history
 
 
 def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
     """Whether what the model owes is left alone: the session was woken for a compaction, or has to wait."""
-    return (any(map(_compacts, waiting)) and not run.answered) or plan.rests(history)
+    return (any(map(_compacts, waiting)) and not run.answered) or work.rests(history)
 
 
 def _asks(waiting: Waiting) -> bool:
@@ -141,7 +133,7 @@ def _compacts(waiting: Waiting) -> bool:
 
 def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:
     if promoted:
-        inbox.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
+        admission.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
 
 
 async def _begun(
@@ -168,7 +160,7 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
     around.check_here(session.id)
     wishes = around.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
-    agent = choosing.agent_in(session, around, user.agent)
+    agent = choice.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     policy = await authority.policy_of(run.engine, session, around, agent)
     return Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
@@ -176,7 +168,7 @@ async def sample(run: Run, user: UserMessage) -> Chosen:
 
 async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
     """Tell the model what changed since it was last told, and fix the turn."""
-    nested = await nesting.found(run, chosen, epoch)
+    nested = await nested_instructions.found(run, chosen, epoch)
     told = None
     # An epoch that begins at this boundary has just looked at the world.
     if not epoch.fresh or (nested or []) != epoch.value.nested:
@@ -205,7 +197,7 @@ async def fixed(
 ) -> Ready:
     """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
-    toolset = observing.toolset(run, chosen)
+    toolset = observe.toolset(run, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
     if pinned.pins is not None and keep:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
@@ -224,11 +216,11 @@ async def fixed(
         tools=(*pinned.pin.tools, *pins.formed(form)),
         moved=epoch.value.reasons,
         history=history,
-        shown=projecting.project(history) if run.history.has_compaction else history,
+        shown=model_view.project(history) if run.history.has_compaction else history,
         compacted=run.history.summarised_since(0),
         toolset=toolset,
         policy=chosen.policy,
-        last_step=agent.steps is not None and plan.steps_since_prompt(history) + 1 >= agent.steps,
+        last_step=agent.steps is not None and work.steps_since_prompt(history) + 1 >= agent.steps,
     )
 
 

@@ -12,24 +12,18 @@ from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.provider import size
-from holdfast.runtime import (
-    accounting,
-    announcing,
-    answer,
-    asking,
-    budget,
-    closing,
-    inbox,
-    interrupts,
-    plan,
-    projecting,
-    recovery,
-)
-from holdfast.runtime.compacting import finishing
-from holdfast.runtime.epochs import ContextUnavailable
-from holdfast.runtime.recorder import message_put, part_put
-from holdfast.runtime.run import Run
-from holdfast.runtime.settling import INTERRUPTED, settled
+from holdfast.runtime import recovery
+from holdfast.runtime.answer import assistant_message, ending
+from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.calls import permission_ask
+from holdfast.runtime.calls.tool_calls import INTERRUPTED, settled
+from holdfast.runtime.compaction import write
+from holdfast.runtime.engine import interrupt_requests, status_events
+from holdfast.runtime.engine.recorder import message_put, part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.epochs import ContextUnavailable
+from holdfast.runtime.history import model_view, work
+from holdfast.runtime.inbox import admission
 from holdfast.runtime.turn import turn
 from holdfast.schema.fault import (
     AbortedFault,
@@ -52,7 +46,7 @@ _ROUNDS_MAX = 1_000
 
 async def drain(run: Run, *, force: bool = False) -> None:
     """Work until idle. `force` goes on after an unknown outcome, which else waits for a person's word."""
-    announcing.busy(run.engine.feed, run.recorder.session)
+    status_events.busy(run.engine.feed, run.recorder.session)
     try:
         for round_ in range(_ROUNDS_MAX):
             if not run.interrupted:
@@ -77,10 +71,10 @@ async def drain(run: Run, *, force: bool = False) -> None:
         with anyio.CancelScope(shield=True), contextlib.suppress(StoreError):
             await run.engine.store.release(run.recorder.fence)
             run.released = True
-        await announcing.idle(run.engine.feed, run.recorder.session)
+        await status_events.idle(run.engine.feed, run.recorder.session)
         raise
     if not run.abandoned:
-        await announcing.idle(run.engine.feed, run.recorder.session)
+        await status_events.idle(run.engine.feed, run.recorder.session)
 
 
 async def _work(run: Run, *, force: bool) -> None:
@@ -103,8 +97,8 @@ async def _work(run: Run, *, force: bool) -> None:
             failing = failing + 1 if ended.failed else 0
             if failing > run.engine.limits.failing_max and ended.next == "continue":
                 message = f"every call of the last {failing} turns failed; the model makes no headway"
-                await closing.give_up(run, UnknownFault(data=UnknownData(message=message)))
-                ended = plan.Ended(next="stop")
+                await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
+                ended = work.Ended(next="stop")
             if ended.next == "park":
                 run.parked = True
                 return
@@ -126,7 +120,7 @@ async def _unexpected(run: Run, error: BaseException) -> None:
     known = isinstance(error, HoldfastError)
     message = str(error)[:1_000] if known else described(error)
     fault: UnknownFault | ContextFault | BudgetFault = UnknownFault(data=UnknownData(message=message))
-    if isinstance(error, budget.OutOfTime):
+    if isinstance(error, reservations.OutOfTime):
         fault = BudgetFault(data=MessageData(message=message))
     if isinstance(error, ContextUnavailable):
         fault = ContextFault(data=MessageData(message=message))
@@ -147,7 +141,7 @@ async def _interrupted(run: Run) -> None:
     if not run.begun:
         await recovery.put_down(run, await run.history.read())
     await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
-    await interrupts.answer(run.engine.store, run.recorder)
+    await interrupt_requests.answer(run.engine.store, run.recorder)
 
 
 async def _settle_all(run: Run, *, error: Fault) -> None:
@@ -167,10 +161,10 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
                     mint=run.engine.mint,
                 )
             )
-            for part in plan.unsettled(last)
+            for part in work.unsettled(last)
         ]
-        over = {part.call_id for part in plan.unsettled(last)}
-        puts += await asking.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
+        over = {part.call_id for part in work.unsettled(last)}
+        puts += await permission_ask.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
         puts += [part_put(part) for part in recovery.closed_texts(last, now_ms)]
         info = last.info
         if info.time.completed is None or puts:
@@ -178,19 +172,19 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
             info = replace(info, error=error, time=replace(info.time, completed=completed))
             puts.append(message_put(info))
         if (await run.session()).time.compacting is not None:
-            await accounting.change(run, lambda _: puts, finishing.not_compacting)
+            await settle.change(run, lambda _: puts, write.not_compacting)
         elif puts:
             await run.recorder.commit(*puts)
         if last.info.time.completed is None:
             spent_ms = run.turn_ms()
-            said = size.estimate("".join(plan.words(last)))
-            await budget.broken_off(
+            said = size.estimate("".join(work.words(last)))
+            await reservations.broken_off(
                 run.engine, await run.session(), last.info.id, spent_ms, sent=True, said=said
             )
         history = [each if each is not last else MessageWithParts(info, last.parts) for each in history]
     for user in await _unanswered(run, history, error):
         await run.recorder.add_message(partial(_answer_to, user, error, now_ms))
-    announcing.error(run.engine.feed, run.recorder.session, error)
+    status_events.error(run.engine.feed, run.recorder.session, error)
 
 
 async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -> list[UserMessage]:
@@ -200,10 +194,10 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
     a summary is no part of the work. And one that could not be promoted; but not for an interrupt, which ends
     what runs, and leaves in the inbox what has not begun.
     """
-    pending = {each.prompt.id for each in await inbox.pending(run.engine, run.recorder.session)}
-    spoken = projecting.spoken([each for each in history if each.info.id not in pending])
-    found = [plan.newest_user(spoken)] if plan.owes_answer(spoken) else []
-    newest = plan.newest_user(history)
+    pending = {each.prompt.id for each in await admission.pending(run.engine, run.recorder.session)}
+    spoken = model_view.spoken([each for each in history if each.info.id not in pending])
+    found = [work.newest_user(spoken)] if work.owes_answer(spoken) else []
+    newest = work.newest_user(history)
     waits = newest is not None and newest.info.id in pending and newest is history[-1]
     if waits and not isinstance(error, AbortedFault):
         found.append(newest)
@@ -211,7 +205,7 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
 
 
 def _answer_to(user: UserMessage, error: Fault, now_ms: int, id: MessageID) -> AssistantMessage:
-    return answer.unanswered(user, id, error, now_ms)
+    return assistant_message.unanswered(user, id, error, now_ms)
 
 
 async def _released(run: Run, *, last: bool) -> bool:

@@ -13,24 +13,19 @@ from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError
 from holdfast.provider import size
-from holdfast.runtime import (
-    accounting,
-    announcing,
-    boundary,
-    budget,
-    closing,
-    groups,
-    inbox,
-    plan,
-    repetition,
-    shaping,
-)
-from holdfast.runtime.answering import asking_of, settling_of
-from holdfast.runtime.compacting import finishing
-from holdfast.runtime.processor import Called
-from holdfast.runtime.recorder import message_put, part_put
-from holdfast.runtime.run import Run
-from holdfast.runtime.settling import INTERRUPTED, UNKNOWN, Settling, settled
+from holdfast.runtime import boundary
+from holdfast.runtime.answer import ending, structured_answer
+from holdfast.runtime.answer.processor import Called
+from holdfast.runtime.answer.provider_call import asking_of, settling_of
+from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.calls import process_groups, repetition
+from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, Settling, settled
+from holdfast.runtime.compaction import write
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.recorder import message_put, part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history import work
+from holdfast.runtime.inbox import admission
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -59,11 +54,11 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     if last is None:
         return False
-    calls = plan.unsettled(last)
+    calls = work.unsettled(last)
     assert isinstance(last.info, AssistantMessage)
     if last.info.time.completed is not None and not calls:
         return False
-    await groups.end_left(calls, run.engine.host)
+    await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
     waited = await _waited(run, last)
     again = await _repeatable(run, calls, waited)
@@ -75,9 +70,11 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
 
 async def _charge(run: Run, last: MessageWithParts) -> None:
     """Count what a turn took that a dead runner never settled."""
-    said = size.estimate("".join(plan.words(last)))
+    said = size.estimate("".join(work.words(last)))
     worked_ms = _last_ms(last) - last.info.time.created
-    await budget.died(run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms))
+    await reservations.died(
+        run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms)
+    )
 
 
 def _last_ms(message: MessageWithParts) -> int:
@@ -104,9 +101,9 @@ async def put_down(run: Run, history: list[MessageWithParts]) -> None:
     last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     if last is None:
         return
-    calls = plan.unsettled(last)
+    calls = work.unsettled(last)
     assert isinstance(last.info, AssistantMessage)
-    await groups.end_left(calls, run.engine.host)
+    await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
     waited = await _waited(run, last)
     fault = AbortedFault(data=MessageData(message=ABORTED))
@@ -162,17 +159,19 @@ async def _close(
     assert isinstance(info, AssistantMessage)
     broke_off = info.time.completed is None
     if broke_off:
-        finish = info.finish or ("tool-calls" if plan.has_calls(last) else plan.BROKEN_OFF)
+        finish = info.finish or ("tool-calls" if work.has_calls(last) else work.BROKEN_OFF)
         # Half a summary is none: the old boundary counts.
         cut = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
         error = error or cut
         time = replace(info.time, completed=now_ms)
-        info = replace(info, finish=finish, error=error, time=time, structured=shaping.taken_in(last))
+        info = replace(
+            info, finish=finish, error=error, time=time, structured=structured_answer.taken_in(last)
+        )
         puts.append(message_put(info))
     if broke_off and info.summary:
-        await accounting.change(run, lambda _: puts, finishing.not_compacting)
-    elif broke_off and info.error is None and not plan.has_calls(last):
-        await run.recorder.add_message(lambda id: closing.broken(id, info, now_ms), *puts)
+        await settle.change(run, lambda _: puts, write.not_compacting)
+    elif broke_off and info.error is None and not work.has_calls(last):
+        await run.recorder.add_message(lambda id: ending.broken(id, info, now_ms), *puts)
     elif puts:
         await run.recorder.commit(*puts)
     return info
@@ -199,7 +198,7 @@ async def _run_again(
         ready = await boundary.again(run, replace(user, agent=info.agent), history)
     except HoldfastError as error:
         # Settings that cannot be read, a model that is gone: the calls, and what they asked, stay.
-        announcing.error(
+        status_events.error(
             run.engine.feed,
             run.recorder.session,
             UnknownFault(data=UnknownData(message=f"calls that wait cannot be run again: {error}"[:1_000])),
@@ -212,7 +211,7 @@ async def _run_again(
     # A process without the tool leaves the call to one that has it, unless a person wants to go on.
     registry = run.tools(ready.session)
     here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
-    if len(here) < len(calls) and await inbox.pending(run.engine, run.recorder.session):
+    if len(here) < len(calls) and await admission.pending(run.engine, run.recorder.session):
         here = calls
     async with anyio.create_task_group() as group:
         settling.within(group)
@@ -223,5 +222,5 @@ async def _run_again(
         await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
     if settling.looped is not None:
         await run.recorder.commit(message_put(replace(info, error=settling.looped)))
-        announcing.error(run.engine.feed, run.recorder.session, settling.looped)
+        status_events.error(run.engine.feed, run.recorder.session, settling.looped)
     return settling.parked or len(here) < len(calls)

@@ -10,12 +10,16 @@ from holdfast import flags
 from holdfast.provider import assemble, caching, lowering
 from holdfast.provider import prefix as blocks
 from holdfast.provider.request import Request, ToolChoice
-from holdfast.runtime import answer, answering, boundary, budget, closing, epochs, moving, plan
+from holdfast.runtime import boundary
+from holdfast.runtime.answer import assistant_message, ending, provider_call
 from holdfast.runtime.boundary import Ready
-from holdfast.runtime.compacting import compact, fitting
-from holdfast.runtime.plan import Ended
-from holdfast.runtime.recorder import Ids, message_put, part_put
-from holdfast.runtime.run import Run
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.compaction import compact, fit
+from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import epochs, prefix_change
+from holdfast.runtime.history import work as plan
+from holdfast.runtime.history.work import Ended
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -50,15 +54,15 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
         ready = await _told_last_step(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.history.names)
-    if fitting.needed(ready, named.characters) is not None:
+    if fit.needed(ready, named.characters) is not None:
         return await _in_time(run, ready, compact.automatic(run, ready))
     prefix = _prefix(run, ready, named)
     message = await _opened(run, ready, prefix)
     run.history.sent = (message.id, named.names)
-    if (why := await budget.reserve(run.engine, ready.session, request, message.id)) is not None:
-        return await closing.refuse(run, message, why)
-    heard = await _in_time(run, ready, answering.answer(run, ready, request, message))
-    ended = await closing.close(run, ready, message, heard)
+    if (why := await reservations.reserve(run.engine, ready.session, request, message.id)) is not None:
+        return await ending.refuse(run, message, why)
+    heard = await _in_time(run, ready, provider_call.answer(run, ready, request, message))
+    ended = await ending.close(run, ready, message, heard)
     if ended.overflowed:
         return await _in_time(run, ready, compact.automatic(run, ready, overflow=True))
     return ended
@@ -66,10 +70,10 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
 
 async def _in_time(run: Run, ready: Ready, work: Coroutine[Any, Any, T]) -> T:
     """Do something for as long as the tree may still work."""
-    left_s = await budget.time_left_s(run.engine, ready.session)
+    left_s = await reservations.time_left_s(run.engine, ready.session)
     with anyio.move_on_after(left_s):
         return await work
-    raise budget.OutOfTime("the budget of time was used up in the middle of the turn")
+    raise reservations.OutOfTime("the budget of time was used up in the middle of the turn")
 
 
 async def _told_last_step(run: Run, ready: Ready) -> Ready:
@@ -107,11 +111,11 @@ def _request(run: Run, ready: Ready) -> Request:
 def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
     epoch = ready.epoch.value
-    last = moving.before(ready.history, epoch, remembered=run.history.sent)
-    causes = moving.causes(last, ready.user, also=ready.moved)
+    last = prefix_change.before(ready.history, epoch, remembered=run.history.sent)
+    causes = prefix_change.causes(last, ready.user, also=ready.moved)
     head = len(ready.tools) + len(ready.system)
-    kept = moving.step(epoch, last, named.names, causes, chars=named.characters, head=head)
-    if kept.moved == moving.FAULT:
+    kept = prefix_change.step(epoch, last, named.names, causes, chars=named.characters, head=head)
+    if kept.moved == prefix_change.FAULT:
         run.engine.warn(
             f"session {ready.session.id}: block {kept.block} of the request is not what it was, for no known "
             "reason; the provider's cache is lost from there on"
@@ -138,7 +142,7 @@ async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessag
     made: list[AssistantMessage] = []
 
     def compose(ids: Ids) -> list[Put]:
-        message = answer.begun(ready, ids.message(), run.engine.clock.now_ms())
+        message = assistant_message.begun(ready, ids.message(), run.engine.clock.now_ms())
         step = StepStartPart(
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )

@@ -8,14 +8,15 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.provider import assemble, lowering, prefix
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import ToolDefinition
-from holdfast.runtime import choosing, inbox, pins, plan, projecting
-from holdfast.runtime.compacting import fitting
-from holdfast.runtime.epochs import rules_of
-from holdfast.runtime.history import History
-from holdfast.runtime.inbox import Prompt
-from holdfast.runtime.pins import Pin
-from holdfast.runtime.room import Engine
-from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.compaction import fit
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.epoch import pins
+from holdfast.runtime.epoch.epochs import rules_of
+from holdfast.runtime.epoch.pins import Pin
+from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.session_history import History
+from holdfast.runtime.inbox import admission, choice
+from holdfast.runtime.inbox.admission import Prompt
 from holdfast.schema import typed
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import UserMessage
@@ -23,6 +24,7 @@ from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
+from holdfast.workspace.workspace import Surroundings
 
 Answer = Literal["admitted", "not needed"]
 
@@ -33,7 +35,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
     if record is None:
         raise NotFound(f"session {session[:60]} does not exist")
     history = await History(engine.store, session).read()
-    newest = plan.newest_user(projecting.spoken(history))
+    newest = work.newest_user(model_view.spoken(history))
     if newest is None and not force:
         return "not needed"
     if newest is None:
@@ -45,7 +47,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
     prompt = Prompt(
         parts=[CompactionPartInput()], agent=wish.agent, model=wish.model, variant=wish.model.variant
     )
-    await inbox.admit(engine, session, prompt)
+    await admission.admit(engine, session, prompt)
     return "admitted"
 
 
@@ -65,7 +67,7 @@ async def _is_needed(
 ) -> bool:
     """Whether the request that would come next is over a threshold, measured as before a turn."""
     around = await engine.around(session)
-    agent = choosing.agent_in(session, around, user.agent)
+    agent = choice.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     epochs = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = epochs[-1].value() if epochs else None
@@ -76,7 +78,7 @@ async def _is_needed(
         system=(*pin.system, epoch.baseline) if epoch is not None else pin.system,
         tools=pin.tools,
         history=history,
-        shown=projecting.project(history),
+        shown=model_view.project(history),
     )
     request = assemble.assemble(
         model,
@@ -85,7 +87,7 @@ async def _is_needed(
         tools=next_.tools,
         agent=agent,
     )
-    return fitting.called_for(next_, prefix.named(request).characters) is not None
+    return fit.called_for(next_, prefix.named(request).characters) is not None
 
 
 def _pin(epoch: ContextEpoch | None, key: str) -> Pin:

@@ -20,12 +20,15 @@ from holdfast.provider.request import (
     ToolDefinition,
     User,
 )
-from holdfast.runtime import authority, choosing, epochs, moving, observing, pins, plan, projecting
-from holdfast.runtime.chosen import Chosen
-from holdfast.runtime.compacting import measuring
-from holdfast.runtime.history import History
-from holdfast.runtime.pins import Pin
-from holdfast.runtime.room import Engine
+from holdfast.runtime.compaction import measure
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.epoch import epochs, observe, pins, prefix_change
+from holdfast.runtime.epoch import policy as authority
+from holdfast.runtime.epoch.pins import Pin
+from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.session_history import History
+from holdfast.runtime.inbox import choice
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
@@ -74,12 +77,12 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     history = History(engine.store, id)
     everything = await history.read()
     # After a compaction there may be no prompt but the compaction's own.
-    newest = plan.newest_user(projecting.spoken(everything)) or plan.newest_user(everything)
+    newest = work.newest_user(model_view.spoken(everything)) or work.newest_user(everything)
     if newest is None or not isinstance(newest.info, UserMessage):
         raise NotFound(f"session {id} has not said anything to a model yet")
     user = newest.info
     around = await engine.around(session)
-    agent = choosing.agent_in(session, around, user.agent)
+    agent = choice.agent_in(session, around, user.agent)
     model = around.providers.model(user.model.provider_id, user.model.model_id)
     found = await engine.store.select("epoch", session=id, mark=Mark.OPEN)
     epoch = found[-1].value() if found else None
@@ -90,11 +93,11 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     pin = _pin(epoch, chosen, tools(session))
     tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
-    messages = lowering.lower(projecting.project(said), model, rules=epochs.rules_of(epoch))
+    messages = lowering.lower(model_view.project(said), model, rules=epochs.rules_of(epoch))
     request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
-    ratio = measuring.ratio(everything, model)
+    ratio = measure.ratio(everything, model)
     sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]
-    last = None if epoch is None else moving.before(said, epoch)
+    last = None if epoch is None else prefix_change.before(said, epoch)
     blocks = list(_blocks(sources, request, ratio, last, read=_read(said, epoch)))
     steps = await cache.walked(engine.store, id)
     hit, ideal = cache.shares(steps)
@@ -105,7 +108,7 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
         cause=None if epoch is None else epoch.cause,
         blocks=blocks,
         tokens=sum(block.tokens for block in blocks),
-        usable=measuring.room(model, around.loaded.config.compaction).usable,
+        usable=measure.room(model, around.loaded.config.compaction).usable,
         hit=hit,
         ideal=ideal,
         moves=list(cache.moves(steps)),
@@ -120,7 +123,7 @@ def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry) -> Pin:
     kept = {} if epoch is None else epoch.pins
     told: list[ToolDefinition] = []
     if pins.key_of(chosen.agent, chosen.model) not in kept:
-        shown = registry.materialise(without=registry.names() - observing.shown_tools(registry, chosen))
+        shown = registry.materialise(without=registry.names() - observe.shown_tools(registry, chosen))
         told = pins.definitions(shown)
     return pins.pinned(kept, chosen.agent, chosen.model, told).pin
 

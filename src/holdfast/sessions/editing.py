@@ -10,8 +10,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
-from holdfast.runtime import moving
-from holdfast.runtime.totals import with_usage
+from holdfast.runtime.budget.totals import with_usage
+from holdfast.runtime.epoch import prefix_change
 from holdfast.schema import ids, stored, tool_state
 from holdfast.schema.diff import FileDiff
 from holdfast.schema.epoch import ContextEpoch, SentRequest
@@ -240,14 +240,14 @@ async def _edited(room: Room, session: str, message: str, gone: Collection[str] 
     for record in epochs:
         value = record.value()
         sent = [at for epoch, at in requests if epoch == value.id]
-        puts += [_put(step) for step in moving.named_whole(asked, value.id, gone)]
+        puts += [_put(step) for step in prefix_change.named_whole(asked, value.id, gone)]
         shown = place is not None and _was_shown(value, sent, place)
         if record.mark is Mark.OPEN and gone:
             value = replace(value, sent=_last_sent(history, asked, value))
         elif not shown:
             continue
         if shown and record.mark is Mark.OPEN:
-            reasons = (*(each for each in value.reasons if each != moving.EDIT), moving.EDIT)
+            reasons = (*(each for each in value.reasons if each != prefix_change.EDIT), prefix_change.EDIT)
             value = replace(value, reasons=reasons)
         if shown:
             value = replace(value, edited_at=len(sent) + 1)
@@ -267,7 +267,7 @@ def _last_sent(
     history: Sequence[StoredMessage], asked: Sequence[MessageWithParts], epoch: ContextEpoch
 ) -> SentRequest | None:
     """The last request of an epoch, which is kept when the step that names it may go."""
-    last = moving.before(asked, epoch)
+    last = prefix_change.before(asked, epoch)
     if last is None or last is epoch.sent:
         return last
     return replace(last, at=max(at for id, at in _requests(history, ()) if id == epoch.id))

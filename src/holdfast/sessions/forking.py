@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import NotFound
 from holdfast.provider import caching
-from holdfast.runtime.totals import with_usage
+from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart, ToolPart
@@ -151,10 +151,10 @@ def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
     parts = [part for message in kept for part in message.parts if _PRUNED_FOR in part.data]
     if not parts:
         return {}
-    from holdfast.runtime import moving, pruning
+    from holdfast.runtime.epoch import prefix_change, pruning
     from holdfast.sessions import restoring
 
-    requests = moving.requests(restoring.steps(kept))
+    requests = prefix_change.requests(restoring.steps(kept))
     values = [value for part in parts if isinstance(value := part.value(), ToolPart)]
     whole = [(value, pruning.unpruned(value, requests)) for value in values]
     return {value.id: stored.strip("part", now) for value, now in whole if now is not value}

@@ -7,10 +7,12 @@ from typing import Any, cast
 
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
-from holdfast.runtime import asking, inbox, plan
-from holdfast.runtime.coordinator import Coordinator
-from holdfast.runtime.inbox import Admitted, Prompt
-from holdfast.runtime.room import Engine
+from holdfast.runtime.calls import permission_ask
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.history import work
+from holdfast.runtime.inbox import admission
+from holdfast.runtime.inbox.admission import Admitted, Prompt
+from holdfast.runtime.process.coordinator import Coordinator
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import ModelRef
@@ -70,7 +72,7 @@ class Prompting:
             format=format,
             no_reply=no_reply,
         )
-        admitted = await inbox.admit(self._engine, session, given, runs=resume)
+        admitted = await admission.admit(self._engine, session, given, runs=resume)
         # What wants no reply is history at once, unless somebody ran the session: he may have just left.
         # What runs elsewhere is taken up there.
         here = admitted.prompt.placement is None
@@ -94,7 +96,7 @@ class Prompting:
     async def _check_place(self, session: str) -> None:
         """Refuse to wait for a session that runs at another place, unless a process there runs it now."""
         record = await self._engine.store.session(session)
-        place = None if record is None else inbox.elsewhere(self._engine, record.value())
+        place = None if record is None else admission.elsewhere(self._engine, record.value())
         if place is not None and record is not None and not record.busy:
             raise Refused(
                 f"session {session} runs at placement {place}, which this process does not offer, and no "
@@ -212,7 +214,7 @@ class Prompting:
                 await watch.wait()
         finally:
             watch.close()
-        if lost is not None and plan.is_unfinished(await reading.latest(self._room, session)):
+        if lost is not None and work.is_unfinished(await reading.latest(self._room, session)):
             raise lost
 
     async def titled(self, session: str) -> None:
@@ -250,21 +252,21 @@ class Prompting:
         self, session: str, request: str, reply: Reply, *, message: str | None = None
     ) -> PermissionRequest:
         """Answer a permission request, and wake the session in case it was parked."""
-        answered = await asking.reply(self._engine, session, request, reply, message)
+        answered = await permission_ask.reply(self._engine, session, request, reply, message)
         await self._coordinator.wake(session)
         return answered
 
 
 def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> MessageWithParts:
     """The answer to the prompt that `since` begins with; an unfinished one is none."""
-    found = plan.answer(since)
+    found = work.answer(since)
     if found is None:
         raise NotFound(
             f"prompt {prompt.id} of session {prompt.session_id} has no answer yet; `resume` goes on with the "
             "session, and `holdfast doctor` looks for damage"
         )
     newest = next((each for each in reversed(since) if isinstance(each.info, AssistantMessage)), None)
-    if newest is found and plan.is_unfinished([found]):
+    if newest is found and work.is_unfinished([found]):
         raise LeaseLost(
             f"session {prompt.session_id}: the process that worked on prompt {prompt.id} is gone, and its "
             "answer is unfinished; `resume` goes on with it"

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.provider import marks
-from holdfast.runtime import moving, pins
-from holdfast.runtime.pins import Sent
+from holdfast.runtime.epoch import pins, prefix_change
+from holdfast.runtime.epoch.pins import Sent
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import SessionID
@@ -59,7 +59,7 @@ def restored(
     snapshot = _snapshot(epoch, kept, record.position)
     told = {str(path) for path in nested_instructions.told_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
-    requests = moving.requests(asked).count(epoch.id)
+    requests = prefix_change.requests(asked).count(epoch.id)
     # What a user removed after the cut is not missing before it.
     sent = epoch.sent if requests + 1 == epoch.edited_at and not _is_later(epoch.sent, cut) else None
     was = pins.restored(epoch.pins, _sent(asked, replace(epoch, sent=sent)))
@@ -67,9 +67,9 @@ def restored(
     edited = epoch.edited_at is not None and requests < epoch.edited_at
     reasons = (
         was.moved,
-        moving.EDIT if edited else None,
-        moving.PRUNING if unpruned else None,
-        moving.QUARANTINE if _is_quarantined(kept, asked) else None,
+        prefix_change.EDIT if edited else None,
+        prefix_change.PRUNING if unpruned else None,
+        prefix_change.QUARANTINE if _is_quarantined(kept, asked) else None,
     )
     restored = replace(
         epoch,
@@ -97,7 +97,9 @@ def _is_quarantined(kept: Sequence[StoredMessage], asked: Sequence[MessageWithPa
     """
     parts = [part for message in kept for part in message.parts if _REFUSED in part.data]
     return any(marks.is_marked(part.value()) for part in parts) or any(
-        isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.moved == moving.QUARANTINE
+        isinstance(part, StepStartPart)
+        and part.prefix is not None
+        and part.prefix.moved == prefix_change.QUARANTINE
         for message in asked
         for part in message.parts
     )
@@ -121,7 +123,7 @@ def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:
 
 def _sent(asked: Sequence[MessageWithParts], epoch: ContextEpoch) -> Sent:
     """The last request that the kept history tells of."""
-    last = moving.before(asked, epoch)
+    last = prefix_change.before(asked, epoch)
     return Sent(
         names=[] if last is None else last.blocks,
         tools=pins.formed(None if last is None else last.schema),

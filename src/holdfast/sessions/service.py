@@ -22,7 +22,7 @@ from holdfast.store.record import Hit, JsonPage, SessionRecord
 
 if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only reads does not pay for it.
     from holdfast.feed.frame import Frame
-    from holdfast.runtime.inbox import Admitted
+    from holdfast.runtime.inbox.admission import Admitted
     from holdfast.schema.prompt import PartInput
     from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
     from holdfast.sessions.context import ContextView

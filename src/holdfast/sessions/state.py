@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import msgspec
 
 from holdfast.permission.policy import Policy
-from holdfast.runtime import authority, plan
-from holdfast.runtime.room import Engine
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.epoch import policy as authority
+from holdfast.runtime.history import work
 from holdfast.schema.part import StepFinishPart, StepStartPart
 from holdfast.schema.rule import Rule
 from holdfast.schema.session import Session
@@ -52,7 +53,7 @@ async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State
         permission=policy.rules,
         ceilings=tuple(_ceilings(policy)),
         busy=record.busy,
-        recoverable=not record.busy and plan.is_recoverable(history),
+        recoverable=not record.busy and work.is_recoverable(history),
     )
 
 

@@ -70,8 +70,8 @@ async def test_a_connection_that_the_server_ended_is_a_lost_one(tmp_path: Path, 
 async def test_an_answer_that_is_lost_leaves_no_doubt(tmp_path: Path) -> None:
     """The server wrote a commit and its answer never came: the runner finds it, and it stands once."""
     from holdfast.clock import SystemClock
-    from holdfast.runtime.patience import PatientStore
-    from holdfast.runtime.recorder import Recorder
+    from holdfast.runtime.engine.patience import PatientStore
+    from holdfast.runtime.engine.recorder import Recorder
     from holdfast.schema.ids import Mint
     from holdfast.testing.store_contract.world import granted
 

@@ -12,10 +12,10 @@ from holdfast.errors import StoreMissing
 from holdfast.location.project import locate
 from holdfast.provider import credentials
 from holdfast.provider.secret import Credential
-from holdfast.runtime.surroundings import Surroundings, surroundings
 from holdfast.sessions.trusting import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost
+from holdfast.workspace.workspace import Surroundings, surroundings
 
 
 class Here(NamedTuple):
@@ -49,6 +49,6 @@ def told_by_hosts(held: Mapping[str, Credential]) -> list[Remote]:
         return []
     import anyio
 
-    from holdfast.runtime import hosts
+    from holdfast.workspace import host_settings
 
-    return anyio.run(hosts.settings_of, hosts.hosts_of(held))
+    return anyio.run(host_settings.settings_of, host_settings.hosts_of(held))

@@ -19,8 +19,8 @@ from holdfast.errors import ContextError, InvalidInput, ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider import credentials
 from holdfast.provider.secret import Secret
-from holdfast.runtime.hosts import Copies
 from holdfast.schema import typed
+from holdfast.workspace.host_settings import Copies
 
 ANSWER_BYTES_MAX = 1024 * 1024
 PROGRAM_S = 300

@@ -1,10 +1,10 @@
 """Finds what stands in the way of a first prompt before a session is made for it: a mistake leaves none."""
 
-from holdfast.runtime import choosing
-from holdfast.runtime.choosing import Wish
-from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.inbox import choice
+from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.session import Session, SessionTime
+from holdfast.workspace.workspace import Surroundings
 
 BLANK = Session(
     id=SessionID(""),
@@ -20,5 +20,5 @@ BLANK = Session(
 
 def check(around: Surroundings, wish: Wish) -> None:
     """Raise what a new session would meet: an agent, model or variant that is not there, a missing key."""
-    chosen = choosing.choose(wish, BLANK, around).model
+    chosen = choice.choose(wish, BLANK, around).model
     around.providers.endpoint(around.providers.model(chosen.provider_id, chosen.model_id))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from holdfast.cli.running.interrupts import Interrupts
-from holdfast.runtime.surroundings import Surroundings
-from holdfast.runtime.title import AGENT
+from holdfast.runtime.side_calls.session_title import AGENT
+from holdfast.workspace.workspace import Surroundings
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

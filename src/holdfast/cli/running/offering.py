@@ -16,7 +16,7 @@ from holdfast.net.stream import Http
 from holdfast.person import directories, small_file
 from holdfast.provider.local import answers, catalogue, discover, installable
 from holdfast.provider.local.discover import Found
-from holdfast.runtime.surroundings import Surroundings
+from holdfast.workspace.workspace import Surroundings
 
 
 def offer(around: Surroundings) -> bool:

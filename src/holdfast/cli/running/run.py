@@ -21,10 +21,10 @@ from holdfast.cli.running.saying import said
 from holdfast.cli.trust_asking import ask_trust
 from holdfast.errors import StoreError
 from holdfast.provider.catalog.name import parse_model
-from holdfast.runtime.choosing import Wish
-from holdfast.runtime.surroundings import Surroundings
+from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.model import ModelRef
+from holdfast.workspace.workspace import Surroundings
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

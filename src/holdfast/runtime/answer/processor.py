@@ -1,0 +1,286 @@
+"""Turns what a provider says into records and live deltas: provider events in, records out.
+
+One processor serves one assistant message. What must stay true: the record of a part is committed before the
+first delta of its text is told; deltas are never committed one by one; text that was heard is on disk at the
+latest `CHECKPOINT_MS` after its first unsaved character, even when the provider falls silent; a call is
+recorded as running before its tool starts.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import assert_never
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.feed.frame import Delta
+from holdfast.feed.tail import Feed
+from holdfast.provider.events import (
+    Failed,
+    Finish,
+    ProviderEvent,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    Start,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCalled,
+    ToolFailed,
+    ToolInputDelta,
+    ToolInputEnd,
+    ToolInputStart,
+    ToolResulted,
+)
+from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.runtime.writing import OpenText
+from holdfast.schema.ids import PartID
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
+from holdfast.schema.times import Span
+from holdfast.schema.tool_state import (
+    Completed,
+    Ended,
+    Started,
+    ToolCompleted,
+    ToolError,
+    ToolPending,
+    ToolRunning,
+)
+from holdfast.schema.wire import JsonMap
+
+CHECKPOINT_MS = 1_000
+
+
+class Called:
+    """A call of one of our tools, recorded as running."""
+
+    __slots__ = ("invalid", "part")
+
+    def __init__(self, part: ToolPart, invalid: str | None) -> None:
+        self.part = part
+        self.invalid = invalid
+        """What the model wrote in the place of arguments, when it was no JSON object."""
+
+
+class Processor:
+    """Listens to one answer. `on_call` is told of each call that is ours to run."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        feed: Feed,
+        message: AssistantMessage,
+        on_call: Callable[[Called], Awaitable[None]],
+    ) -> None:
+        self._recorder = recorder
+        self._feed = feed
+        self._clock = recorder.clock
+        self._message = message
+        self._on_call = on_call
+        self._steps = 0
+        self._step_pending = False
+        self._texts: dict[str, OpenText] = {}
+        self._calls: dict[str, ToolPart] = {}
+        self._named: dict[str, list[str]] = {}
+        """The ids under which calls are kept, by the one that the provider gave: it may give one twice."""
+        self._lock = anyio.Lock()
+        self._dirty = anyio.Event()
+        self.said = False
+        """Whether anything of the answer was published: after that there is no silent retry."""
+        self.characters = 0
+        """How much of it has come."""
+        self.finish: StepFinish | None = None
+        self.failed: Failed | None = None
+
+    async def hear(self, event: ProviderEvent) -> None:
+        """Take one event in."""
+        match event:
+            case TextDelta(id=id, text=text) | ReasoningDelta(id=id, text=text):
+                self._delta(id, text)
+            case TextStart(id=id) | ReasoningStart(id=id):
+                await self._open(id, event)
+            case TextEnd(id=id, metadata=metadata) | ReasoningEnd(id=id, metadata=metadata):
+                await self._close(id, metadata)
+            case ToolInputStart():
+                await self._input(event)
+            case ToolCalled():
+                await self._called(event)
+            case ToolResulted() | ToolFailed():
+                await self._hosted(event)
+            case StepStart():
+                # The first one was recorded before anything was sent.
+                self._step_pending = self._steps > 0
+                self._steps += 1
+            case StepFinish():
+                self.finish = event
+            case Failed():
+                self.failed = event
+            case Start() | Finish() | ToolInputDelta() | ToolInputEnd():
+                pass  # Arguments are of use when they are complete, and then they come as a whole.
+            case _:
+                assert_never(event)
+
+    async def keep_saved(self) -> None:
+        """Checkpoint open texts in time, for as long as the answer lasts. Runs beside `hear`."""
+        while True:
+            await self._dirty.wait()
+            self._dirty = anyio.Event()
+            await anyio.sleep(CHECKPOINT_MS / 1_000)
+            await self.save()
+
+    async def save(self) -> None:
+        """Commit the text so far of every open part that has some unsaved."""
+        async with self._lock:
+            parts = [text.checkpoint() for text in self._texts.values() if text.unsaved]
+            self._recorder.hold(*map(part_put, parts))
+            await self._recorder.flush()
+
+    async def end(self) -> None:
+        """Close what the provider left open, the text kept."""
+        for id in list(self._texts):
+            await self._close(id, None)
+
+    def _delta(self, id: str, text: str) -> None:
+        open_ = self._texts.get(id)
+        if open_ is None or not text:
+            return
+        offset = open_.add(text)
+        self.characters += len(text)
+        part = open_.part
+        self._feed.delta(Delta(part.session_id, part.message_id, part.id, "text", offset, text))
+        self._dirty.set()
+
+    async def _open(self, id: str, event: TextStart | ReasoningStart) -> None:
+        now = Span(start=self._clock.now_ms())
+
+        def make(part: PartID) -> TextPart | ReasoningPart:
+            kind = TextPart if isinstance(event, TextStart) else ReasoningPart
+            return kind(
+                id=part,
+                session_id=self._message.session_id,
+                message_id=self._message.id,
+                text="",
+                time=now,
+                metadata=event.metadata,
+            )
+
+        await self._close(id, None)  # A provider may open one twice: what was said in the first one stays.
+        made = await self._add(make)
+        assert isinstance(made, TextPart | ReasoningPart)
+        self._texts[id] = OpenText(made)
+
+    async def _close(self, id: str, metadata: JsonMap | None) -> None:
+        open_ = self._texts.get(id)
+        if open_ is None:
+            return
+        # Its last words are written with what comes next, at the latest when open texts would be.
+        async with self._lock:
+            part = open_.final(self._clock.now_ms(), metadata)
+            self._recorder.hold(part_put(part))
+            self._texts.pop(id, None)
+        self._dirty.set()
+        self._feed.closed(part.session_id, part.id)
+
+    async def _input(self, event: ToolInputStart) -> None:
+        await self._pending(event.id, event.name, hosted=event.hosted)
+
+    async def _pending(self, given: str, name: str, *, hosted: bool) -> ToolPart:
+        """A new call. One that has the id of another gets an id of its own, and is a call of its own."""
+        id, count = given, 1
+        while id in self._calls:
+            count += 1
+            id = f"{given}-{count}"
+
+        def make(part: PartID) -> ToolPart:
+            return ToolPart(
+                id=part,
+                session_id=self._message.session_id,
+                message_id=self._message.id,
+                call_id=id,
+                tool=name,
+                state=ToolPending(input={}, raw=""),
+                metadata={"providerExecuted": True} if hosted else None,
+            )
+
+        made = await self._add(make)
+        assert isinstance(made, ToolPart)
+        self._calls[id] = made
+        self._named.setdefault(given, []).append(id)
+        return made
+
+    def _first(self, given: str, is_it: Callable[[ToolPart], bool]) -> ToolPart | None:
+        """The first call of the id that the provider gave which is the one."""
+        calls = (self._calls[id] for id in self._named.get(given, ()))
+        return next((part for part in calls if is_it(part)), None)
+
+    async def _called(self, event: ToolCalled) -> None:
+        part = self._first(event.id, lambda part: isinstance(part.state, ToolPending))
+        part = part or await self._pending(event.id, event.name, hosted=event.hosted)
+        metadata = {**(event.metadata or {}), **({"providerExecuted": True} if event.hosted else {})}
+        part = replace(
+            part,
+            tool=event.name,
+            state=ToolRunning(input=event.input, time=Started(start=self._clock.now_ms())),
+            metadata=metadata or None,
+        )
+        self._calls[part.call_id] = part
+        await self._recorder.commit(part_put(part))
+        if not event.hosted:
+            await self._on_call(Called(part, event.invalid))
+
+    async def _hosted(self, event: ToolResulted | ToolFailed) -> None:
+        """A tool at the provider answered: kept exactly, never bounded."""
+        part = self._first(event.id, _is_hosted_and_open)
+        part = part or await self._pending(event.id, event.name, hosted=True)
+        now = self._clock.now_ms()
+        start = part.state.time.start if isinstance(part.state, ToolRunning) else now
+        kept: JsonMap = {"hosted": event.output}
+        state: ToolCompleted | ToolError
+        if isinstance(event, ToolResulted):
+            state = ToolCompleted(
+                input=part.state.input,
+                output="",
+                title=part.tool,
+                metadata=kept,
+                time=Completed(start=start, end=now),
+            )
+        else:
+            state = ToolError(
+                input=part.state.input,
+                error=event.error,
+                metadata={**kept, "outcome": "failed"},
+                time=Ended(start=start, end=now),
+            )
+        settled = replace(
+            part, state=state, metadata={**(part.metadata or {}), **(event.metadata or {})} or None
+        )
+        self._calls[part.call_id] = settled
+        await self._recorder.commit(part_put(settled))
+
+    async def _add(self, make: Callable[[PartID], Part]) -> Part:
+        """A new part, behind the beginning of its step: one commit, since a beginning alone says nothing."""
+        self.said = True
+        makes = [self._step, make] if self._step_pending else [make]
+        self._step_pending = False
+        async with self._lock:
+            return (await self._recorder.add_parts(*makes))[-1]
+
+    def _step(self, id: PartID) -> StepStartPart:
+        return StepStartPart(id=id, session_id=self._message.session_id, message_id=self._message.id)
+
+    def open_calls(self) -> list[ToolPart]:
+        """Calls whose arguments never came to an end, and those at the provider that it never answered."""
+        return [
+            part
+            for part in self._calls.values()
+            if isinstance(part.state, ToolPending) or _is_hosted_and_open(part)
+        ]
+
+
+def _is_hosted_and_open(part: ToolPart) -> bool:
+    """Whether a tool at the provider was called and has not answered."""
+    hosted = bool((part.metadata or {}).get("providerExecuted"))
+    return hosted and isinstance(part.state, ToolPending | ToolRunning)

@@ -1,0 +1,163 @@
+"""Asks the model once, hears it to the end, and lets its calls run. Tries again only while nothing was said.
+
+What must stay true: whatever ends the stream, open texts are closed with what was heard, and every call that
+was started is settled (or waits for a person, as its record says).
+"""
+
+import random
+from contextlib import aclosing
+from pathlib import Path
+from typing import Final
+
+import anyio
+
+from holdfast.errors import ProviderError
+from holdfast.provider.fault import fault_of
+from holdfast.provider.request import Request
+from holdfast.runtime.answer import retry
+from holdfast.runtime.answer.processor import Called, Processor
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.calls import repetition
+from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.tool_calls import Place, Settling
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.run import Run
+from holdfast.schema.fault import APIFault
+from holdfast.schema.ids import PartID
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import RetryPart
+from holdfast.schema.times import Created
+from holdfast.tools import executing, structured
+
+NO_STEPS: Final = "All the steps that this task may take are used up, so no tool can be called any more."
+
+
+class Heard:
+    """One answer, with its calls."""
+
+    def __init__(self, processor: Processor, settling: Settling) -> None:
+        self.processor = processor
+        self.settling = settling
+
+
+async def answer(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+    """The model's answer. A failure before its first word is tried again, within bounds."""
+    waited_ms, attempt = 0, 0
+    limits = run.engine.limits
+    while True:
+        attempt += 1
+        heard = await _once(run, ready, request, message)
+        failed = heard.processor.failed
+        if failed is None or heard.processor.said:
+            return heard
+        chance = random.random()  # noqa: S311 - a pause, not a secret
+        wait_ms = retry.wait_ms(failed.error, attempt, waited_ms=waited_ms, random=chance, limits=limits)
+        if wait_ms is None:
+            return heard
+        waited_ms += wait_ms
+        await _tell_retry(run, ready, message, failed.error, attempt=attempt, wait_ms=wait_ms)
+        await anyio.sleep(wait_ms / 1_000)
+        status_events.busy(run.engine.feed, run.recorder.session)
+
+
+async def _tell_retry(
+    run: Run, ready: Ready, message: AssistantMessage, error: ProviderError, *, attempt: int, wait_ms: int
+) -> None:
+    now_ms = run.engine.clock.now_ms()
+    status_events.retry(
+        run.engine.feed,
+        run.recorder.session,
+        attempt=attempt,
+        message=str(error),
+        next_ms=now_ms + wait_ms,
+    )
+    fault = fault_of(error, ready.model.provider_id)
+    if isinstance(fault, APIFault):
+
+        def make(id: PartID) -> RetryPart:
+            return RetryPart(
+                id=id,
+                session_id=message.session_id,
+                message_id=message.id,
+                attempt=attempt,
+                error=fault,
+                time=Created(created=now_ms),
+            )
+
+        await run.recorder.add_parts(make)
+
+
+async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+    asking = asking_of(run, ready)
+    settling = settling_of(run, ready, asking)
+    earlier = repetition.calls_since_prompt(ready.history)
+
+    async def call(called: Called) -> None:
+        if ready.last_step and called.part.tool != structured.NAME:
+            settling.count += 1
+            # Where tools were forbidden, it was told and does not hear: the work ends with this turn.
+            stops = request.tool_choice != "auto"
+            settling.stopped = settling.stopped or stops
+            await settling.settle(called.part, executing.denied(NO_STEPS, stops=stops))
+            return
+        row = repetition.repeated(earlier, called.part)
+        earlier.append(repetition.made(called.part))
+        await settling.start(called, row)
+
+    processor = Processor(run.recorder, run.engine.feed, message, call)
+    async with anyio.create_task_group() as saving:
+        saving.start_soon(processor.keep_saved)
+        async with anyio.create_task_group() as calls:
+            settling.within(calls)
+            try:
+                async with aclosing(run.provider(ready.around).stream(request)) as events:
+                    async for event in events:
+                        await processor.hear(event)
+                if settling.count and processor.finish is not None:
+                    tokens = processor.finish.tokens
+                    await reservations.heard(run.engine, ready.session, message.id, tokens, ready.model)
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await processor.end()
+        saving.cancel_scope.cancel()
+    for part in processor.open_calls():  # Their arguments never came to an end.
+        text = "The model's stream ended before the arguments of this call were complete."
+        await settling.settle(part, executing.failed(text, outcome="interrupted"))
+    return Heard(processor, settling)
+
+
+def asking_of(run: Run, ready: Ready, *, again: bool = False) -> Asking:
+    """Asks for the calls of a turn."""
+    wishes = ready.around.loaded.config.experimental
+    return Asking(
+        run.engine,
+        run.recorder,
+        run.listener,
+        ready.session,
+        ready.policy,
+        worktree=str(ready.around.places.worktree),
+        goes_on=wishes is not None and bool(wishes.continue_loop_on_deny),
+        again=again,
+    )
+
+
+def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
+    """Runs and settles the calls of a turn."""
+    places = ready.around.places
+    closed = ready.user.tools or {}
+    return Settling(
+        run.recorder,
+        ready.toolset,
+        asking,
+        Place(agent=ready.agent.name, directory=Path(ready.session.directory), worktree=places.worktree),
+        mint=run.engine.mint,
+        limits=run.engine.limits,
+        output=run.output_limits(ready.around),
+        keep=run.keep,
+        feed=run.engine.feed,
+        guard=run.guard,
+        host=run.engine.host,
+        admit=run.admit,
+        closed=lambda name: closed.get(name) is False,
+    )

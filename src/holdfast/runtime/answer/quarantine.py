@@ -1,0 +1,171 @@
+"""Takes content out of a model's view that its provider refuses: one broken picture must not end a session.
+
+The provider names no record of ours. Suspected is what the refusal speaks of (`provider/refusal.py`), as far
+as it came after the last request that was answered.
+
+What must stay true: the store keeps everything, and every other model is shown it; the model sees a line in
+its place; each content is taken out once, so that refusals come to an end; what was taken out in vain comes
+back with the end of the work; the prefix moves for this reason, by name, in the commit that makes it move.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import ProviderError
+from holdfast.provider import marks, refusal
+from holdfast.provider.attachment import attached, modality
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.fault import data_of
+from holdfast.provider.marks import Change, Content, Marks
+from holdfast.provider.refusal import Topic
+from holdfast.provider.request import Media
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.recorder import message_put, part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import epochs, prefix_change
+from holdfast.schema.fault import APIFault
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.ids import PartID
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import Part, RetryPart, StepFinishPart, ToolPart
+from holdfast.schema.times import Created
+from holdfast.schema.tool_state import ToolCompleted
+from holdfast.store.batch import Put
+
+WORDS_MAX: Final = 200
+
+
+def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
+    """What a refused request has to be sent without, each part marked; nothing where the refusal speaks of
+    something else. Pure.
+    """
+    topics = refusal.topics(error)
+    # To a model that has answered nothing yet every file is new. Results are text, which any model reads.
+    span = _unanswered(history, None if "result" in topics else model)
+    if "address" in topics:
+        loaded = _marked(span, frozenset({"address"}), model, error)
+        return loaded or _marked(span, topics - {"address"}, model, error)
+    return _marked(span, topics, model, error)
+
+
+def _marked(
+    history: Sequence[MessageWithParts], topics: frozenset[Topic], model: Model, error: ProviderError
+) -> list[Part]:
+    name, why = marks.name_of(model), _words(error)
+
+    def changed(content: Content) -> Marks | None:
+        fits = not marks.is_refused(content, model) and _fits(content, topics, model)
+        return {**(content.refused or {}), name: why} if fits else content.refused
+
+    return [part for part in _changed(history, changed) if not _is_pruned(part)]
+
+
+def _is_pruned(part: Part) -> bool:
+    """Whether nothing of the result is sent anyway."""
+    return (
+        isinstance(part, ToolPart)
+        and isinstance(part.state, ToolCompleted)
+        and part.state.time.compacted is not None
+    )
+
+
+def _fits(content: Content, topics: frozenset[Topic], model: Model) -> bool:
+    if isinstance(content, ToolCompleted):
+        return "result" in topics
+    if not isinstance(attached(content, model), Media):
+        return False
+    is_loaded = not content.url.startswith("data:")
+    return "file" in topics or modality(content.mime) in topics or ("address" in topics and is_loaded)
+
+
+def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
+    """What was taken out for a refusal in the same words, and did not help: without the mark. Pure."""
+    mark = (marks.name_of(model), _words(error))
+
+    def changed(content: Content) -> Marks | None:
+        return {name: why for name, why in (content.refused or {}).items() if (name, why) != mark} or None
+
+    return _changed(_unanswered(history, model), changed)
+
+
+def _words(error: ProviderError) -> str:
+    return " ".join(str(error).split())[:WORDS_MAX]
+
+
+def _unanswered(history: Sequence[MessageWithParts], model: Model | None) -> Sequence[MessageWithParts]:
+    """What came after the last request that this model, or any, has answered, with that answer's own calls. A
+    summary is no answer to it.
+    """
+    for index in range(len(history) - 1, -1, -1):
+        info = history[index].info
+        if (
+            isinstance(info, AssistantMessage)
+            and not info.summary
+            and (model is None or (info.provider_id, info.model_id) == (model.provider_id, model.id))
+            and any(isinstance(part, StepFinishPart) for part in history[index].parts)
+        ):
+            return history[index:]
+    return history
+
+
+def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
+    parts = ((part, marks.remarked(part, change)) for message in history for part in message.parts)
+    return [now for was, now in parts if now is not was]
+
+
+async def take_out(run: Run, ready: Ready, message: AssistantMessage, error: ProviderError) -> bool:
+    """Mark what the provider may have refused, close the answer that never came, and tell the user, in one
+    commit; False where nothing is suspected. The answer is still owed.
+    """
+    found = suspects(error, ready.shown, ready.model)
+    epoch = await epochs.current(run)
+    if not found or epoch is None:
+        return False
+    now_ms = run.engine.clock.now_ms()
+    line = f"the provider refused {', '.join(_names(found, ready.model))}; the work goes on without it"
+    data = replace(data_of(error), message=f"{line} ({error})", is_retryable=True)
+
+    def told(id: PartID) -> RetryPart:
+        return RetryPart(
+            id=id,
+            session_id=message.session_id,
+            message_id=message.id,
+            attempt=1,
+            error=APIFault(data=data),
+            time=Created(created=now_ms),
+        )
+
+    puts = (*map(part_put, found), message_put(message))
+    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *puts, add=told)
+    status_events.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
+    run.engine.warn(f"session {ready.session.id}: {line}")
+    return True
+
+
+async def take_back(run: Run, ready: Ready, error: ProviderError, failed: Put) -> bool:
+    """Show again what was taken out in vain, in one commit with the answer that `failed`; False where there
+    is nothing, and nothing was written.
+    """
+    found = cleared(error, ready.shown, ready.model)
+    epoch = await epochs.current(run)
+    if not found or epoch is None:
+        return False
+    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *map(part_put, found), failed)
+    return True
+
+
+def _names(parts: Sequence[Part], model: Model) -> Iterator[str]:
+    """What people call the content that was taken out."""
+    for part in parts:
+        if isinstance(part, FilePart):
+            yield part.filename or part.mime
+        elif isinstance(part, ToolPart) and isinstance(part.state, ToolCompleted):
+            if marks.is_refused(part.state, model):
+                yield f"the result of {part.tool}"
+                continue
+            files = [file for file in part.state.attachments or () if marks.is_refused(file, model)]
+            yield from (file.filename or f"{file.mime} from {part.tool}" for file in files)

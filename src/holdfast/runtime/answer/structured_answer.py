@@ -1,0 +1,77 @@
+"""Answers of a given form: whether one is still missing, and when to give up. Pure."""
+
+from typing import Final
+
+from holdfast.runtime.answer.provider_call import Heard
+from holdfast.runtime.boundary import Ready
+from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
+from holdfast.schema.ids import MessageID
+from holdfast.schema.message import AssistantMessage, SystemMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.output_format import RETRY_COUNT_DEFAULT, JsonSchemaFormat
+from holdfast.schema.part import ToolPart
+from holdfast.schema.times import Created
+from holdfast.schema.tool_state import ToolCompleted
+from holdfast.schema.wire import JsonMap
+from holdfast.tools import structured
+
+REMINDER: Final = (
+    f"The answer must be given by calling {structured.NAME}, with arguments that fit its schema. Call it now."
+)
+
+
+def taken_in(message: MessageWithParts) -> JsonMap | None:
+    """The answer of the form that was asked for, where a call in the message gave it."""
+    given = [
+        part.state.input
+        for part in message.parts
+        if isinstance(part, ToolPart)
+        and part.tool == structured.NAME
+        and isinstance(part.state, ToolCompleted)
+    ]
+    return given[-1] if given else None
+
+
+def is_missing(ready: Ready, heard: Heard) -> bool:
+    """Whether an answer of the form was asked for, and the model ended without calling any tool."""
+    return (
+        isinstance(ready.user.format, JsonSchemaFormat)
+        and heard.settling.taken is None
+        and heard.settling.count == 0
+    )
+
+
+def fault(ready: Ready, heard: Heard) -> Fault | None:
+    """Why the work ends without the answer: it was tried often enough, or there is no step left."""
+    form = ready.user.format
+    if not isinstance(form, JsonSchemaFormat) or heard.settling.taken is not None:
+        return None
+    tries = _tries_before(ready) + _tried_now(heard)
+    most = RETRY_COUNT_DEFAULT if form.retry_count is None else form.retry_count
+    if tries <= most and not ready.last_step:
+        return None
+    message = f"the model did not give an answer of the form that was asked for, in {tries} tries"
+    return StructuredOutputFault(data=StructuredOutputData(message=message, retries=max(0, tries - 1)))
+
+
+def _tried_now(heard: Heard) -> int:
+    return heard.settling.shaped or (1 if heard.settling.count == 0 else 0)
+
+
+def _tries_before(ready: Ready) -> int:
+    """Earlier tries for the same prompt: calls that were sent back, and answers without a call."""
+    count = 0
+    begun = False
+    for each in ready.history:
+        begun = begun or each.info.id == ready.user.id
+        if not begun:
+            continue
+        if isinstance(each.info, SystemMessage) and each.info.text == REMINDER:
+            count += 1
+        count += sum(isinstance(part, ToolPart) and part.tool == structured.NAME for part in each.parts)
+    return count
+
+
+def reminder(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
+    """What the model is told when it answered in words."""
+    return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=REMINDER)

@@ -1,0 +1,1 @@
+"""What a tree of sessions may spend, and what it has spent."""

@@ -1,0 +1,1 @@
+"""The tool calls of an answer: asked about, run, and settled exactly once."""

@@ -1,0 +1,130 @@
+"""Calls that repeat themselves: how often in a row the model has made one and got the same answer. Pure.
+
+Identical calls whose answers differ are no loop: the model polls for something, and the world moves. Those of
+one answer of the model count once: it made all of them before it could know what any of them gave.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from holdfast.runtime.compaction import carry
+from holdfast.runtime.history import work
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState
+from holdfast.schema.wire import JsonMap
+
+REFUSED: Final = "doom_loop"
+"""In the metadata of a call that was not run because it repeats itself: how often it was made in a row."""
+PATHS_MAX: Final = 16
+"""The runtime names the file with the whole output last; of what a tool names before, few are looked for."""
+
+
+class Made(NamedTuple):
+    """A call, by what tells a loop. Of those from before a compaction a digest is left, and no ids."""
+
+    id: str | None
+    message: str | None
+    tool: str
+    input: JsonMap
+    state: ToolState | None = None
+    digest: str | None = None
+    times: int = 1
+    carried_refused: bool = False
+
+    @property
+    def answer(self) -> str | None:
+        """What it answered, as a digest; None where it has not, or was not run: that tells nothing."""
+        return self.digest if self.state is None else _digest(self.state)
+
+    @property
+    def refused(self) -> bool:
+        """Whether it was not run because it repeats itself."""
+        if isinstance(self.state, ToolError):
+            return REFUSED in (self.state.metadata or {})
+        return self.carried_refused
+
+
+class Row(NamedTuple):
+    """How often in a row a call was made, and whether the model knows that it was refused for that."""
+
+    times: int = 1
+    refused: bool = False
+
+
+def made(part: ToolPart) -> Made:
+    """A call that was recorded."""
+    return Made(part.id, part.message_id, part.tool, part.state.input, part.state)
+
+
+def _digest(state: ToolState) -> str | None:
+    match state:
+        case ToolCompleted():
+            said = state.output
+            paths = state.metadata.get("outputPaths")
+            for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
+                said = said.replace(str(path), "")  # The same output is kept under another name each time.
+            said += "".join(file.url for file in state.attachments or ())
+        case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
+            pass
+        case _:
+            return None
+    return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
+    """The calls since the person last spoke, in their order; a compaction in between sets nothing back."""
+    calls: list[Made] = []
+    for each in reversed(history):
+        calls += [made(part) for part in reversed(each.parts) if isinstance(part, ToolPart)]
+        if (carried := carry.carried_in(each)) is not None:
+            calls += [
+                Made(None, None, call.tool, call.input, None, call.answer, call.times, call.refused)
+                for call in reversed(carried.calls)
+            ]
+            break
+        if work.begins(each):
+            break
+    return calls[::-1]
+
+
+def repeated(before: Sequence[Made], part: ToolPart) -> Row:
+    """In how many answers in a row, this one included, the same tool was called with the same input and gave
+    the same answer.
+    """
+    count, answer, refused = 1, None, False
+    message: str | None = part.message_id
+    for each in reversed(before):
+        if each.tool != part.tool or each.input != part.state.input:
+            break
+        given = each.answer
+        if answer is not None and given is not None and given != answer:
+            break
+        answer = answer or given
+        refused = refused or (each.refused and each.message != part.message_id)
+        count += _further(each, message)
+        message = each.message
+    return Row(count, refused)
+
+
+def _further(call: Made, message: str | None) -> int:
+    """By how much a call makes a row longer whose neighbouring call stands in this message."""
+    return 0 if call.message is not None and call.message == message else call.times
+
+
+def carried(history: Sequence[MessageWithParts]) -> list[carry.Call]:
+    """What a compaction keeps of the calls since the prompt: those that repeat one another as one."""
+    kept: list[carry.Call] = []
+    message: str | None = None
+    for each in calls_since_prompt(history):
+        last, answer = (kept[-1] if kept else None), each.answer
+        same = last is not None and (last.tool, last.input) == (each.tool, each.input)
+        if same and last is not None and (None in (last.answer, answer) or last.answer == answer):
+            times = last.times + _further(each, message)
+            refused = last.refused or each.refused
+            kept[-1] = carry.Call(last.tool, last.input, last.answer or answer, times, refused)
+        else:
+            kept.append(carry.Call(each.tool, each.input, answer, each.times, each.refused))
+        message = each.message
+    return kept

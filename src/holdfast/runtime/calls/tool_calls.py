@@ -1,0 +1,317 @@
+"""Runs the calls of one turn side by side, and settles each exactly once.
+
+What must stay true: a call was recorded as running before its tool starts; once a tool has succeeded, nothing
+can tear its result from its record; whatever ends a call early, its record says how.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+from anyio.abc import TaskGroup
+from msgspec.structs import replace
+
+from holdfast.errors import LeaseLost, StoreError
+from holdfast.feed.tail import Feed
+from holdfast.location.guard import Guard
+from holdfast.runtime.answer.processor import Called
+from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.process_groups import GROUPS
+from holdfast.runtime.calls.repetition import REFUSED, Row
+from holdfast.runtime.calls.tool_context import Call
+from holdfast.runtime.engine.engine import Limits
+from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.schema.fault import Fault, UnknownData, UnknownFault
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.ids import Mint, PartID
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
+from holdfast.schema.wire import JsonMap
+from holdfast.store.host import Host
+from holdfast.tool.cancelling import is_cancelled
+from holdfast.tool.context import Admit
+from holdfast.tool.output import ToolDenied, ToolParked
+from holdfast.tools import executing, structured
+from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.executing import Keep, Settlement
+from holdfast.tools.plain import described
+from holdfast.tools.registry import Toolset
+
+PATIENCE_S = 0.15
+"""How long an interrupt waits for a tool to end."""
+RECORD_S = 30.0
+"""How long it waits for the output of one that has ended: a large one takes its time to be kept."""
+LOOP = 3
+"""The same call in so many answers of the model in a row, with one result, is a loop."""
+LOOP_MAX = 10
+"""So many end the work, unless a rule allows `doom_loop` by its name: `*` does not mean it."""
+INTERRUPTED = "The call was interrupted."
+UNKNOWN = (
+    "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
+    "look at the actual state before you do it again."
+)
+
+
+class Place:
+    """Where the calls of a turn run, and for whom."""
+
+    def __init__(self, *, agent: str, directory: Path, worktree: Path) -> None:
+        self.agent = agent
+        self.directory = directory
+        self.worktree = worktree
+
+
+class Settling:
+    """The calls of one turn."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        toolset: Toolset,
+        asking: Asking,
+        place: Place,
+        *,
+        mint: Mint,
+        limits: Limits,
+        output: OutputLimits,
+        keep: Keep,
+        feed: Feed,
+        guard: Guard,
+        host: Host,
+        admit: Admit,
+        closed: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._recorder = recorder
+        self._toolset = toolset
+        self._asking = asking
+        self._place = place
+        self._mint = mint
+        self._limits = limits
+        self._output = output
+        self._keep = keep
+        self._feed = feed
+        self._guard = guard
+        self._host = host
+        self._admit = admit
+        self._closed = closed
+        self._group: TaskGroup | None = None
+        self.count = 0
+        self.succeeded = 0
+        self.taken: JsonMap | None = None
+        """The answer of the form that was asked for, once the model has given one."""
+        self.shaped = 0
+        """How often it has tried to."""
+        self.stopped = False
+        """A person said no without words: the work ends after this turn."""
+        self.parked = False
+        """A person is there and silent: a call still waits for its answer."""
+        self.looped: Fault | None = None
+        """Why the work ends: the model has made one call again and again."""
+
+    def within(self, group: TaskGroup) -> None:
+        """Run the calls in this group."""
+        self._group = group
+
+    async def start(self, called: Called, row: Row) -> None:
+        """Begin a call. Those over the limit of a turn are settled at once, unrun.
+
+        `row` says how often in a row the model has made it: from the third time on a person is asked first.
+        """
+        self.count += 1
+        self.shaped += called.part.tool == structured.NAME
+        if self.count > self._limits.calls_a_turn_max:
+            text = (
+                f"Too many calls in one turn (at most {self._limits.calls_a_turn_max}). Call fewer at once."
+            )
+            await self.settle(called.part, executing.failed(text))
+            return
+        assert self._group is not None, "the turn gave one"
+        # The answer of a given form has a bound of its own.
+        looping = Row() if called.part.tool == structured.NAME else row
+        self._group.start_soon(self._run, called, looping)
+
+    async def _run(self, called: Called, row: Row) -> None:
+        call = Call(
+            called.part,
+            agent=self._place.agent,
+            directory=self._place.directory,
+            worktree=self._place.worktree,
+            asking=self._asking,
+            recorder=self._recorder,
+            feed=self._feed,
+            guard=self._guard,
+            host=self._host,
+            admit=self._admit,
+        )
+        try:
+            settlement = await _bounded(call, self._carried_out(call, called, row), self._recorder)
+        except ToolParked as parked:
+            if self._asking.waits(call.call_id):
+                self.parked = True  # Not settled: the call waits for its answer, as its record says.
+                return
+            settlement = executing.broken(called.part.tool, described(parked))
+        except anyio.get_cancelled_exc_class():
+            call.cancelled = call.over = True
+            with anyio.CancelScope(shield=True):
+                await self.settle(call.part, executing.failed(INTERRUPTED, outcome="interrupted"))
+            raise
+        call.over = True
+        with anyio.CancelScope(shield=True):
+            await self.settle(call.part, settlement)
+        if called.part.tool == structured.NAME and settlement.outcome is None:
+            self.taken = called.part.state.input
+        self.stopped = self.stopped or settlement.stops
+        self.succeeded += settlement.outcome is None
+
+    async def _carried_out(self, call: Call, called: Called, row: Row) -> Settlement:
+        refused = await self._looping(call, row)
+        if refused is not None:
+            return refused
+        # It may have been interrupted while somebody was asked.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        return await self._execute(call, called)
+
+    async def _looping(self, call: Call, row: Row) -> Settlement | None:
+        """Why a call that repeats itself is not run again; None when it may be."""
+        if row.times < LOOP:
+            return None
+        part, noted = call.part, {REFUSED: row.times}
+        if row.times >= LOOP_MAX and self._asking.allows_anything("doom_loop", part.tool):
+            why = (
+                f"the model called {part.tool} {row.times} times in a row with the same input, and got the "
+                "same answer; the permission `doom_loop: allow` lets it go on"
+            )
+            self.looped = UnknownFault(data=UnknownData(message=why))
+            return executing.denied(f"It was not run: {why}.", stops=True, metadata=noted)
+        try:
+            await call.ask(
+                "doom_loop",
+                [part.tool],
+                always=[part.tool],
+                metadata={"tool": part.tool, "input": part.state.input},
+            )
+        except ToolDenied as denied:
+            text = (
+                f"You called {part.tool} {row.times} times in a row with the same input, and it was not run "
+                f"again. {denied} Look at what it answered before, and try something else."
+            )
+            # A model that calls it again after it has read the refusal would do so for ever.
+            return executing.denied(text, stops=denied.stops or row.refused, metadata=noted)
+        except (ToolParked, LeaseLost, StoreError):
+            raise
+        except BaseException as error:  # A program that answers questions may raise anything.
+            if is_cancelled(error):
+                raise
+            return executing.failed(
+                f"{part.tool} was not run: asking about it broke ({type(error).__name__})."
+            )
+        return None
+
+    async def _execute(self, call: Call, called: Called) -> Settlement:
+        part = called.part
+        return await executing.execute(
+            self._toolset,
+            part.tool,
+            part.state.input,
+            call,
+            invalid=called.invalid,
+            closed=self._closed,
+            returned=call.return_,
+            limits=self._output,
+            keep=self._keep,
+        )
+
+    async def settle(self, part: ToolPart, settlement: Settlement) -> None:
+        """Record what became of a call."""
+        done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint)
+        await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
+
+
+async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement], recorder: Recorder) -> Settlement:
+    """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
+
+    What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done
+    its work, so its output is waited for, unless nothing can be recorded any more.
+    """
+    scope = anyio.CancelScope()
+
+    async def inside() -> Settlement | None:
+        with scope:
+            return await work
+        return None
+
+    task = asyncio.create_task(inside())
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        call.cancelled = True  # Before it is told, so that it can see why.
+        scope.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+            if call.returned and not recorder.lost:
+                await asyncio.wait({task}, timeout=RECORD_S)
+        _leave(scope)
+        if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
+            return _given(task)  # It had succeeded.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        if call.returned and not recorder.lost:
+            why = f"what it answered could not be recorded within {RECORD_S:g} s. What it did has happened."
+            return executing.broken(call.part.tool, why)
+        raise
+    if task.cancelled():  # By itself: nobody here has told it to end.
+        return executing.broken(call.part.tool, "CancelledError")
+    return _given(task)
+
+
+def _leave(scope: anyio.CancelScope) -> None:
+    """Tell it no more: a scope tells a task that swallows its cancellation again in every round of the loop,
+    for as long as the task lasts, and there is no public way to end that.
+    """
+    handle = getattr(scope, "_cancel_handle", None)
+    if handle is not None:
+        handle.cancel()
+
+
+def _given(task: asyncio.Task[Settlement | None]) -> Settlement:
+    settlement = task.result()
+    assert settlement is not None, "nobody else cancels the scope"
+    return settlement
+
+
+def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) -> ToolPart:
+    """The part of a call that is over. Pure, but for the ids of attachments."""
+    state = part.state
+    start = state.time.start if isinstance(state, ToolRunning) else now_ms
+    noted = (state.metadata or {}) if isinstance(state, ToolRunning) else {}
+    shown = {key: value for key, value in noted.items() if key != GROUPS}
+    if settlement.outcome is None:
+        files = [
+            FilePart(
+                id=PartID(mint.ascending("prt")),
+                session_id=part.session_id,
+                message_id=part.message_id,
+                mime=file.mime,
+                url=file.url,
+                filename=file.filename,
+            )
+            for file in settlement.attachments
+        ]
+        done = ToolCompleted(
+            input=state.input,
+            output=settlement.output,
+            title=settlement.title,
+            metadata={**shown, **settlement.metadata},
+            time=Completed(start=start, end=now_ms),
+            attachments=files or None,
+        )
+        return replace(part, state=done)
+    metadata = {**shown, **settlement.metadata, "outcome": settlement.outcome}
+    if settlement.outcome in ("interrupted", "unknown"):
+        metadata["interrupted"] = True
+    error = ToolError(
+        input=state.input, error=settlement.output, metadata=metadata, time=Ended(start=start, end=now_ms)
+    )
+    return replace(part, state=error)

@@ -1,0 +1,179 @@
+"""The world of one running call, as its tool sees it."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.feed.tail import Feed
+from holdfast.location.guard import Guard
+from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.process_groups import Groups
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.schema import stored
+from holdfast.schema.diff import FileDiff
+from holdfast.schema.part import ToolPart
+from holdfast.schema.request import ToolRef
+from holdfast.schema.todo import Todo
+from holdfast.schema.tool_state import ToolRunning
+from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Put
+from holdfast.store.host import Host
+from holdfast.tool.context import Admit, OwnKind
+from holdfast.tool.output import ToolFailure
+from holdfast.tools.plain import plain
+
+if TYPE_CHECKING:
+    from anyio.abc import Process
+
+SAVE_S: Final = 1.0
+_OWN: Final[dict[OwnKind, Any]] = {"todo": list[Todo], "diff": list[FileDiff]}
+OVER: Final = "The call is over; nothing more can be done for it."
+
+
+class Call:
+    """Fills `tool.context.ToolContext`."""
+
+    def __init__(
+        self,
+        part: ToolPart,
+        *,
+        agent: str,
+        directory: Path,
+        worktree: Path,
+        asking: Asking,
+        recorder: Recorder,
+        feed: Feed,
+        guard: Guard,
+        host: Host,
+        admit: Admit,
+    ) -> None:
+        self.part = part
+        self.agent = agent
+        self.directory = directory
+        self.worktree = worktree
+        self.cancelled = False
+        self.returned = False
+        """The tool has ended by itself: what is left is to bound its output and to settle the call."""
+        self.over = False
+        """Settled: nothing that the tool still does is recorded."""
+        self._asking = asking
+        self._recorder = recorder
+        self._feed = feed
+        self._admit = admit
+        self._saved_s = -SAVE_S
+        self._saving: asyncio.TimerHandle | None = None
+        self._groups = Groups(guard, host, self._note)
+
+    def return_(self) -> None:
+        """Note that the tool has ended by itself."""
+        self.returned = True
+
+    @property
+    def session_id(self) -> str:
+        return self.part.session_id
+
+    @property
+    def message_id(self) -> str:
+        return self.part.message_id
+
+    @property
+    def call_id(self) -> str:
+        return self.part.call_id
+
+    async def ask(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: JsonMap | None = None,
+    ) -> None:
+        """Return when every pattern is allowed; `ToolDenied` otherwise."""
+        self._refuse_when_over()
+        await self._asking.ask(
+            permission,
+            patterns,
+            always=always,
+            metadata=metadata or {},
+            tool=ToolRef(message_id=self.part.message_id, call_id=self.part.call_id),
+        )
+        self._refuse_when_over()
+
+    def _refuse_when_over(self) -> None:
+        """A tool that did not hear its interruption does nothing more in the name of its call."""
+        if self.over:
+            raise ToolFailure(OVER)
+
+    async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
+        """Show how far the call has come: live at once, stored at most once a second."""
+        if not self._shown(title, metadata or {}):
+            return
+        status_events.part(self._feed, self.part, self._recorder.clock.now_ms())
+        left_s = self._saved_s + SAVE_S - time.monotonic()
+        if left_s <= 0:
+            await self._save()
+        elif self._saving is None:
+            loop = asyncio.get_running_loop()
+            self._saving = loop.call_later(left_s, lambda: loop.create_task(self._save_late()))
+
+    async def _note(self, noted: JsonMap) -> None:
+        """Store something about the call at once: whoever recovers it needs it."""
+        if self._shown(None, noted):
+            await self._save()
+
+    def _shown(self, title: str | None, metadata: JsonMap) -> bool:
+        state = self.part.state
+        if not isinstance(state, ToolRunning) or self.over:
+            return False
+        news = plain(ToolRunning, ToolRunning(input={}, title=title, metadata=metadata, time=state.time))
+        shown = replace(
+            state,
+            title=news.title if news.title is not None else state.title,
+            metadata={**(state.metadata or {}), **(news.metadata or {})} or None,
+        )
+        self.part = replace(self.part, state=shown)
+        return True
+
+    async def _save(self) -> None:
+        self._saved_s = time.monotonic()
+        await self._recorder.commit(part_put(self.part))
+
+    async def _save_late(self) -> None:
+        self._saving = None
+        if not self.over:  # Its settlement has everything that was shown.
+            with contextlib.suppress(HoldfastError):  # Whoever settles the call meets it too.
+                await self._save()
+
+    async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
+        """Replace what the session keeps under `kind`."""
+        self._refuse_when_over()
+        if kind not in _OWN:
+            raise InvalidInput(f"a tool may write {' and '.join(_OWN)} of its session, not {str(kind)[:60]}")
+        items = plain(_OWN[kind], list(value))
+        session = self.part.session_id
+        await self._recorder.commit(Put(session, kind, session, stored.strip(kind, items)))
+
+    def publish(self, name: str, properties: JsonMap) -> None:
+        """Tell whoever listens to the session, live only."""
+        self._refuse_when_over()
+        status_events.own(self._feed, self.part, name, plain(JsonMap, properties))
+
+    async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
+        """Say something to a child of this session."""
+        self._refuse_when_over()
+        return await self._admit(self.part.session_id, session, text, id=id, agent=agent)
+
+    def spawn(
+        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> "AbstractAsyncContextManager[Process]":
+        """Run a program in a process group of its own, for as long as the block lasts."""
+        self._refuse_when_over()
+        return self._groups.spawn(command, cwd=cwd or self.directory, env=env)

@@ -1,0 +1,180 @@
+"""What a compaction carries over without a model: the request, todos, files, problems. Pure.
+
+It stands in the compaction's own user message, as text for the model and as data for the next compaction and
+for the bounds of the work, which a compaction must not set back.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from holdfast.runtime.history import model_view, transcript
+from holdfast.runtime.history.files_touched import Ledger, ledger
+from holdfast.schema import typed
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import Part, TextPart, ToolPart
+from holdfast.schema.todo import Todo
+from holdfast.schema.tool_state import ToolError
+from holdfast.schema.wire import JsonMap
+
+KEY: Final = "compaction"
+INTRODUCTION: Final = (
+    "What follows was kept when this conversation was compacted. The summary comes after it, then the latest "
+    "messages, word for word."
+)
+CURRENT: Final = "The person's current request, word for word"
+OVER: Final = "The person's last request, answered or stopped, word for word"
+PROBLEMS_MAX: Final = 10
+PROBLEM_CHARS_MAX: Final = 300
+CALLS_KEPT: Final = 3
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The person's request of the moment, and the instructions that came with it."""
+
+    text: str = ""
+    system: str = ""
+    owed: bool = False
+    """Whether the work on it goes on."""
+    continued: bool = False
+    """Whether what the compaction before carried over is part of it."""
+    messages: Sequence[MessageWithParts] = ()
+    """The messages that say it, as far as they were not summarised before."""
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest; `refused`:
+    it was not run the last time, since it repeats itself.
+    """
+
+    tool: str
+    input: JsonMap
+    answer: str | None = None
+    times: int = 1
+    refused: bool = False
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True):
+    """What is carried over. `steps`, `calls` and `ratios` are for us: how often the model has answered the
+    prompt, what it called last, and how many characters a token of each model has.
+    """
+
+    request: str = ""
+    system: str = ""
+    owed: bool = False
+    """Whether the work on the request went on when it was carried over."""
+    todos: tuple[str, ...] = ()
+    ledger: Ledger = Ledger()
+    problems: tuple[str, ...] = ()
+    steps: int = 0
+    calls: tuple[Call, ...] = ()
+    ratios: dict[str, float] = msgspec.field(default_factory=dict)
+
+    def metadata(self) -> JsonMap:
+        """As data, for the compaction after this one."""
+        return {KEY: msgspec.to_builtins(self)}
+
+
+def carried_in(message: MessageWithParts) -> Carried | None:
+    """What a compaction's own message carries over; None for every other message."""
+    for part in message.parts:
+        kept = part.metadata.get(KEY) if isinstance(part, TextPart) and part.metadata else None
+        if kept is not None:
+            try:
+                return typed.convert(kept, Carried)
+            except msgspec.ValidationError:
+                return None  # Imported, or of another version.
+    return None
+
+
+def carried_before(history: Sequence[MessageWithParts]) -> Carried:
+    """What the compaction before carried over."""
+    shown = model_view.project(history)
+    return (carried_in(shown[0]) if shown else None) or Carried()
+
+
+def carry(
+    before: Carried,
+    wanted: Wanted,
+    head: Sequence[MessageWithParts],
+    todos: Sequence[Todo],
+    *,
+    steps: int = 0,
+    calls: Sequence[Call] = (),
+    ratios: Mapping[str, float] | None = None,
+) -> Carried:
+    """What has to be carried over when `head` is summarised."""
+    return Carried(
+        request=wanted.text,
+        system=wanted.system,
+        owed=wanted.owed,
+        todos=tuple(f"[{todo.status}] {todo.content}" for todo in todos),
+        ledger=ledger(before.ledger, head),
+        problems=(*before.problems, *_problems(head))[-PROBLEMS_MAX:],
+        steps=steps,
+        calls=tuple(calls)[-CALLS_KEPT:],
+        ratios=dict(ratios or {}),
+    )
+
+
+def request(message: MessageWithParts) -> str:
+    """What the person said in a message, word for word; attachments by name."""
+    return "\n".join(_words(message))
+
+
+def besides(message: MessageWithParts) -> MessageWithParts:
+    """A message without what `request` tells of it: texts that came with the person's words, and tasks."""
+    return MessageWithParts(message.info, tuple(part for part in message.parts if _word(part) is None))
+
+
+def _words(message: MessageWithParts) -> Iterable[str]:
+    return (word for word in map(_word, message.parts) if word is not None)
+
+
+def _word(part: Part) -> str | None:
+    if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
+        return part.text
+    return f"[attached: {part.filename or part.mime}]" if isinstance(part, FilePart) else None
+
+
+def _problems(head: Sequence[MessageWithParts]) -> Iterable[str]:
+    """Calls whose outcome nobody knows, or that a crash or a person cut off."""
+    for message in head:
+        for part in message.parts:
+            if not isinstance(part, ToolPart) or not isinstance(part.state, ToolError):
+                continue
+            outcome = (part.state.metadata or {}).get("outcome")
+            if outcome in ("unknown", "interrupted"):
+                given = transcript.shortened(
+                    msgspec.json.encode(part.state.input).decode(), PROBLEM_CHARS_MAX
+                )
+                yield f"{part.tool} {given}: {outcome}"
+
+
+def text(carried: Carried) -> str:
+    """What the model is told of it."""
+    blocks = [INTRODUCTION]
+    if carried.request:
+        # Not told apart, the model might begin again with what is done.
+        said = f"{CURRENT if carried.owed else OVER}:\n<request>\n{carried.request}\n</request>"
+        blocks.append(said)
+    if carried.system:
+        blocks.append(f"Instructions that came with it:\n{carried.system}")
+    if carried.todos:
+        blocks.append("The list of things to do:\n" + "\n".join(f"- {todo}" for todo in carried.todos))
+    blocks += _files(carried.ledger)
+    if carried.problems:
+        blocks.append(
+            "Calls that were cut off; look at the actual state before you rely on them:\n"
+            + "\n".join(f"- {problem}" for problem in carried.problems)
+        )
+    return "\n\n".join(blocks)
+
+
+def _files(files: Ledger) -> Iterable[str]:
+    named = (("read", files.read), ("written", files.written), ("deleted", files.deleted))
+    for kind, paths in named:
+        if paths:
+            yield f"Files that were {kind}:\n" + "\n".join(f"- {path}" for path in paths)

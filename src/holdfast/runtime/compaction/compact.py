@@ -1,0 +1,204 @@
+"""Compacts a session: a summary takes the place of the beginning, in the model's view.
+
+What must stay true: everything that a compaction changes becomes true in one commit, so an attempt that fails
+or is cut off leaves the old boundary; it makes the request shorter and brings it under its target, or ends
+with a name that says what cannot shrink; it is tried at most twice before an answer comes, whatever asked
+for it.
+"""
+
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from holdfast.errors import NotFound
+from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
+from holdfast.runtime.answer import assistant_message
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.budget import settle
+from holdfast.runtime.calls import repetition
+from holdfast.runtime.compaction import carry, current_request, fit, measure, summarise, write
+from holdfast.runtime.compaction.carry import Carried
+from holdfast.runtime.compaction.divide import Divided
+from holdfast.runtime.compaction.measure import ATTEMPTS_MAX
+from holdfast.runtime.compaction.summarise import AGENT, Refusal, Written
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.work import Ended
+from holdfast.schema.fault import ContextOverflowFault
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import CompactionPart
+from holdfast.schema.times import Created
+from holdfast.schema.todo import Todo
+from holdfast.store.batch import Put
+
+
+async def by_hand(run: Run, ready: Ready, asked: MessageWithParts) -> Ended:
+    """Compact because somebody asked for it."""
+    part = model_view.compaction_of(asked)
+    assert isinstance(asked.info, UserMessage)
+    assert part is not None, "it was found by this part"
+    return await _attempt(run, ready, asked.info, part)
+
+
+async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
+    """Compact because the next request is, or was found to be, too long."""
+    tried = measure.attempts(ready.history)
+    if tried >= ATTEMPTS_MAX:
+        why = f"the request is still too long after {ATTEMPTS_MAX} compactions"
+        shown = model_view.project(ready.history)
+        fault = fit.overflow(f"{why}: {fit.items(ready, Carried(), shown)}")
+        return await write.stop(run, ready, fault)
+    user = ready.user
+    now = Created(created=run.engine.clock.now_ms())
+    made: list[tuple[UserMessage, CompactionPart]] = []
+
+    def compose(ids: Ids) -> list[Put]:
+        info = UserMessage(
+            id=ids.message(), session_id=ready.session.id, time=now, agent=user.agent, model=user.model
+        )
+        part = CompactionPart(
+            id=ids.part(),
+            session_id=info.session_id,
+            message_id=info.id,
+            auto=True,
+            overflow=overflow or None,
+            attempt=tried + 1,
+        )
+        made.append((info, part))
+        return [message_put(info), part_put(part)]
+
+    await run.recorder.write(compose)
+    return await _attempt(run, ready, *made[-1])
+
+
+async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPart) -> Ended:
+    """One attempt, to its end."""
+    run.begin_turn()
+    message = await _opened(run, ready, info)
+    todos = await _todos(run)
+    # Work that a compaction by hand came into goes on as well; or it can be gone on with, where it rests.
+    owed = part.auto or ready.owed or ready.rests
+    spoken = model_view.spoken(ready.history)
+    whole = _cut(ready, Divided(spoken, []), todos)
+    cut = _cut(ready, fit.divided(ready, spoken, todos, overflowed=bool(part.overflow)), todos)
+    if part.attempt == ATTEMPTS_MAX or _useless(ready, cut, "", goes_on=owed) is not None:
+        cut = whole  # The tail gives way before the work does.
+    cut, written = await _written(run, ready, message, cut, whole, goes_on=owed)
+    if isinstance(written, Refusal):
+        return await _refused(run, ready, part, message, written)
+    goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
+    result = write.Result(
+        info=info, part=part, message=message, tail=cut.divided.tail, carried=cut.carried, written=written
+    )
+    await write.finish(run, result, goes_on=ready.user if goes_on else None, rests=ready.rests)
+    status_events.compacted(run.engine.feed, run.recorder.session)
+    if not owed:
+        return Ended(next="done", compacted=True)
+    return Ended(next="continue" if goes_on and not ready.rests else "stop", compacted=True)
+
+
+class _Cut(NamedTuple):
+    """A history, divided, and what is carried over when this head is summarised."""
+
+    divided: Divided
+    carried: Carried
+
+
+def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
+    carried = carry.carry(
+        carry.carried_before(ready.history),
+        current_request.current(ready.history),
+        divided.head,
+        todos,
+        steps=work.steps_since_prompt(ready.history),
+        calls=repetition.carried(ready.history),
+        ratios=measure.ratios(ready.history),
+    )
+    return _Cut(divided, carried)
+
+
+def _useless(ready: Ready, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
+    return fit.useless(ready, cut.divided, cut.carried, summary, goes_on=goes_on)
+
+
+async def _written(
+    run: Run, ready: Ready, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
+) -> tuple[_Cut, Written | Refusal]:
+    """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
+    if not cut.divided.head:
+        what = fit.items(ready, cut.carried, cut.divided.tail)
+        return cut, Refusal(fault=fit.overflow(f"there is nothing to summarise; {what}"))
+    fault = _useless(ready, cut, "", goes_on=goes_on)
+    if fault is not None:
+        return cut, Refusal(fault=fault)  # No summary, however short, would help.
+
+    def gives_way(summary: str) -> bool:
+        kept, gone = (_useless(ready, each, summary, goes_on=goes_on) for each in (cut, whole))
+        return kept is not None and gone is None
+
+    written = await summarise.write(run, ready, message, cut.divided, gives_way=gives_way)
+    if isinstance(written, Refusal):
+        return cut, written
+    made = whole if written.with_tail else cut
+    fault = _useless(ready, made, written.text, goes_on=goes_on)
+    if fault is not None:
+        return made, Refusal(fault=fault, tokens=written.tokens, model=written.model)
+    return made, written
+
+
+async def _refused(
+    run: Run, ready: Ready, part: CompactionPart, message: AssistantMessage, refusal: Refusal
+) -> Ended:
+    """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
+    does a request that fits by its length, where only a count spoke against it.
+    """
+    judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(ready)
+    goes_on = judged if part.auto else ready.owed
+    await write.fail(run, message, refusal, goes_on=goes_on, asked=not part.auto)
+    return Ended(next="continue" if goes_on else "stop", compacted=True)
+
+
+async def _todos(run: Run) -> list[Todo]:
+    records = await run.engine.store.select("todo", session=run.recorder.session)
+    return [todo for record in records for todo in record.value()]
+
+
+async def _goes_on(run: Run, ready: Ready, *, overflow: bool) -> bool:
+    """Whether the work goes on by itself after the compaction; a plugin may say no."""
+    plugins = run.engine.plugins(ready.around)
+    if not plugins.wants(COMPACTION_AUTOCONTINUE):
+        return True
+    seen = Compacted(
+        session_id=ready.session.id,
+        agent=ready.agent.name,
+        model=ready.user.model,
+        message=ready.user,
+        overflow=overflow,
+    )
+    return (await plugins.call(COMPACTION_AUTOCONTINUE, seen, AutoContinue())).enabled
+
+
+async def _opened(run: Run, ready: Ready, info: UserMessage) -> AssistantMessage:
+    """The message that will hold the summary; until it is finished the old boundary counts."""
+    now_ms = run.engine.clock.now_ms()
+    model = ready.model
+    try:
+        agent = ready.around.agents.get(AGENT)
+    except NotFound:
+        agent = None  # A person switched it off; the model of the turn summarises, without instructions.
+    if agent is not None and agent.model is not None:
+        model = ready.around.providers.model(agent.model.provider_id, agent.model.model_id)
+
+    made: list[AssistantMessage] = []
+
+    def compose(ids: Ids) -> list[Put]:
+        made.append(assistant_message.summary(ready, info, ids.message(), now_ms, model=model, agent=AGENT))
+        return [message_put(made[-1])]
+
+    await settle.change(
+        run, compose, lambda session: replace(session, time=replace(session.time, compacting=now_ms))
+    )
+    return made[-1]

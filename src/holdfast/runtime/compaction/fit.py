@@ -1,0 +1,210 @@
+"""Whether a request fits its model, what a compaction can make of it, and what cannot shrink. Pure."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from holdfast import flags
+from holdfast.provider import lowering, size
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import Assistant, ProviderMessage, Request, Text, ToolDefinition, User
+from holdfast.runtime.compaction import carry, current_request, divide, wording
+from holdfast.runtime.compaction import measure as measuring
+from holdfast.runtime.compaction.carry import Carried
+from holdfast.runtime.compaction.divide import Divided
+from holdfast.runtime.compaction.measure import Room, Trigger
+from holdfast.runtime.history import model_view
+from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.todo import Todo
+from holdfast.workspace.workspace import Surroundings
+
+SUMMARY_TOKENS_MAX: Final = 4_096
+
+
+class View(Protocol):
+    """What is asked of a model, as far as its length goes: a turn that is ready, or one that might come."""
+
+    @property
+    def around(self) -> Surroundings: ...
+    @property
+    def model(self) -> Model: ...
+    @property
+    def system(self) -> tuple[str, ...]: ...
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]: ...
+    @property
+    def history(self) -> list[MessageWithParts]: ...
+    @property
+    def shown(self) -> list[MessageWithParts]: ...
+
+
+def is_off(view: View) -> bool:
+    """Whether a person wants no compaction that nobody asked for."""
+    config = view.around.loaded.config.compaction
+    return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
+
+
+def room_of(view: View) -> Room:
+    """The room of the turn's model."""
+    output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
+    return measuring.room(view.model, view.around.loaded.config.compaction, output_tokens_max=output)
+
+
+def needed(view: View, characters: int) -> Trigger | None:
+    """Why the request has to be compacted before it is sent; None when it can go."""
+    return None if is_off(view) else called_for(view, characters)
+
+
+def called_for(view: View, characters: int) -> Trigger | None:
+    """Why a request of so many characters calls for a compaction, whoever wants one."""
+    room, history, model = room_of(view), view.history, view.model
+    why = measuring.needed(room, history, model, characters=characters)
+    if why is None or measuring.needed(room, history, model, characters=characters, usage=False) is not None:
+        return why
+    # Only what was counted before speaks against a request that fits by its length. Where no compaction could
+    # make it shorter, or one has not lowered the count, the provider is to judge.
+    if not measuring.has_grown(history, model, _target(room)):
+        return None
+    everything = Divided(model_view.spoken(history), [])
+    least = carry.carry(carry.carried_before(history), current_request.current(history), everything.head, ())
+    return None if useless(view, everything, least, "", goes_on=True) is not None else why
+
+
+def fits(view: View) -> bool:
+    """Whether the request is within its room by its own length, whatever was counted."""
+    characters = _fixed(view) + _characters(view, view.shown)
+    room = room_of(view)
+    return measuring.needed(room, view.history, view.model, characters=characters, usage=False) is None
+
+
+def divided(
+    view: View, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
+) -> Divided:
+    """Head and tail, such that the tail leaves room for everything that has to be there.
+
+    `overflowed`: the provider found the request too long, so the tail holds no media.
+    """
+    limits = room_of(view)
+    config = view.around.loaded.config.compaction
+    configured = None if config is None else config.preserve_recent_tokens
+    turns = None if config is None else config.tail_turns
+    ratio = measuring.ratio(view.history, view.model)
+
+    def measure(messages: Sequence[MessageWithParts]) -> int:
+        return round(_characters(view, messages) / ratio)
+
+    wanted = divide.tail_tokens(limits.usable, configured)
+    target = _target(limits)
+    if target is not None:
+        fixed = round(_fixed(view) / ratio)
+        # The tail gives way to what is carried over: at most what a summary of everything would carry.
+        before = carry.carried_before(view.history)
+        most = carry.carry(before, current_request.current(view.history), spoken, todos)
+        carried = round(_wire(carry.text(most)) / ratio)
+        wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))
+    found = divide.divide(
+        spoken, measure, tokens_max=wanted, turns_max=turns, messages_max=_messages_max(limits)
+    )
+    return divide.without_media(found) if overflowed else found
+
+
+def _messages_max(limits: Room) -> int:
+    """How many messages the tail may have, so that the person's own limit is kept to after it."""
+    if limits.max_messages is None:
+        return divide.TAIL_MESSAGES_MAX
+    return max(0, min(divide.TAIL_MESSAGES_MAX, limits.max_messages - measuring.MESSAGES_MIN))
+
+
+def _target(limits: Room) -> int | None:
+    """What the request after the compaction may have at most."""
+    known = [each for each in (limits.usable, limits.max_tokens) if each is not None]
+    return min(known, default=None)
+
+
+def _characters(view: View, messages: Sequence[MessageWithParts]) -> int:
+    """How long messages are for the model."""
+    shown = Request(model=view.model, messages=lowering.lower(messages, view.model))
+    return size.characters(shown)
+
+
+def _wire(text: str) -> int:
+    """How long a text is in a request."""
+    return len(msgspec.json.encode(text))
+
+
+def _fixed(view: View) -> int:
+    """How long the part of the request is that no compaction shrinks."""
+    return size.characters(Request(model=view.model, tools=view.tools, system=view.system, messages=()))
+
+
+def useless(
+    view: View, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+) -> ContextOverflowFault | None:
+    """Why a compaction with this summary would not help: the request would not fit, or be no shorter.
+
+    `goes_on`: our word to go on stands behind it.
+    """
+    return _too_long(view, divided, carried, summary) or _no_shorter(
+        view, divided, carried, summary, goes_on=goes_on
+    )
+
+
+def _no_shorter(
+    view: View, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+) -> ContextOverflowFault | None:
+    """Why the request would be as long as it was. Where a person wants few messages, fewer are enough."""
+    if measuring.is_over(room_of(view), len(view.shown)):
+        return None
+    told = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
+    messages: list[ProviderMessage] = [
+        User(content=told),
+        Assistant(content=(Text(text=summary),)),
+        *lowering.lower(divided.tail, view.model),
+    ]
+    if goes_on:
+        messages.append(User(content=(Text(text=wording.CONTINUE),)))
+    before = _characters(view, view.shown)
+    after = size.characters(Request(model=view.model, messages=tuple(messages)))
+    if after < before:
+        return None
+    ratio = measuring.ratio(view.history, view.model)
+    return overflow(
+        "a compaction would not make the request shorter: the conversation has about "
+        f"{round(before / ratio)} tokens, and would have {round(after / ratio)}; "
+        f"{items(view, carried, divided.tail, summary)}"
+    )
+
+
+def _too_long(view: View, divided: Divided, carried: Carried, summary: str) -> ContextOverflowFault | None:
+    """Why the request would still be too long, with this summary."""
+    target = _target(room_of(view))
+    if target is None:
+        return None
+    ratio = measuring.ratio(view.history, view.model)
+    kept = _wire(carry.text(carried)) + _wire(summary)
+    length = _fixed(view) + kept + _characters(view, divided.tail)
+    if round(length / ratio) <= target:
+        return None
+    return overflow(
+        f"the request cannot be brought under {target} tokens: {items(view, carried, divided.tail, summary)}"
+    )
+
+
+def items(view: View, carried: Carried, tail: Sequence[MessageWithParts], summary: str = "") -> str:
+    """What cannot shrink, in tokens."""
+    ratio = measuring.ratio(view.history, view.model)
+    lengths = {
+        "instructions and context": sum(map(len, view.system)),
+        "tools": _fixed(view) - sum(map(len, view.system)),
+        "current request": _wire(carried.request),
+        "carried over": _wire(carry.text(carried)) - _wire(carried.request),
+        "latest messages": _characters(view, tail) if tail else 0,
+        "summary": _wire(summary),
+    }
+    return ", ".join(f"{name} {round(length / ratio)}" for name, length in lengths.items() if length > 0)
+
+
+def overflow(message: str) -> ContextOverflowFault:
+    return ContextOverflowFault(data=ContextOverflowData(message=message))

@@ -1,0 +1,231 @@
+"""Has the head of a conversation summarised: in one call, or in chunks where it is too long for one."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import anyio
+import msgspec
+
+from holdfast import flags
+from holdfast.errors import NotFound, ProviderError
+from holdfast.plugins.hooks import SESSION_COMPACTING, Compacting, CompactionAsked
+from holdfast.provider import assemble, size
+from holdfast.provider.catalog import cost
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.events import FinishReason
+from holdfast.provider.fault import fault_of
+from holdfast.provider.request import Request, Text, User
+from holdfast.runtime.boundary import Ready
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.compaction import asking, carry, current_request, fit, measure, wording
+from holdfast.runtime.compaction.divide import Divided
+from holdfast.runtime.compaction.fit import SUMMARY_TOKENS_MAX
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history import model_view, transcript
+from holdfast.schema import usage
+from holdfast.schema.agent import Agent
+from holdfast.schema.fault import (
+    BudgetFault,
+    ContentFilterFault,
+    Fault,
+    MessageData,
+    NoData,
+    OutputLengthFault,
+    UnknownData,
+    UnknownFault,
+)
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import TextPart
+from holdfast.schema.usage import Tokens
+
+AGENT: Final = "compaction"
+CHUNKS_MAX: Final = 32
+HALVINGS_MAX: Final = 4
+RESERVED_MS: Final = 10 * 60 * 1_000
+NOTHING_MORE: Final = "[Nothing was said besides the current request.]"
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a compaction came to nothing, with what was used for it."""
+
+    fault: Fault
+    tokens: Tokens = usage.ZERO
+    model: Model | None = None
+
+
+class Written(msgspec.Struct, frozen=True, kw_only=True):
+    """A summary, with what the model took to write it."""
+
+    text: str
+    tokens: Tokens
+    cost: cost.Cost
+    model: Model
+    with_tail: bool = False
+    """Whether it tells of the tail too, which is then not kept."""
+
+
+async def write(
+    run: Run,
+    ready: Ready,
+    message: AssistantMessage,
+    divided: Divided,
+    *,
+    gives_way: Callable[[str], bool],
+) -> Written | Refusal:
+    """The summary of the head, merged with the one before; folded in chunks where the head is too long.
+
+    Where the tail has to give way to it, it is folded in as well: how long a summary is, nobody knows before.
+    """
+    plugins = run.engine.plugins(ready.around)
+    more = CompactionAsked()
+    if plugins.wants(SESSION_COMPACTING):
+        more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
+    folding = _Folding(run, ready, message, more)
+    try:
+        summary = await folding.over(_pieces(ready, divided.head), _summary_before(ready.history))
+        with_tail = isinstance(summary, str) and bool(divided.tail) and gives_way(summary)
+        if isinstance(summary, str) and with_tail:
+            summary = await folding.over(_told(ready, divided.tail) or [NOTHING_MORE], summary)
+    finally:
+        await folding.release()
+    if not isinstance(summary, str):
+        return Refusal(fault=summary, tokens=folding.taken, model=folding.model)
+    spent = cost.cost(folding.taken, folding.model.prices)
+    return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model, with_tail=with_tail)
+
+
+def _pieces(ready: Ready, head: Sequence[MessageWithParts]) -> list[str]:
+    """What has to be summarised: also the request that was carried until now, and is no longer."""
+    own = _told(ready, head)
+    before = carry.carried_before(ready.history)
+    if before.request and not current_request.current(ready.history).continued:
+        own = [transcript.framed("person", before.request), *own]
+    return own or [NOTHING_MORE]
+
+
+def _told(ready: Ready, messages: Sequence[MessageWithParts]) -> list[str]:
+    """Messages as text. The words of the current request are carried over, and need not be summarised; what
+    came with them has to.
+    """
+    carried = {id(each) for each in current_request.current(ready.history).messages}
+    return transcript.pieces([carry.besides(each) if id(each) in carried else each for each in messages])
+
+
+class _Folding:
+    """The calls of one compaction."""
+
+    def __init__(self, run: Run, ready: Ready, message: AssistantMessage, more: CompactionAsked) -> None:
+        self._run = run
+        self._ready = ready
+        self._message = message
+        self._more = more
+        self._agent, self.model = _who(ready, message)
+        self._reserved: list[str] = []
+        self._begun = False
+        """There is a summary of the first chunk."""
+        self._shorter = False
+        """A summary was cut by its length: from then on a shorter one is asked for."""
+        self.taken = usage.ZERO
+
+    async def over(self, pieces: Sequence[str], summary: str) -> str | Fault:
+        """Fold the pieces into the summary so far, chunk by chunk; smaller ones when the model refuses."""
+        pending = _bounded(transcript.chunks(pieces, _chunk_characters(self._ready, self.model)))
+        halvings = 0
+        while pending:
+            said = await self._ask(pending[0], summary)
+            if isinstance(said, ProviderError):
+                half = len(pending[0]) // 2
+                if said.kind != "context-overflow" or halvings == HALVINGS_MAX or not half:
+                    return fault_of(said, self.model.provider_id)
+                halvings += 1
+                pending = transcript.chunks(pending, half)
+                continue
+            if isinstance(said, OutputLengthFault) and not self._shorter:
+                self._shorter = True
+                continue
+            if not isinstance(said, str):
+                return said
+            summary, pending, self._begun = said, pending[1:], True
+        return summary
+
+    async def _ask(self, chunk: str, summary: str) -> str | Fault | ProviderError:
+        more = () if self._begun else self._more.context
+        words = wording.prompt(chunk, summary, more, ask=self._more.prompt, shorter=self._shorter)
+        request = _request(self._agent, self.model, words, self._ready.session.id)
+        key = f"{self._message.id}:{len(self._reserved)}"
+        engine, session = self._run.engine, self._ready.session
+        why = await reservations.reserve(engine, session, request, key, for_ms=RESERVED_MS)
+        if why is not None:
+            return BudgetFault(data=MessageData(message=why))
+        self._reserved.append(key)  # Held to the end: what was used stays used.
+        try:
+            said = await asking.ask(self._run, self._ready.around, request)
+        except ProviderError as error:
+            return error
+        self.taken = usage.add(self.taken, said.tokens)
+        if (cut := _cut(said.reason)) is not None:
+            return cut
+        return said.text or fit.overflow("the model wrote no summary")
+
+    async def release(self) -> None:
+        """End the reservations; what was used is settled with the compaction itself."""
+        with anyio.CancelScope(shield=True):
+            for key in self._reserved:
+                await reservations.forget(self._run.engine, self._ready.session, key)
+
+
+def _cut(reason: FinishReason) -> Fault | None:
+    """Why a summary that ended so is none: what is missing of it would be missing for good."""
+    match reason:
+        case "content-filter":
+            return ContentFilterFault(data=MessageData(message="the provider's filter ended the summary"))
+        case "length":
+            return OutputLengthFault(data=NoData())
+        case "error":
+            return UnknownFault(data=UnknownData(message="the provider ended the summary with an error"))
+        case _:
+            return None
+
+
+def _bounded(chunks: list[str]) -> list[str]:
+    """At most `CHUNKS_MAX` of them, the first and the latest; what is left out is said."""
+    if len(chunks) <= CHUNKS_MAX:
+        return chunks
+    gone = len(chunks) - CHUNKS_MAX + 1
+    kept = chunks[-(CHUNKS_MAX - 1) :]
+    return [chunks[0], f"[{gone} pieces of the conversation are left out here.]\n\n{kept[0]}", *kept[1:]]
+
+
+def _who(ready: Ready, message: AssistantMessage) -> tuple[Agent | None, Model]:
+    """The compaction agent, and its model or the one of the turn."""
+    try:
+        agent = ready.around.agents.get(AGENT)
+    except NotFound:
+        return None, ready.model
+    return agent, ready.around.providers.model(message.provider_id, message.model_id)
+
+
+def _chunk_characters(ready: Ready, model: Model) -> int:
+    """How much of the conversation one request to summarise may hold."""
+    output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
+    usable = measure.room(model, None, output_tokens_max=output or SUMMARY_TOKENS_MAX).usable
+    tokens = 100_000 if usable is None else max(1_000, int(usable * 0.9) - SUMMARY_TOKENS_MAX - 1_000)
+    return int(tokens * min(measure.ratio(ready.history, model), size.CHARACTERS_A_TOKEN))
+
+
+def _summary_before(history: Sequence[MessageWithParts]) -> str:
+    """The text of the compaction before this one."""
+    last = next((each for each in reversed(history) if model_view.is_finished_summary(each)), None)
+    return "" if last is None else "\n".join(part.text for part in last.parts if isinstance(part, TextPart))
+
+
+def _request(agent: Agent | None, model: Model, words: str, session: str) -> Request:
+    return assemble.assemble(
+        model,
+        system=(agent.prompt,) if agent is not None and agent.prompt else (),
+        messages=(User(content=(Text(text=words),)),),
+        agent=agent,
+        output_tokens_max=SUMMARY_TOKENS_MAX,
+        session=session,
+    )

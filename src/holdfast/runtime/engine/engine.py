@@ -1,0 +1,80 @@
+"""What the engine works with: the rooms below it, and what the application gives it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import msgspec
+
+from holdfast.clock import Clock
+from holdfast.context.registry import SystemContextRegistry
+from holdfast.feed.tail import Feed
+from holdfast.plugins.dispatcher import Dispatcher
+from holdfast.provider.port import Provider
+from holdfast.runtime.trees import Trees
+from holdfast.schema.ids import Mint
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from holdfast.schema.session import Session
+from holdfast.store.base import Store
+from holdfast.store.host import Host
+from holdfast.workspace.workspace import Surroundings
+
+if TYPE_CHECKING:
+    from holdfast.net.stream import Http
+
+OnAsk = Callable[[PermissionRequest], Awaitable[PermissionAnswer | None]]
+"""A program that answers in the place of a person; None leaves the question open for others."""
+
+
+class Presence(Protocol):
+    """Knows whether a person would see a question about a session."""
+
+    def attached(self, session: Session) -> bool: ...
+
+
+class Nobody:
+    """No person is ever attached: an ask means no."""
+
+    def attached(self, session: Session) -> bool:
+        return False
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of the engine: nothing waits for ever, nothing grows for ever."""
+
+    backlog_max: int = 64
+    calls_a_turn_max: int = 64
+    retries_max: int = 5
+    retry_total_ms: int = 10 * 60 * 1_000
+    malformed_max: int = 2
+    failing_max: int = 12
+    """So many turns in a row may have nothing but failed calls."""
+    context_wait_ms: int = 30 * 1_000
+    """How long a prompt waits for a System Context that cannot be read."""
+    answer_wait_ms: int = 10 * 60 * 1_000
+    """How long a drain waits for a person who is there and silent, before it parks."""
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """The engine of one process."""
+
+    store: Store
+    clock: Clock
+    mint: Mint
+    host: Host
+    feed: Feed
+    provider: Callable[[Surroundings], Provider]
+    """Who answers requests in these surroundings: real wires, or a script."""
+    around: Callable[[Session], Awaitable[Surroundings]]
+    presence: Presence = Nobody()
+    on_ask: OnAsk | None = None
+    limits: Limits = Limits()
+    trees: Trees = msgspec.field(default_factory=Trees)
+    plugins: Callable[[Surroundings], Dispatcher]
+    contexts: Callable[[Session], Sequence[SystemContextRegistry]]
+    """What others contribute to the System Context of a session's place."""
+    http: Callable[[], "Http"]
+    cache: Path
+    """The folder for copies of what was fetched."""
+    warn: Callable[[str], None]
+    """Tells whoever operates this process."""

@@ -1,0 +1,190 @@
+"""Writes the records of one running session, under its fence.
+
+What must stay true: every write of a run carries the fence, so that a runner that lost its claim writes
+nothing; ids that are made here rise within the session; what belongs together is one commit.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.clock import Clock
+from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
+from holdfast.runtime.engine.patience import UNSURE_MAX, written
+from holdfast.schema import ids, stored
+from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
+from holdfast.schema.message import Message
+from holdfast.schema.part import Part
+from holdfast.schema.session import Session
+from holdfast.store.base import Store
+from holdfast.store.batch import Batch, Change, Expectation, Fence, Put, Receipt, Rising
+
+M = TypeVar("M", bound=Message)
+P = TypeVar("P", bound=Part)
+
+_TRIES = 200
+"""Each try that fails means that another prompt was admitted, and only so many can wait in an inbox."""
+_QUICK = 3
+_PAUSE_S = 0.02
+
+
+class Ids:
+    """Hands out ids, each greater than every one before it."""
+
+    def __init__(self, next_id: Callable[[ids.Prefix], str]) -> None:
+        self._next = next_id
+
+    def message(self) -> MessageID:
+        """For a message."""
+        return MessageID(self._next("msg"))
+
+    def part(self) -> PartID:
+        """For a part."""
+        return PartID(self._next("prt"))
+
+
+class Recorder:
+    """The pen of one run."""
+
+    def __init__(self, store: Store, fence: Fence, clock: Clock, mint: Mint) -> None:
+        self._store = store
+        self.fence = fence
+        self.session = SessionID(fence.session)
+        self.clock = clock
+        self._mint = mint
+        self._top = ""
+        self._seen = 0
+        self._overtaken = 0
+        self._held: tuple[tuple[Change, ...], tuple[Expectation, ...]] = (), ()
+        self.lost = False
+        """Set when this process can no longer be sure of its claim: nothing is written after that."""
+
+    async def commit(
+        self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
+    ) -> Receipt:
+        """Write changes under the fence, and wait for it even when cancelled.
+
+        A write that nobody waits for could land behind the settling of what it wrote.
+        """
+        if self.lost:
+            raise LeaseLost(f"session {self.session} may be run by another process by now")
+        held, self._held = self._held, ((), ())
+        batch = Batch((*held[0], *changes), (*held[1], *expect), self.fence, release)
+        try:
+            with anyio.CancelScope(shield=True):
+                receipt = await self._write(batch)
+        except BaseException:
+            self._held = (*held[0], *self._held[0]), (*held[1], *self._held[1])
+            raise
+        self._seen = max(self._seen, receipt.seq)
+        return receipt
+
+    async def _write(self, batch: Batch) -> Receipt:
+        """Write a batch once, also when the answer of the store is lost.
+
+        Another number of the fence keeps away what may still be on its way; then what is there is known.
+        """
+        for attempt in range(1, UNSURE_MAX + 1):
+            try:
+                return await self._store.commit(batch)
+            except StoreUnsure:
+                if attempt == UNSURE_MAX or self.lost:
+                    raise
+                self.fence = await self._store.renumber(self.fence)
+                if (receipt := await written(self._store, batch, after=self._seen)) is not None:
+                    return receipt
+                batch = replace(batch, fence=self.fence)
+        raise AssertionError
+
+    def hold(self, *changes: Change, expect: Sequence[Expectation] = ()) -> None:
+        """Write changes with whatever is written next, before it: they are not worth a sync of their own.
+
+        Whoever holds something sees to it that it is written soon: `flush`.
+        """
+        self._held = (*self._held[0], *changes), (*self._held[1], *expect)
+
+    async def flush(self) -> None:
+        """Write what is held."""
+        if self._held[0]:
+            await self.commit()
+
+    async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
+        """A new message, greater than every one before it, and what goes with it."""
+        for _ in range(_TRIES):
+            message = make(MessageID(self._next("msg")))
+            if await self._rose(message_put(message), *more):
+                return message
+        raise self._stuck()
+
+    async def add_parts(
+        self,
+        *makes: Callable[[PartID], Part],
+        more: Sequence[Change] = (),
+        expect: Sequence[Expectation] = (),
+    ) -> list[Part]:
+        """New parts in one commit, each greater than every one before it, and what goes with them."""
+        for _ in range(_TRIES):
+            parts = [make(PartID(self._next("prt"))) for make in makes]
+            if await self._rose(*map(part_put, parts), *more, expect=expect):
+                return parts
+        raise self._stuck()
+
+    async def write(
+        self, compose: Callable[["Ids"], Sequence[Change]], *, expect: Sequence[Expectation] = ()
+    ) -> None:
+        """Several messages and parts in one commit: `compose` makes them of ids that rise."""
+        for _ in range(_TRIES):
+            if await self._rose(*compose(Ids(self._next)), expect=expect):
+                return
+        raise self._stuck()
+
+    async def _rose(self, *changes: Change, expect: Sequence[Expectation] = ()) -> bool:
+        """Whether the changes were written; not when another process has made a greater id meanwhile."""
+        try:
+            await self.commit(*changes, expect=(Rising(self.session), *expect))
+        except Conflict:
+            record = await self._store.session(self.session)
+            if record is None or record.top <= self._top:
+                raise
+            self._top = record.top
+            self._overtaken += 1
+            if self._overtaken > _QUICK:  # Out of step with whoever is quicker.
+                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
+            return False
+        self._overtaken = 0
+        return True
+
+    def _next(self, prefix: ids.Prefix) -> str:
+        id = self._mint.above(prefix, self._top)
+        self._top = ids.body(id)
+        return id
+
+    def _stuck(self) -> InvariantBroken:
+        return InvariantBroken(f"no id above those of session {self.session} could be made")
+
+
+def message_put(message: Message, *, placed: bool = False) -> Put:
+    """The change that writes a message."""
+    return Put(
+        message.session_id,
+        "message",
+        message.id,
+        stored.strip("message", message),
+        mark=stored.mark(message),
+        placed=placed,
+    )
+
+
+def part_put(part: Part) -> Put:
+    """The change that writes a part."""
+    return Put(
+        part.session_id, "part", part.id, stored.strip("part", part), part.message_id, stored.mark(part)
+    )
+
+
+def session_put(session: Session) -> Put:
+    """The change that writes a session."""
+    return Put(session.id, "session", session.id, stored.strip("session", session))

@@ -1,0 +1,105 @@
+"""Hears what reaches a running session from outside, through this process or another: answers and interrupts.
+
+They are records, so they survive whoever wrote them. One listener a process looks at the store when something
+may have changed. What must stay true: nobody waits for an answer that is already there, and a wake that is
+lost costs at most the store's own poll.
+"""
+
+import contextlib
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.clock import Clock
+from holdfast.errors import StoreError
+from holdfast.runtime.engine import interrupt_requests
+from holdfast.schema.request import PermissionRequest, QuestionRequest
+from holdfast.schema.stored import Mark
+from holdfast.store.base import Store
+from holdfast.store.batch import Fence
+
+PAUSE_S = 0.05
+
+
+class Listener:
+    """The ears of one process."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._waiting: dict[tuple[str, str], anyio.Event] = {}
+        self._running: dict[str, tuple[Fence, Callable[[], None]]] = {}
+        self._news = anyio.Event()
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        watch = self._store.watch()
+        try:
+            while True:
+                if not self._waiting and not self._running:
+                    await self._news.wait()
+                self._news = anyio.Event()
+                with contextlib.suppress(
+                    StoreError
+                ):  # Busy, or away for a moment: the next look may succeed.
+                    await self._look()
+                await anyio.sleep(PAUSE_S)  # A turn writes often; a person's answer is as quick with a pause.
+                await watch.wait()
+        finally:
+            watch.close()
+
+    async def _look(self) -> None:
+        for (session, id), event in tuple(self._waiting.items()):
+            record = await self._store.get(session, "request", id)
+            if record is None or record.mark is not Mark.OPEN:
+                event.set()
+        for session, (fence, interrupt) in tuple(self._running.items()):
+            waiting = await interrupt_requests.waiting(self._store, session)
+            for each in waiting:
+                if each.owner not in (None, fence.owner):
+                    continue
+                if each.claim is None or each.claim >= fence.number:
+                    interrupt()
+                else:  # The run that it meant has ended: whoever asked for it need not wait.
+                    await interrupt_requests.withdraw(self._store, each, self._clock.now_ms())
+
+    async def _is_open(self, session: str, id: str) -> bool:
+        record = await self._store.get(session, "request", id)
+        return record is not None and record.mark is Mark.OPEN
+
+    async def answered(
+        self, session: str, id: str, *, wait_s: float
+    ) -> PermissionRequest | QuestionRequest | None:
+        """The request once it was answered; None when nobody did in time, or when it was removed."""
+        event = self._waiting.setdefault((session, id), anyio.Event())
+        self._news.set()
+        try:
+            if await self._is_open(session, id):  # It may have been answered before anybody listened for it.
+                with anyio.move_on_after(wait_s):
+                    await event.wait()
+        finally:
+            self._waiting.pop((session, id), None)
+        record = await self._store.get(session, "request", id)
+        value = None if record is None else record.value()
+        if isinstance(value, PermissionRequest | QuestionRequest) and value.time.answered is not None:
+            return value
+        return None
+
+    def look(self, session: str, id: str) -> None:
+        """The request was answered just now: whoever waits need not wait until that is noticed."""
+        if (event := self._waiting.get((session, id))) is not None:
+            event.set()
+
+    def runs(self, fence: Fence, interrupt: Callable[[], None]) -> None:
+        """This process runs the session by this claim; `interrupt` is called when it is asked to stop.
+
+        Not for an interrupt that names another owner, or an earlier claim: it meant work that has ended. Nor
+        does one mean this process that named it before it lost its lease, since it has another name now. A
+        claim that is given another number gets a higher one, so that of the run's beginning tells.
+        """
+        self._running[fence.session] = fence, interrupt
+        self._news.set()
+
+    def stopped(self, session: str) -> None:
+        """This process no longer runs the session."""
+        self._running.pop(session, None)

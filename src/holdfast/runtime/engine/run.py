@@ -1,0 +1,109 @@
+"""One drain's hold on a session: who writes, with what around it, and how it is told to stop."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import anyio
+
+from holdfast.location.guard import Guard
+from holdfast.provider.port import Provider
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.recorder import Recorder
+from holdfast.runtime.engine.request_watcher import Listener
+from holdfast.runtime.history.session_history import History
+from holdfast.schema.session import Session
+from holdfast.tool.context import Admit
+from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.executing import Keep
+from holdfast.tools.registry import Registry
+from holdfast.workspace.workspace import Surroundings
+
+if TYPE_CHECKING:
+    from holdfast.runtime.epoch.epochs import Epoch
+
+
+class Run:
+    """A session that this process runs, from its claim to its release."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        recorder: Recorder,
+        listener: Listener,
+        *,
+        tools: Callable[[Session], Registry],
+        keep: Keep,
+        history: History,
+        guard: Guard,
+        admit: Admit,
+    ) -> None:
+        self.engine = engine
+        self.recorder = recorder
+        self.listener = listener
+        self.tools = tools
+        self.keep = keep
+        self.history = history
+        self.guard = guard
+        self.admit = admit
+        self.scope = anyio.CancelScope()
+        self.interrupted = False
+        self.begun = False
+        """Whether it has taken up the session; one that is interrupted before that ends what another left."""
+        self.abandoned = False
+        self.epoch: Epoch | None = None
+        """The epoch in force, once it is known: nobody else changes it while this run has the session."""
+        self._turn_began_ms: int | None = None
+        self.summarises = False
+        """Whether a person wants prompts to be summarised."""
+        self.released = False
+        """Whether the claim was given back for sure."""
+        self.answered = False
+        """Whether a person's answer let a call run that had waited for it: the work goes on."""
+        self.breaks = 0
+        """How many streams in a row broke off after something was said."""
+        self.parked = False
+        """A call waits for a person: nothing more can be done until the answer comes."""
+
+    def begin_turn(self) -> None:
+        """Count the time of a turn from now on."""
+        self._turn_began_ms = self.engine.clock.boot_ms()
+
+    def turn_ms(self) -> int:
+        """How long the turn has taken, by a clock that cannot be set; 0 for one that another run began."""
+        began_ms = self._turn_began_ms
+        return 0 if began_ms is None else self.engine.clock.boot_ms() - began_ms
+
+    def interrupt(self) -> None:
+        """Stop what runs, once."""
+        self.interrupted = True
+        self.scope.cancel()
+
+    def again(self) -> None:
+        """Begin another round under the same claim."""
+        self.scope = anyio.CancelScope()
+        if self.interrupted or self.abandoned:
+            self.scope.cancel()
+
+    def abandon(self) -> None:
+        """Stop without another write: somebody else may have the session by now."""
+        self.abandoned = True
+        self.recorder.lost = True
+        self.scope.cancel()
+
+    async def session(self) -> Session:
+        """The session as it is now."""
+        record = await self.engine.store.session(self.recorder.session)
+        assert record is not None, "a claimed session cannot be removed"
+        return record.value()
+
+    def provider(self, around: Surroundings) -> Provider:
+        """Who answers here."""
+        return self.engine.provider(around)
+
+    def output_limits(self, around: Surroundings) -> OutputLimits:
+        """How much of a tool's output the model sees."""
+        config = around.loaded.config.tool_output
+        if config is None:
+            return OutputLimits()
+        given = {"lines_max": config.max_lines, "bytes_max": config.max_bytes}
+        return OutputLimits(**{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,1 @@
+"""What the model has been told, and why the next request may begin differently."""

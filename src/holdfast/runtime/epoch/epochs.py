@@ -1,0 +1,261 @@
+"""Begins and keeps Context Epochs: what the model was told first, and what it was told since.
+
+What must stay true: a baseline is complete when an epoch begins, stored before the first prompt is promoted,
+and used word for word while the epoch lasts; a change is one system message, stored together with the
+snapshot that it produced. What the world is like is asked for at a boundary, and only there.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.context import holding, system_context
+from holdfast.context.observation import Observation
+from holdfast.context.rendering import rendered
+from holdfast.context.results import (
+    Initialized,
+    Reconciliation,
+    ReplacementBlocked,
+    ReplacementReady,
+    Unchanged,
+    Updated,
+)
+from holdfast.context.snapshot import Snapshot
+from holdfast.errors import ContextError
+from holdfast.provider import lowering
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import observe, pins
+from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.schema import stored
+from holdfast.schema.epoch import ContextEpoch, EpochTime
+from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.message import SystemMessage
+from holdfast.schema.part import Part
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.store.batch import Put
+
+PAUSE_S = 1.0
+
+
+class ContextUnavailable(ContextError):
+    """What the model must be told first cannot be read. The prompt waits in the inbox."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """The epoch in force, and its place among the session's records."""
+
+    value: ContextEpoch
+    position: int
+    fresh: bool = False
+    """It was begun at this boundary."""
+
+    @property
+    def id(self) -> str:
+        """The name that steps keep."""
+        return self.value.id
+
+    @property
+    def rules(self) -> int:
+        """By which history is lowered in it."""
+        return rules_of(self.value)
+
+
+def rules_of(epoch: ContextEpoch | None) -> int:
+    """The rules by which history is lowered: pinned by an epoch when it begins, and never changed in it."""
+    if epoch is None:
+        return lowering.RULES
+    return lowering.FIRST_RULES if epoch.lowering is None else epoch.lowering
+
+
+def epoch_put(epoch: ContextEpoch) -> Put:
+    """The change that writes an epoch."""
+    return Put(epoch.session_id, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch))
+
+
+async def current(run: Run) -> Epoch | None:
+    """The epoch in force."""
+    if run.epoch is None:
+        found = await run.engine.store.select("epoch", session=run.recorder.session, mark=Mark.OPEN)
+        run.epoch = Epoch(found[-1].value(), found[-1].position) if found else None
+    return run.epoch
+
+
+async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = False) -> Epoch:
+    """Store a new state of the epoch in force, unless it is stored already."""
+    if not stored:
+        await run.recorder.commit(epoch_put(value))
+    run.epoch = Epoch(value, position)
+    return run.epoch
+
+
+async def ensured(run: Run, chosen: Chosen) -> Epoch:
+    """The epoch in force; begun now, where there is none or the session has moved.
+
+    What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
+    """
+    known = await current(run)
+    if known is not None and not known.value.left and known.value.directory == chosen.session.directory:
+        return known
+    cause = "first" if known is None else "move"
+    made = await _first(run, chosen)
+    return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
+
+
+async def _first(run: Run, chosen: Chosen) -> Initialized:
+    """A complete baseline, as soon as there is one."""
+    deadline = anyio.current_time() + run.engine.limits.context_wait_ms / 1_000
+    attempt, why = 0, "nothing answered in time"
+    while True:
+        attempt += 1
+        problems: list[str] = []
+        # The last look ends with the wait, however long its sources might still take.
+        with anyio.CancelScope(deadline=deadline) as looking:
+            observed = await observe.observe(run, chosen, None, problems=problems)
+            made, observed = rendered(observed, system_context.initialize)
+            if isinstance(made, Initialized):
+                return made
+            why = _why(made.keys, observed, problems)
+        if looking.cancelled_caught or anyio.current_time() + PAUSE_S > deadline:
+            raise ContextUnavailable(f"what the model must be told first cannot be read: {why}")
+        now_ms = run.engine.clock.now_ms()
+        status_events.retry(
+            run.engine.feed,
+            run.recorder.session,
+            attempt=attempt,
+            message=f"waiting for the system context: {why}",
+            next_ms=now_ms + int(PAUSE_S * 1_000),
+        )
+        await anyio.sleep(PAUSE_S)
+
+
+def _why(keys: tuple[str, ...], observed: Observation, problems: list[str]) -> str:
+    missing = [f"{key}: {observed.notes.get(key, 'unavailable')}" for key in keys]
+    return "; ".join([*missing, *problems])[:1_000]
+
+
+async def _begin(
+    run: Run, chosen: Chosen, baseline: str, snapshot: Snapshot, *, cause: str, before: Epoch | None
+) -> Epoch:
+    """Store a new epoch, and end the one before it in the same commit."""
+    now_ms = run.engine.clock.now_ms()
+    kept = snapshot.to_json()
+    epoch = ContextEpoch(
+        id=run.engine.mint.ascending("evt"),
+        session_id=chosen.session.id,
+        baseline=await observe.transformed(run, chosen, baseline),
+        snapshot=kept,
+        begun=kept,
+        cause=cause,
+        pins=_pins(run, chosen),
+        nested=[] if before is None or cause == "move" else before.value.nested,
+        directory=chosen.session.directory,
+        lowering=lowering.RULES,
+        time=EpochTime(created=now_ms),
+    )
+    puts = [epoch_put(epoch)]
+    if before is not None:
+        ended = replace(before.value.time, ended=now_ms)
+        puts.append(epoch_put(replace(before.value, time=ended)))
+    receipt = await run.recorder.commit(*puts)
+    run.epoch = Epoch(epoch, receipt.numbers[-len(puts)])
+    return replace(run.epoch, fresh=True)
+
+
+def _pins(run: Run, chosen: Chosen) -> dict[str, object]:
+    """What an epoch pins when it begins: the texts and tools of the agent that it is begun for."""
+    told = pins.definitions(observe.toolset(run, chosen))
+    return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
+
+
+async def reconciled(
+    run: Run, chosen: Chosen, epoch: Epoch, *, compacted: bool, nested: list[str]
+) -> tuple[Epoch, SystemMessage | None]:
+    """Compare the world with what the model was told: the epoch to go on with, and the message about it.
+
+    `compacted`: a summary was written since the epoch began, so a fresh baseline takes its place.
+    """
+    value = epoch.value
+    if nested != value.nested:
+        value = replace(value, nested=nested)
+    observed = await observe.observe(run, chosen, value)
+    match _decided(run, observed, value, compacted=compacted):
+        case Unchanged():
+            return await _keep(run, value, epoch.position, stored=value is epoch.value), None
+        case ReplacementReady(baseline=baseline, snapshot=fresh):
+            cause = "compaction" if compacted else "incompatible"
+            return await _begin(
+                run, chosen, baseline, fresh, cause=cause, before=Epoch(value, epoch.position)
+            ), None
+        case Updated(text=text, snapshot=admitted):
+            updated = replace(value, snapshot=admitted.to_json())
+            told = await _tell(run, updated, text)
+            return await _keep(run, updated, epoch.position, stored=True), told
+        case never:
+            assert_never(never)
+
+
+def _decided(
+    run: Run, observed: Observation, epoch: ContextEpoch, *, compacted: bool
+) -> Unchanged | Updated | ReplacementReady:
+    """What to do about what was observed. A source that has no text for it is warned about."""
+    told = Snapshot.readable(epoch.snapshot)
+    # What cannot be read cannot be compared, so everything is said anew.
+    decide: Callable[..., Reconciliation]
+    decide = (
+        system_context.replace if compacted or len(told) < len(epoch.snapshot) else system_context.reconcile
+    )
+    action, seen = rendered(observed, partial(decide, snapshot=told))
+    if isinstance(action, ReplacementBlocked):
+        held, seen = rendered(seen, partial(holding.replace, snapshot=told))
+        action = held
+    for key, note in seen.notes.items():
+        if observed.notes.get(key) != note:
+            run.engine.warn(note)
+    return action
+
+
+async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
+    """One Mid-Conversation System Message, stored with the snapshot; none where there is nothing to say."""
+    if not text:
+        await run.recorder.commit(epoch_put(epoch))
+        return None
+
+    def make(id: MessageID) -> SystemMessage:
+        now = Created(created=run.engine.clock.now_ms())
+        return SystemMessage(id=id, session_id=epoch.session_id, time=now, text=text, snapshot=epoch.snapshot)
+
+    return await run.recorder.add_message(make, epoch_put(epoch))
+
+
+async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str | None) -> Epoch:
+    """Keep what was pinned, before the model is told it; `moved` says why it is not what it was."""
+    return await _keep(run, replace(_because(epoch.value, moved), pins=pins), epoch.position)
+
+
+async def keep_reason(
+    run: Run, epoch: Epoch, reason: str, *puts: Put, add: Callable[[PartID], Part] | None = None
+) -> Epoch:
+    """Keep why the next request begins differently, together with what makes it so, and a part to `add`."""
+    value = _because(epoch.value, reason)
+    if add is None:
+        await run.recorder.commit(*puts, epoch_put(value))
+    else:
+        await run.recorder.add_parts(add, more=(*puts, epoch_put(value)))
+    return await _keep(run, value, epoch.position, stored=True)
+
+
+def sent(epoch: ContextEpoch) -> ContextEpoch | None:
+    """The epoch once a request is sent: its reasons are told with it. None where that changes nothing."""
+    return replace(epoch, reasons=(), sent=None) if epoch.reasons or epoch.sent is not None else None
+
+
+def _because(epoch: ContextEpoch, reason: str | None) -> ContextEpoch:
+    if reason is None or reason in epoch.reasons:
+        return epoch
+    return replace(epoch, reasons=(*epoch.reasons, reason))

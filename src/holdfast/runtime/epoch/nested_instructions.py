@@ -1,0 +1,67 @@
+"""Finds instruction files beside what the agent has read: they are told at the next boundary.
+
+The paths come from the records of finished calls, so a crash in between loses none of them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import anyio.to_thread
+
+from holdfast.context.snapshot import Snapshot
+from holdfast.context.sources import nested_instructions
+from holdfast.location import instruction_files
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.epochs import Epoch
+from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted
+
+READ: Final = "read"
+
+
+async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str] | None:
+    """The instruction files that the epoch knows, and those that came with what was read since; None where
+    they could not be looked for, so that the next boundary does it.
+    """
+    nested = epoch.value.nested
+    new = read_paths(run.history.unsearched())
+    if not new:
+        return nested
+    known = [*map(Path, nested), *_told(epoch)]
+    places = chosen.around.places
+
+    def look() -> list[str]:
+        seen = list(known)
+        for path in new:
+            seen += instruction_files.beside(
+                Path(path), directory=places.directory, worktree=places.worktree, known=seen
+            )
+        return [str(each) for each in seen[len(known) :]]
+
+    try:
+        return [*nested, *await anyio.to_thread.run_sync(look)]
+    except OSError:
+        return None
+
+
+def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
+    """The files that were read, the first first, each once. Pure."""
+    paths: dict[str, None] = {}
+    for message in history:
+        for part in message.parts:
+            if (
+                isinstance(part, ToolPart)
+                and part.tool.lower() == READ
+                and isinstance(part.state, ToolCompleted)
+            ):
+                path = part.state.metadata.get("filepath")
+                if isinstance(path, str):
+                    paths[path] = None
+    return list(paths)
+
+
+def _told(epoch: Epoch) -> list[Path]:
+    return nested_instructions.told_in(Snapshot.readable(epoch.value.snapshot))

@@ -1,0 +1,179 @@
+"""Takes old tool output out of the model's view: the store keeps it, the request shows a marker.
+
+It moves the prefix, so it is done where the prefix is new anyway, or where the cache arithmetic says that it
+pays. What must stay true: the latest output, that of the last two prompts, and that of protected tools stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast import flags
+from holdfast.provider.catalog.model import Price, Prices
+from holdfast.provider.size import CHARACTERS_A_TOKEN, estimate
+from holdfast.runtime.engine.recorder import part_put
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import epochs, prefix_change
+from holdfast.runtime.epoch.epochs import Epoch
+from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.history import model_view
+from holdfast.schema import typed
+from holdfast.schema.message import AssistantMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import StepStartPart, ToolPart
+from holdfast.schema.tool_state import ToolCompleted
+
+PROTECT: Final = 40_000
+"""Tokens of the latest output that stay in any case."""
+MINIMUM: Final = 20_000
+"""Tokens that are worth the trouble."""
+TURNS_KEPT: Final = 2
+PROTECTED: Final = frozenset({"skill"})
+EXPECTED_MAX: Final = 50
+PRUNED_FOR: Final = "prunedFor"
+"""In the metadata of a call whose output was pruned: before which request (`PrunedFor`)."""
+READ_SHARE: Final = 0.1
+"""What reading from the cache costs, where nobody says, as a share of the input's price."""
+WRITE_SHARE: Final = 1.25
+
+
+class PrunedFor(msgspec.Struct, frozen=True):
+    """A request: which one of its epoch, counted from 1. A fork keeps both, and renames its messages."""
+
+    epoch: str
+    request: int
+
+
+async def prune(
+    run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]
+) -> tuple[list[MessageWithParts], Epoch]:
+    """The history without output that is not worth its room, and the epoch, which knows if that moves it."""
+    config = chosen.around.loaded.config.compaction
+    wanted = None if config is None else config.prune
+    if wanted is False or flags.enabled(flags.DISABLE_PRUNE):
+        return history, epoch
+    old = candidates(history) if _may_hold(history) else []
+    if not old:
+        return history, epoch
+    sent = prefix_change.requests(history).count(epoch.id)
+    if not (wanted or not sent or pays(history, old, chosen.model.prices)):
+        return history, epoch
+    now_ms, before = run.engine.clock.now_ms(), PrunedFor(epoch.id, sent + 1)
+    gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms, before) for part in old}
+    puts = map(part_put, gone.values())
+    if sent:
+        epoch = await epochs.keep_reason(run, epoch, prefix_change.PRUNING, *puts)
+    else:
+        await run.recorder.commit(*puts)
+    return _replaced(history, gone), epoch
+
+
+def _may_hold(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the last request was so long that there may be anything to prune."""
+    for message in reversed(history):
+        for part in message.parts:
+            if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.chars is not None:
+                return part.prefix.chars > (PROTECT + MINIMUM) * CHARACTERS_A_TOKEN
+    return True
+
+
+def candidates(history: Sequence[MessageWithParts]) -> list[ToolPart]:
+    """The parts whose output may go, oldest last; none when they are too little. Pure."""
+    prompts = kept = going = 0
+    found: list[ToolPart] = []
+    for message in reversed(history):
+        if model_view.is_summary(message):
+            break
+        prompts += isinstance(message.info, UserMessage) and not message.info.no_reply
+        if prompts < TURNS_KEPT:
+            continue
+        for part in reversed(message.parts):
+            if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
+                continue
+            if part.state.time.compacted is not None:
+                return found if going > MINIMUM else []
+            if part.tool in PROTECTED or (part.metadata or {}).get("providerExecuted"):
+                continue
+            size = estimate(part.state.output)
+            kept += size
+            if kept > PROTECT:
+                going += size
+                found.append(part)
+    return found if going > MINIMUM else []
+
+
+def pays(history: Sequence[MessageWithParts], old: Sequence[ToolPart], prices: Prices | None) -> bool:
+    """Whether the requests to come save more than writing the rest of the prefix anew costs. Pure.
+
+    As many turns are expected as there have been.
+    """
+    price = None if prices is None else prices.base
+    removed = sum(estimate(part.state.output) for part in old if isinstance(part.state, ToolCompleted))
+    ids = {part.id for part in old}
+    rest, begun, turns = 0, False, 0
+    for message in history:
+        begun = begun or any(part.id in ids for part in message.parts)
+        turns += isinstance(message.info, AssistantMessage)
+        if begun:
+            rest += sum(_size(part) for part in message.parts if part.id not in ids)
+    read, write = _shares(price)
+    return removed * min(turns, EXPECTED_MAX) * read > rest * (write - read)
+
+
+def _shares(price: Price | None) -> tuple[float, float]:
+    """What a cached token and a written one cost, as shares of the input's price."""
+    if price is None or not price.input:
+        return READ_SHARE, WRITE_SHARE
+    if price.cache_read is None:
+        return READ_SHARE, WRITE_SHARE
+    # A provider that caches by itself takes nothing for it: what is not read is plain input.
+    write = 1.0 if price.cache_write is None else float(price.cache_write / price.input)
+    return float(price.cache_read / price.input), write
+
+
+def _size(part: object) -> int:
+    """About how many tokens a part has."""
+    match part:
+        case ToolPart(state=ToolCompleted(output=output)):
+            return estimate(output)
+        case _:
+            return estimate(getattr(part, "text", "") or "")
+
+
+def _cleared(part: ToolPart, now_ms: int, before: PrunedFor) -> ToolPart:
+    assert isinstance(part.state, ToolCompleted)
+    time = replace(part.state.time, compacted=now_ms)
+    metadata = {**part.state.metadata, PRUNED_FOR: msgspec.to_builtins(before)}
+    return replace(part, state=replace(part.state, time=time, metadata=metadata))
+
+
+def unpruned(part: ToolPart, requests: Sequence[str]) -> ToolPart:
+    """The part as a history has it that tells of these requests (`moving.requests`) alone. Pure."""
+    if not isinstance(part.state, ToolCompleted) or PRUNED_FOR not in part.state.metadata:
+        return part
+    if _is_sent(part.state.metadata[PRUNED_FOR], requests):
+        return part
+    metadata = {key: value for key, value in part.state.metadata.items() if key != PRUNED_FOR}
+    time = replace(part.state.time, compacted=None)
+    return replace(part, state=replace(part.state, time=time, metadata=metadata))
+
+
+def _is_sent(data: object, requests: Sequence[str]) -> bool:
+    """Whether the request for which something was pruned, or a later one, is among these."""
+    try:
+        pruned = typed.convert(data, PrunedFor)
+    except msgspec.ValidationError:
+        return True  # Of another version: it stays as it is.
+    count = requests.count(pruned.epoch)
+    return count >= pruned.request or (count > 0 and requests[-1] != pruned.epoch)
+
+
+def _replaced(history: list[MessageWithParts], parts: Mapping[str, ToolPart]) -> list[MessageWithParts]:
+    return [
+        MessageWithParts(each.info, tuple(parts.get(part.id, part) for part in each.parts))
+        if any(part.id in parts for part in each.parts)
+        else each
+        for each in history
+    ]

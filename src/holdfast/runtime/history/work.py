@@ -1,0 +1,196 @@
+"""The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from holdfast.runtime.compaction import carry
+from holdfast.runtime.history import model_view
+from holdfast.schema.message import AssistantMessage, Message, SystemMessage, UserMessage
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
+from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
+from holdfast.tools.executing import STOPPED
+
+BROKEN_OFF: Final = "unknown"
+"""The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a turn ended.
+
+    continue: the model is owed an answer to its calls, or its stream broke and is asked for anew; done: it
+    has said what it wanted; stop: a person, a rule or an error ended the work; park: a call waits for a
+    person.
+    """
+
+    next: Literal["continue", "done", "stop", "park"]
+    failed: bool = False
+    """It made calls, and not one of them succeeded."""
+    compacted: bool = False
+    """It was no turn of the model's work, but a compaction."""
+    overflowed: bool = False
+    """The provider found the request too long: it is to be compacted before another try."""
+    malformed: bool = False
+    """The stream broke off after something was said: the next turn begins from the store."""
+
+
+def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The latest prompt in the model's history; a note is none."""
+    return next(
+        (each for each in reversed(history) if isinstance(each.info, UserMessage) and not each.info.no_reply),
+        None,
+    )
+
+
+def owes_answer(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the model has still something to say: to the person, or to the results of its calls."""
+    last = _last_said(history)
+    if last is None:
+        return False
+    if isinstance(last.info, UserMessage):
+        return True
+    assert isinstance(last.info, AssistantMessage)
+    if last.info.error is not None or last.info.structured is not None or _was_stopped(last):
+        return False
+    # A provider may say that it stopped for calls where there is none: then nothing is owed.
+    return last.info.finish in (None, BROKEN_OFF) or has_calls(last)
+
+
+def is_unfinished(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the work was cut off, and no process goes on with it: its answer is open, or owes more and has
+    no call that waits for a person.
+    """
+    last = _last_said(history)
+    if last is None or not isinstance(last.info, AssistantMessage):
+        return last is not None
+    return last.info.time.completed is None or (not unsettled(last) and owes_answer([last]))
+
+
+def _is_aside(info: Message) -> bool:
+    """Whether a message asks for nothing: a word of ours about the work, or a person's note."""
+    return isinstance(info, SystemMessage) or (isinstance(info, UserMessage) and bool(info.no_reply))
+
+
+def _was_stopped(message: MessageWithParts) -> bool:
+    """Whether a person's no, without a word for the model, ended the work with this message."""
+    return any(
+        isinstance(part, ToolPart)
+        and isinstance(part.state, ToolError)
+        and bool((part.state.metadata or {}).get(STOPPED))
+        for part in message.parts
+    )
+
+
+def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The last answer to the prompt that `since` begins with. Where several prompts were answered together,
+    the answer stands under the last of them; what came after a compaction of ours still belongs to the work.
+    """
+    first = since[0].info.id
+    if model_view.compaction_of(since[0]) is not None:
+        return next((each for each in reversed(since) if _parent(each) == first), None)
+    begun: list[str] = []
+    works: dict[str, str] = {}
+    last: dict[str, MessageWithParts] = {}
+    for message in since:
+        id = message.info.id
+        if begins(message):
+            begun.append(id)
+        if isinstance(message.info, UserMessage) and begun:
+            works[id] = id if begins(message) else begun[-1]
+        # An answer to what stands before all this is none of ours, and a summary ends no work; one that
+        # could not be written does, unless the work went on without it.
+        elif (work := works.get(_parent(message) or "")) is not None and not _goes_on(message):
+            last[work] = message
+    return next((last[id] for id in begun if id in last), None)
+
+
+def _goes_on(message: MessageWithParts) -> bool:
+    info = message.info
+    refused = isinstance(info, AssistantMessage) and info.error is not None and info.finish != BROKEN_OFF
+    return model_view.is_summary(message) and not refused
+
+
+def _parent(message: MessageWithParts) -> str | None:
+    return message.info.parent_id if isinstance(message.info, AssistantMessage) else None
+
+
+def rests(history: Sequence[MessageWithParts]) -> bool:
+    """Whether only a prompt or `resume` goes on with what the model owes: the outcome of a call is unknown,
+    or a compaction could not be made and ended the work.
+    """
+    last = _last_said(history)
+    gave_up = last is not None and model_view.is_summary(last) and not _goes_on(last)
+    return gave_up or is_recoverable(history)
+
+
+def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
+    """Whether the last answer has a call whose outcome is unknown; a compaction since changes nothing."""
+    last = _last_said(model_view.spoken(history))
+    if last is None or not isinstance(last.info, AssistantMessage):
+        return last is not None and model_view.is_continuing(last, model_view.RESTS)
+    return any(
+        isinstance(part, ToolPart)
+        and ((getattr(part.state, "metadata", None) or {}).get("outcome") == "unknown")
+        for part in last.parts
+    )
+
+
+def _last_said(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    return next((each for each in reversed(history) if not _is_aside(each.info)), None)
+
+
+def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
+    """Whether the model was told this since the latest prompt."""
+    for each in reversed(history):
+        if isinstance(each.info, SystemMessage) and each.info.text == text:
+            return True
+        if begins(each):
+            return False
+    return False
+
+
+def has_calls(message: MessageWithParts) -> bool:
+    """Whether the message calls tools of ours, whatever reason the provider gave for its end."""
+    return any(
+        isinstance(part, ToolPart) and not (part.metadata or {}).get("providerExecuted")
+        for part in message.parts
+    )
+
+
+def words(message: MessageWithParts) -> list[str]:
+    """What the model has said and thought in a message."""
+    return [part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart)]
+
+
+def unsettled(message: MessageWithParts) -> list[ToolPart]:
+    """Calls that were recorded and never settled."""
+    return [
+        part
+        for part in message.parts
+        if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)
+    ]
+
+
+def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
+    """How many turns have answered the latest prompt."""
+    count = 0
+    for each in reversed(history):
+        if (carried := carry.carried_in(each)) is not None:
+            return count + carried.steps
+        if begins(each):
+            break
+        if isinstance(each.info, AssistantMessage) and not each.info.summary:
+            count += 1
+    return count
+
+
+def begins(message: MessageWithParts) -> bool:
+    """Whether a person's prompt begins here: not a note, a compaction, or our word to go on after one."""
+    return (
+        isinstance(message.info, UserMessage)
+        and not message.info.no_reply
+        and model_view.compaction_of(message) is None
+        and not model_view.is_continuing(message)
+    )

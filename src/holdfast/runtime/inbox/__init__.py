@@ -1,0 +1,1 @@
+"""Prompts, from admission until the model sees them."""

@@ -1,0 +1,362 @@
+"""The inbox: prompts are admitted durably, then promoted into the model's history at a boundary.
+
+An admitted prompt shows at once as its user message, with the same id, so that every client sees it; its
+place in the model's history is given by its promotion. What must stay true: what was admitted is never lost,
+and admitting the same prompt twice is admitting it once.
+"""
+
+import random
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import anyio
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, InvalidInput, NotFound, RecordCorrupt, Refused
+from holdfast.provider import lowering
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.recorder import Recorder, message_put, part_put, session_put
+from holdfast.runtime.inbox import choice as choosing
+from holdfast.runtime.inbox.choice import Choice, Wish
+from holdfast.schema import ids, stored
+from holdfast.schema.file_part import FilePart
+from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.message import Message, UserMessage
+from holdfast.schema.model import ModelRef, SessionModel
+from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
+from holdfast.schema.part import AgentPart, CompactionPart, Part, SubtaskPart, TextPart
+from holdfast.schema.prompt import (
+    AdmittedPrompt,
+    AgentPartInput,
+    CompactionPartInput,
+    Delivery,
+    FilePartInput,
+    PartInput,
+    SubtaskPartInput,
+    TextPartInput,
+)
+from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.schema.wire import checked
+from holdfast.store.base import Store
+from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import SessionRecord
+from holdfast.tools import structured
+
+_TRIES = 200
+_QUICK = 3
+_PAUSE_S = 0.05
+
+
+class Prompt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a caller says to a session."""
+
+    parts: list[PartInput]
+    id: str | None = None
+    delivery: Delivery = "steer"
+    agent: str | None = None
+    model: ModelRef | None = None
+    variant: str | None = None
+    system: str | None = None
+    tools: dict[str, bool] | None = None
+    format: OutputFormat | None = None
+    no_reply: bool = False
+
+
+class Admitted(msgspec.Struct, frozen=True, kw_only=True):
+    """The receipt. `fresh` is False for a prompt that had been admitted before."""
+
+    prompt: AdmittedPrompt
+    fresh: bool
+
+
+async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = True) -> Admitted:
+    """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`.
+
+    If it is to be run and this process cannot reach the session's place, it says which place that is.
+    """
+    prompt = checked(prompt, "the prompt")
+    if prompt.id is not None:
+        ids.check("msg", prompt.id)
+    _check_parts(prompt)
+    if isinstance(prompt.format, JsonSchemaFormat):
+        await structured.check_schema(prompt.format.schema)
+    for attempt in range(_TRIES):
+        record = await engine.store.session(session)
+        if record is None:
+            raise NotFound(f"session {session[:60]} does not exist")
+        known = None if prompt.id is None else await _known(engine, session, prompt)
+        if known is not None:
+            return known
+        try:
+            return await _write(engine, record, prompt, runs=runs)
+        except Conflict:
+            # Somebody wrote in between: the session, a greater id, or this very prompt.
+            if attempt == _TRIES - 1:
+                raise
+            if attempt >= _QUICK:  # Many at once: out of step with the others.
+                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
+    raise AssertionError("unreachable")
+
+
+def _check_parts(prompt: Prompt) -> None:
+    """Refuse what the model would never be shown: nothing that a caller says may vanish silently."""
+    if not prompt.parts:
+        raise InvalidInput("a prompt needs at least one part")
+    if len(prompt.parts) > 1 and any(isinstance(part, CompactionPartInput) for part in prompt.parts):
+        raise InvalidInput("a compaction stands alone in its prompt; say the rest in another one")
+    expanded = any(isinstance(part, TextPartInput) and part.synthetic for part in prompt.parts)
+    for part in prompt.parts:
+        if isinstance(part, SubtaskPartInput):
+            raise InvalidInput("a subtask in a prompt cannot be run yet; ask for the work in words")
+        if isinstance(part, FilePartInput) and part.mime in lowering.SHOWN_AS_TEXT and not expanded:
+            raise InvalidInput(
+                f"{part.filename or part.url[:60]}: text files and folders in a prompt are not expanded yet; "
+                "put the text into the prompt, or name the path and let the model read it"
+            )
+    if not any(_is_shown(part, note=prompt.no_reply) for part in prompt.parts):
+        raise InvalidInput("a prompt needs a text that is not empty, or a file, for the model to see")
+
+
+def _is_shown(part: PartInput, *, note: bool) -> bool:
+    """Whether the model sees the part. A note may also be for people alone."""
+    match part:
+        case TextPartInput():
+            return bool(part.text.strip()) and (note or not part.ignored)
+        case FilePartInput() | CompactionPartInput():
+            return True
+        case AgentPartInput() | SubtaskPartInput():
+            return False
+        case _:
+            assert_never(part)
+
+
+async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | None:
+    assert prompt.id is not None
+    found = await engine.store.get(session, "prompt", prompt.id)
+    if found is None:
+        if await engine.store.get(session, "message", prompt.id) is None:
+            return None
+        # Both are written at once: this very prompt may have come between the two looks.
+        found = await engine.store.get(session, "prompt", prompt.id)
+    if found is None:
+        raise Conflict(f"message {prompt.id} exists already; give the prompt another id")
+    value = found.value()
+    assert isinstance(value, AdmittedPrompt)
+    if _content(value) != _content(_record(session, prompt, prompt.id, value.time.created, None)):
+        raise Conflict(f"prompt {prompt.id} was admitted before with other content; give it another id")
+    return Admitted(prompt=value, fresh=False)
+
+
+def _content(prompt: AdmittedPrompt) -> AdmittedPrompt:
+    return replace(prompt, promoted=None, placement=None, extra=None)
+
+
+def elsewhere(engine: Engine, session: Session) -> str | None:
+    """The place where a session runs, if that is none of this process."""
+    return None if session.placement in (None, engine.host.id) else session.placement
+
+
+async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs: bool) -> Admitted:
+    session = record.value()
+    waiting = await pending(engine, session.id)
+    if len(waiting) >= engine.limits.backlog_max:
+        raise Refused(
+            f"session {session.id} has {len(waiting)} prompts waiting already; let it work or interrupt it"
+        )
+    around = await engine.around(session)
+    if not prompt.no_reply:
+        around.check_here(session.id)
+    wish = Wish(agent=prompt.agent, model=prompt.model, variant=prompt.variant)
+    choice = choosing.choose(wish, session, around, last=await _last_model(engine, session))
+    now_ms = engine.clock.now_ms()
+    id = prompt.id or engine.mint.above("msg", record.top)
+    # Nobody runs the session, and nobody will for this: the prompt is history at once.
+    at_once = prompt.no_reply and not record.busy
+    admitted = _record(session.id, prompt, id, now_ms, now_ms if at_once else None)
+    if runs and not at_once:
+        admitted = replace(admitted, placement=elsewhere(engine, session))
+    message = _message(session, prompt, choice, id, now_ms)
+    parts = _parts(engine, session, prompt, id, record.top)
+    expect: list[Expectation] = [
+        Unchanged(session.id, "prompt", id, 0),
+        Unchanged(session.id, "message", id, 0),
+        Unchanged(session.id, "session", session.id, record.seq),
+    ]
+    if prompt.id is None and all(part.id is None for part in prompt.parts):
+        expect.append(Rising(session.id))
+    if at_once:
+        expect.append(Unclaimed(session.id))
+    changes = (
+        session_put(_chosen(session, choice, now_ms)),
+        prompt_put(admitted),
+        message_put(message),
+        *map(part_put, parts),
+    )
+    await engine.store.commit(Batch(changes, tuple(expect)))
+    return Admitted(prompt=admitted, fresh=True)
+
+
+def _record(session: str, prompt: Prompt, id: str, now_ms: int, promoted: int | None) -> AdmittedPrompt:
+    fields: dict[str, Any] = {"session_id": session, "id": MessageID(id)}
+    return AdmittedPrompt(
+        **fields,
+        parts=prompt.parts,
+        delivery=prompt.delivery,
+        agent=prompt.agent,
+        model=prompt.model,
+        variant=prompt.variant,
+        system=prompt.system,
+        tools=prompt.tools,
+        format=prompt.format,
+        no_reply=prompt.no_reply or None,
+        time=Created(created=now_ms),
+        promoted=promoted,
+    )
+
+
+def _message(session: Session, prompt: Prompt, choice: Choice, id: str, now_ms: int) -> UserMessage:
+    return UserMessage(
+        id=MessageID(id),
+        session_id=session.id,
+        time=Created(created=now_ms),
+        agent=choice.agent.name,
+        model=choice.model,
+        format=prompt.format,
+        system=prompt.system,
+        tools=prompt.tools,
+        no_reply=prompt.no_reply or None,
+    )
+
+
+def _chosen(session: Session, choice: Choice, now_ms: int) -> Session:
+    model = SessionModel(
+        id=choice.model.model_id,
+        provider_id=choice.model.provider_id,
+        variant=choice.model.variant or "default",
+    )
+    time = replace(session.time, updated=max(now_ms, session.time.updated))
+    return replace(session, agent=choice.agent.name, model=model, time=time)
+
+
+def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: str) -> list[Part]:
+    made: list[Part] = []
+    floor = max(top, ids.body(message))
+    for given in prompt.parts:
+        id = given.id or PartID(engine.mint.above("prt", floor))
+        floor = max(floor, ids.body(id))
+        head: dict[str, Any] = {"id": id, "session_id": session.id, "message_id": MessageID(message)}
+        match given:
+            case TextPartInput():
+                made.append(
+                    TextPart(
+                        **head,
+                        text=given.text,
+                        synthetic=given.synthetic,
+                        ignored=given.ignored,
+                        time=given.time,
+                        metadata=given.metadata,
+                    )
+                )
+            case FilePartInput():
+                made.append(
+                    FilePart(
+                        **head,
+                        mime=given.mime,
+                        filename=given.filename,
+                        url=given.url,
+                        source=given.source,
+                    )
+                )
+            case CompactionPartInput():
+                made.append(CompactionPart(**head, auto=given.auto))
+            case AgentPartInput():
+                made.append(AgentPart(**head, name=given.name, source=given.source))
+            case SubtaskPartInput():
+                made.append(
+                    SubtaskPart(
+                        **head,
+                        prompt=given.prompt,
+                        description=given.description,
+                        agent=given.agent,
+                        model=given.model,
+                        command=given.command,
+                    )
+                )
+    return made
+
+
+async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
+    """The model of the latest prompt, for a session that names none: it was made elsewhere."""
+    if session.model is not None:
+        return None
+    page = await engine.store.messages(MessageQuery(session.id, limit=20, system=False))
+    for message in reversed(page.messages):
+        value = message.info.value()
+        if isinstance(value, UserMessage):
+            return value.model
+    return None
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A prompt that waits for its promotion, and the number of its record."""
+
+    prompt: AdmittedPrompt
+    seq: int
+
+
+async def pending(engine: Engine, session: str) -> list[Waiting]:
+    """Prompts that wait for their promotion, in the order of their admission."""
+    records = await engine.store.select("prompt", session=session, mark=Mark.OPEN)
+    found = []
+    for record in records:
+        value = record.value()
+        assert isinstance(value, AdmittedPrompt)
+        found.append(Waiting(value, record.seq))
+    return found
+
+
+async def admitted_for(store: Store, place: str) -> list[str]:
+    """Sessions with prompts that wait for an owner of a place, since whoever admitted them was none."""
+    found: dict[str, None] = {}
+    for record in await store.select("prompt", mark=Mark.OPEN):
+        try:
+            value = record.value()
+        except RecordCorrupt:
+            continue
+        if isinstance(value, AdmittedPrompt) and value.placement == place:
+            found[record.session] = None
+    return list(found)
+
+
+def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
+    """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
+
+    Pure. The one that queued comes first: what steers was said about the work that it begins.
+    """
+    steering = [each for each in waiting if each.prompt.delivery == "steer"]
+    if not idle or steering:
+        return steering
+    return [each for each in waiting if each.prompt.delivery == "queue"][:1]
+
+
+def promote(
+    engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
+) -> None:
+    """Give prompts and their messages a place in the model's history, with what is written next."""
+    now_ms = engine.clock.now_ms()
+    recorder.hold(
+        *(prompt_put(replace(each.prompt, promoted=now_ms)) for each in chosen),
+        *(message_put(message, placed=True) for message in messages),
+        expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
+    )
+
+
+def prompt_put(prompt: AdmittedPrompt) -> Put:
+    """The change that writes a prompt."""
+    return Put(
+        prompt.session_id, "prompt", prompt.id, stored.strip("prompt", prompt), mark=stored.mark(prompt)
+    )

@@ -1,0 +1,1 @@
+"""Which sessions this process runs, and its lease among other processes."""

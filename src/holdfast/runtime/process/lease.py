@@ -1,0 +1,132 @@
+"""This process as an owner: registered when it first claims, renewed while it lives, gone when it closes.
+
+What must stay true: an owner that could not renew stops itself before anybody may bury it. The time since the
+last good renewal counts from when it was *sent*, by a clock that counts suspension. A process that registers
+anew gives back what its former self had claimed: nobody has to wait until that one counts as dead.
+"""
+
+import os
+import secrets
+from collections.abc import Callable
+
+import anyio
+
+from holdfast.errors import LeaseLost, StoreError
+from holdfast.location.guard import Guard
+from holdfast.runtime.engine.engine import Engine
+from holdfast.store.host import this_process
+from holdfast.store.owner import LEASE_MS, RENEW_MS
+from holdfast.tools.plain import described
+
+STOP_AFTER_MS = int(0.8 * LEASE_MS)
+LATE_MS = LEASE_MS // 20
+AGAIN_MS = RENEW_MS // 10
+"""How long after a renewal that failed the next one is tried."""
+MARGIN_MS = 20
+"""Renewals come a little more than an interval apart: who has renewed once may then bury others."""
+
+
+class Ownership:
+    """The lease of this process. `lost` is called when it can no longer be sure of it."""
+
+    def __init__(
+        self, engine: Engine, lost: Callable[[], None], placements: tuple[str, ...], guard: Guard
+    ) -> None:
+        self._guard = guard
+        self._engine = engine
+        self._lost = lost
+        self._placements = placements
+        self._lock = anyio.Lock()
+        self._sent_ms = 0
+        self._failed = False
+        self._former: list[str] = []
+        self._registered = anyio.Event()
+        self.id: str | None = None
+
+    async def owner(self) -> str:
+        """The owner's id, registered by the first who asks."""
+        async with self._lock:
+            while self._former:
+                await self._engine.store.retire(self._former[-1])
+                self._former.pop()
+            if self.id is None:
+                id = f"own_{os.getpid()}_{secrets.token_hex(8)}"
+                sent_ms = self._engine.clock.boot_ms()
+                owner = this_process(self._engine.host, id=id, placements=self._placements)
+                await self._engine.store.register(owner)
+                self.id = id
+                self._sent(sent_ms)
+                self._registered.set()
+            return self.id
+
+    def _sent(self, sent_ms: int) -> None:
+        """A renewal that was sent then was good: until when we, and our tools, may go on."""
+        self._sent_ms, self._failed = sent_ms, False
+        self._guard.renew(sent_ms + STOP_AFTER_MS)
+
+    async def keep(self) -> None:
+        """Renew until cancelled, and bury those who no longer do."""
+        while True:
+            if self.id is None:
+                self._registered = anyio.Event()
+                await self._registered.wait()
+            await anyio.sleep(max(0, self._pause_ms()) / 1_000)
+            if self.id is not None:
+                await self._renew(self.id)
+
+    def _pause_ms(self) -> int:
+        """How long until the next renewal is due, or this owner has to stop itself."""
+        if self._failed:
+            return min(AGAIN_MS, self._left_ms())
+        return min(self._sent_ms + RENEW_MS + MARGIN_MS - self._engine.clock.boot_ms(), self._left_ms())
+
+    def _left_ms(self) -> int:
+        """How long until this owner has to stop itself."""
+        return self._sent_ms + STOP_AFTER_MS - self._engine.clock.boot_ms()
+
+    def left_s(self, id: str) -> float:
+        """For how long an owner that this process is may go on; 0 for one that it was."""
+        return max(0, self._left_ms()) / 1_000 if id == self.id else 0.0
+
+    async def _renew(self, id: str) -> None:
+        sent_ms = self._engine.clock.boot_ms()
+        left_ms = self._left_ms()
+        # Who comes late, after a pause of the process, may ask once: the store refuses whom it buried.
+        wait_ms = min(RENEW_MS, left_ms) if left_ms > 0 else LATE_MS
+        try:
+            with anyio.fail_after(wait_ms / 1_000):
+                await self._engine.store.renew(id)
+            self._sent(sent_ms)
+        except LeaseLost:
+            self.forget(id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the lease must not run out unnoticed
+            self._failed = True
+            if not isinstance(error, (StoreError, TimeoutError)):
+                self._engine.warn(f"the lease of this process could not be renewed: {described(error)}")
+            if self._left_ms() <= 0:
+                self.forget(id)
+        else:
+            await self._bury(id)
+
+    async def _bury(self, id: str) -> None:
+        """Bury others; what goes wrong with it must not hold up the next renewal."""
+        try:
+            with anyio.move_on_after(RENEW_MS / 1_000):
+                await self._engine.store.bury(id)
+        except (StoreError, TimeoutError):
+            return
+        except Exception as error:  # noqa: BLE001 - the next try may succeed
+            self._engine.warn(f"owners that are gone could not be looked for: {described(error)}")
+
+    def forget(self, id: str) -> None:
+        """The owner is this process no longer: stop what ran under it."""
+        if self.id == id:
+            self.id = None
+            self._former.append(id)
+            self._lost()
+
+    async def retire(self) -> None:
+        """Give everything back."""
+        if self.id is not None:
+            id, self.id = self.id, None
+            await self._engine.store.retire(id)

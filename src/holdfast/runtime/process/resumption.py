@@ -1,0 +1,92 @@
+"""Goes on, when the store is back, with the sessions that the loss of this process's lease has cut off.
+
+Each by the `recovery` setting of its directory at that moment: `auto` goes on with it, `ask` tells those who
+follow the session that it waits for `resume`, `off` leaves it alone. What must stay true: nothing goes on
+past an unknown outcome, which waits for a person in any case.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import anyio
+
+from holdfast.errors import HoldfastError, StoreError
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.engine import Engine
+from holdfast.schema.config import Recovery
+from holdfast.schema.fault import UnknownData, UnknownFault
+
+AGAIN_S: Final = 0.5
+"""How long between two looks whether a store that was away is back."""
+
+
+class Resumption:
+    """The sessions that were cut off. `owner` registers this process anew; `wake` begins a drain."""
+
+    def __init__(
+        self, engine: Engine, owner: Callable[[], Awaitable[str]], wake: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._engine = engine
+        self._owner = owner
+        self._wake = wake
+        self._sessions: dict[str, None] = {}
+        self._lost = anyio.Event()
+        self._closed = False
+
+    def note(self, session: str) -> None:
+        """The session's drain ended with the lease."""
+        if not self._closed:
+            self._sessions[session] = None
+            self._lost.set()
+
+    @property
+    def waiting(self) -> list[str]:
+        """The sessions that it is not yet decided about."""
+        return list(self._sessions)
+
+    def close(self) -> None:
+        """Go on with nothing more."""
+        self._closed = True
+        self._sessions.clear()
+
+    async def keep(self) -> None:
+        """Until cancelled."""
+        while True:
+            await self._lost.wait()
+            for session in self.waiting:
+                try:
+                    await self._owner()
+                    await self._one(session)
+                except StoreError:  # Still away.
+                    await anyio.sleep(AGAIN_S)
+                    break
+                self._sessions.pop(session, None)
+            if not self._sessions:
+                self._lost = anyio.Event()
+
+    async def _one(self, session: str) -> None:
+        match await self._setting(session):
+            case "auto":
+                await self._wake(session)
+            case "ask":
+                message = (
+                    "the work was cut off when this process lost its lease; "
+                    f"`holdfast session resume {session}` goes on with it"
+                )
+                fault = UnknownFault(data=UnknownData(message=message))
+                status_events.error(self._engine.feed, session, fault)
+            case "off":
+                pass
+
+    async def _setting(self, session: str) -> Recovery:
+        """What the settings of the session's place say; where they cannot be read, a person decides."""
+        record = await self._engine.store.session(session)
+        if record is None:
+            return "off"
+        try:
+            around = await self._engine.around(record.value())
+        except StoreError:
+            raise
+        except HoldfastError:
+            return "ask"
+        return around.loaded.config.recovery or "auto"

@@ -1,0 +1,115 @@
+"""Says in a few words what became of a prompt, beside the work: `summary.title` and `summary.body`.
+
+Off unless `experimental.message_summary` is set: it costs two small calls a prompt. What must stay true: it
+never blocks or fails a turn, and it leaves alone what the message says.
+"""
+
+from typing import Final
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, NotFound
+from holdfast.provider import assemble
+from holdfast.provider.request import Request, Text, User
+from holdfast.runtime.compaction import carry
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.recorder import message_put
+from holdfast.runtime.history import model_view, transcript, work
+from holdfast.runtime.history.session_history import History
+from holdfast.runtime.side_calls import side_call
+from holdfast.schema.message import UserMessage, UserSummary
+from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.session import Session
+from holdfast.store.batch import Batch, Unchanged
+from holdfast.workspace.workspace import Surroundings
+
+TITLE_TOKENS: Final = 20
+BODY_TOKENS: Final = 200
+TITLE_CHARS: Final = 100
+BODY_CHARS: Final = 1_000
+SAID_MAX: Final = 8_000
+KEY: Final = "summary"
+
+
+async def write(engine: Engine, session: str) -> None:
+    """Summarise the newest prompt and its answers, where a person wants it and nobody did."""
+    try:
+        with anyio.move_on_after(side_call.WAIT_S):
+            await _write(engine, session)
+    except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
+        return
+
+
+async def _write(engine: Engine, id: str) -> None:
+    record = await engine.store.session(id)
+    if record is None:
+        return
+    session = record.value()
+    around = await engine.around(session)
+    wanted = around.loaded.config.experimental
+    if wanted is None or not wanted.message_summary:
+        return
+    history = model_view.spoken(await History(engine.store, id).read())
+    newest = work.newest_user(history)
+    if newest is None or not isinstance(newest.info, UserMessage) or work.owes_answer(history):
+        return
+    if newest.info.summary is not None and newest.info.summary.title is not None:
+        return
+    said = carry.request(newest)
+    if not said:
+        return
+    answers = history[history.index(newest) :]
+    whole = "\n\n".join(transcript.pieces(answers))
+    user = newest.info
+    title = await _asked(
+        engine, around, session, user=user, agent_name="title", said=said, tokens_max=TITLE_TOKENS
+    )
+    body = await _asked(
+        engine, around, session, user=user, agent_name="summary", said=whole, tokens_max=BODY_TOKENS
+    )
+    if title or body:
+        await _store(engine, newest, side_call.first_line(title, TITLE_CHARS), body[:BODY_CHARS])
+
+
+async def _asked(
+    engine: Engine,
+    around: Surroundings,
+    session: Session,
+    *,
+    user: UserMessage,
+    agent_name: str,
+    said: str,
+    tokens_max: int,
+) -> str:
+    try:
+        agent = around.agents.get(agent_name)
+    except NotFound:
+        return ""  # A person has switched it off.
+    main = around.providers.model(user.model.provider_id, user.model.model_id)
+    model = side_call.model_of(agent, around, main)
+    request: Request = assemble.assemble(
+        model,
+        system=(agent.prompt,) if agent.prompt else (),
+        messages=(User(content=(Text(text=transcript.shortened(said, SAID_MAX)),)),),
+        agent=agent,
+        output_tokens_max=tokens_max,
+        session=session.id,
+    )
+    return await side_call.ask(engine, around, session, request, f"{KEY}:{agent_name}")
+
+
+async def _store(engine: Engine, message: MessageWithParts, title: str, body: str) -> None:
+    for _ in range(10):
+        record = await engine.store.get(message.info.session_id, "message", message.info.id)
+        info = None if record is None else record.value()
+        if record is None or not isinstance(info, UserMessage):
+            return
+        known = info.summary or UserSummary(diffs=[])
+        made = replace(info, summary=replace(known, title=title or None, body=body or None))
+        unchanged = Unchanged(info.session_id, "message", info.id, record.seq)
+        try:
+            await engine.store.commit(Batch((message_put(made),), (unchanged,)))
+        except Conflict:
+            continue
+        return

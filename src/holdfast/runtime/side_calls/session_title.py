@@ -1,0 +1,101 @@
+"""Names a session after its first prompt, beside the work: a small model, once, within a bound.
+
+What must stay true: it never blocks or fails a turn; a name that a person gave is never replaced.
+"""
+
+import anyio
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, NotFound
+from holdfast.provider import assemble
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import Request, Text, User
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.recorder import session_put
+from holdfast.runtime.side_calls import side_call
+from holdfast.schema import title
+from holdfast.schema.agent import Agent
+from holdfast.schema.message import UserMessage
+from holdfast.schema.part import SubtaskPart, TextPart
+from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.query import MessageQuery
+
+AGENT = "title"
+SAID_MAX = 4_000
+TITLE_MAX = 100
+_TOKENS_MAX = 500
+_ASK = "Write a title for a conversation that begins with this message:\n\n"
+
+
+async def name(engine: Engine, session: str) -> bool:
+    """Give the session a title, if it has none and this is its first prompt. Whether that is settled."""
+    try:
+        with anyio.move_on_after(side_call.WAIT_S):
+            return await _name(engine, session)
+    except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
+        return False  # The default title stays; the next person to look loses nothing.
+    return False
+
+
+async def _name(engine: Engine, id: str) -> bool:
+    record = await engine.store.session(id)
+    session = None if record is None else record.value()
+    if session is None or session.parent_id is not None or not title.is_default(session.title):
+        return True
+    said, prompt = await _first_prompt(engine, id)
+    if not said or prompt is None:
+        return False
+    around = await engine.around(session)
+    try:
+        agent = around.agents.get(AGENT)
+    except NotFound:
+        return False  # A person has switched it off, and may switch it on again.
+    main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
+    model = side_call.model_of(agent, around, main)
+    request = _request(agent, model, said, id)
+    made = side_call.first_line(await side_call.ask(engine, around, session, request, AGENT), TITLE_MAX)
+    if made:
+        await _write(engine, id, made)
+    return bool(made)
+
+
+async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage | None]:
+    """What was said first, if only one thing was said so far."""
+    page = await engine.store.messages(MessageQuery(session, limit=10, system=False))
+    found: list[tuple[str, UserMessage]] = []
+    for message in page.messages:
+        info = message.info.value()
+        parts = [part.value() for part in message.parts] if isinstance(info, UserMessage) else []
+        words = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
+        words += [part.prompt for part in parts if isinstance(part, SubtaskPart)]
+        if words and isinstance(info, UserMessage):
+            found.append(("\n".join(words), info))
+    return found[0] if len(found) == 1 and page.older is None else ("", None)
+
+
+def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
+    return assemble.assemble(
+        model,
+        system=(agent.prompt,) if agent.prompt else (),
+        messages=(User(content=(Text(text=_ASK + said[:SAID_MAX]),)),),
+        agent=agent,
+        output_tokens_max=_TOKENS_MAX,
+        session=session,
+    )
+
+
+async def _write(engine: Engine, id: str, made: str) -> None:
+    for _ in range(10):
+        record = await engine.store.session(id)
+        if record is None or not title.is_default((session := record.value()).title):
+            return
+        try:
+            await engine.store.commit(
+                Batch(
+                    (session_put(replace(session, title=made)),),
+                    (Unchanged(id, "session", id, record.seq),),
+                )
+            )
+        except Conflict:
+            continue
+        return

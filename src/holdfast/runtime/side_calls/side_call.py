@@ -1,0 +1,61 @@
+"""Asks a small model for a short text, beside the work: once, within a bound and within the budget.
+
+What must stay true: it never blocks or fails a turn.
+"""
+
+import re
+
+import anyio
+
+from holdfast.provider.catalog import cost
+from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import Request
+from holdfast.runtime.answer.completion import Said, said
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.engine.engine import Engine
+from holdfast.schema.agent import Agent
+from holdfast.schema.session import Session
+from holdfast.workspace.workspace import Surroundings
+
+WAIT_S = 60.0
+_THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
+
+
+def model_of(agent: Agent, around: Surroundings, main: Model) -> Model:
+    """The agent's own model, else the small one that goes with the main one."""
+    if agent.model is not None:
+        return around.providers.model(agent.model.provider_id, agent.model.model_id)
+    return around.providers.small_model(around.loaded.config.small_model, main)
+
+
+async def ask(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
+    """What the model says, thoughts left out; nothing when it fails or the budget does not reach.
+
+    `key` names the reservation; only one call of its kind is under way in a session.
+    """
+    if await reservations.reserve(engine, session, request, key, for_ms=int(WAIT_S * 1_000)) is not None:
+        return ""
+    try:
+        return await _heard(engine, around, session, request, key)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await reservations.forget(engine, session, key)
+
+
+async def _heard(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
+    heard = await said(engine.provider(around), request)
+    if not isinstance(heard, Said):
+        return ""
+    spent = cost.cost(heard.tokens, request.model.prices)
+    used = reservations.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)
+    await reservations.settle(engine, session, used)
+    return _THOUGHT.sub("", heard.text).strip()
+
+
+def first_line(text: str, chars_max: int) -> str:
+    """The first line that says something, quotes and control signs left out, within bounds. Pure."""
+    for line in text.splitlines():
+        found = "".join(sign for sign in line if sign.isprintable()).strip().strip("\"'`*#").strip()
+        if found:
+            return found if len(found) <= chars_max else found[: chars_max - 3] + "..."
+    return ""

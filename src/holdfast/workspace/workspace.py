@@ -1,0 +1,137 @@
+"""What stands around a session in its directory: settings, agents, commands, providers.
+
+Read afresh when asked: files are the truth, and a person edits them while sessions run. What must stay true:
+whoever asks says which folders are trusted; nothing here decides it.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from holdfast.config import agents as config_agents
+from holdfast.config import commands as config_commands
+from holdfast.config import load
+from holdfast.config.agents import Agents
+from holdfast.config.builtin_agents import AgentPlaces
+from holdfast.config.loaded import Loaded
+from holdfast.config.places import Places
+from holdfast.config.well_known import Remote
+from holdfast.errors import ContextError, Refused
+from holdfast.location.project import Location
+from holdfast.person import directories, temporary
+from holdfast.provider import credentials
+from holdfast.provider.catalog import refresh
+from holdfast.provider.local import catalogue
+from holdfast.provider.resolve import Providers
+from holdfast.provider.secret import Credential
+from holdfast.schema.command import Command
+from holdfast.workspace import host_settings
+
+
+class Surroundings:
+    """The surroundings of one directory at one moment."""
+
+    def __init__(
+        self,
+        places: Places,
+        loaded: Loaded,
+        held: Mapping[str, Credential],
+        *,
+        trusted: Callable[[Path], bool] = lambda _: False,
+        git: bool = False,
+        temporary: Path | None = None,
+        is_here: bool = True,
+    ) -> None:
+        self.places = places
+        self.trusted = trusted
+        self.git = git
+        self.loaded = loaded
+        self.credentials = held
+        self._temporary = temporary
+        self.is_here = is_here
+        """False where the directory does not exist on this machine: a session there can only be read."""
+
+    def check_here(self, session: str) -> None:
+        """Refuse to work where there is nothing to work on."""
+        if not self.is_here:
+            raise Refused(
+                f"{self.places.directory} is not here, so session {session} can only be read; "
+                f"`holdfast session move {session} [DIR]` lets it work elsewhere"
+            )
+
+    @cached_property
+    def agents(self) -> Agents:
+        """Who can answer here."""
+        return config_agents.agents(self.loaded, agent_places(self.places, self._temporary))
+
+    @cached_property
+    def commands(self) -> dict[str, Command]:
+        """Commands by name."""
+        return config_commands.commands(self.loaded)
+
+    @cached_property
+    def providers(self) -> Providers:
+        """Whom the person can ask, and with which models."""
+        config = self.loaded.config
+        return Providers(
+            (*refresh.snapshots(), *catalogue.snapshots(config.provider or {})),
+            entries=config.provider or {},
+            credentials=self.credentials,
+            env=os.environ,
+            tokens=host_settings.tokens(self.loaded, self.credentials),
+            disabled=config.disabled_providers or (),
+            enabled=config.enabled_providers,
+        )
+
+
+def surroundings(
+    location: Location,
+    *,
+    trusted: Callable[[Path], bool],
+    remote: Sequence[Remote] = (),
+    is_here: bool = True,
+) -> Surroundings:
+    """What a session in this place has around it."""
+    places = places_of(location)
+    loaded = load.load(places, trusted=trusted, remote=remote)
+    private: Path | None = None
+    try:
+        private = temporary.folder()
+    except ContextError as error:
+        loaded = replace(loaded, warnings=(*loaded.warnings, str(error)))
+    return Surroundings(
+        places,
+        loaded,
+        credentials.load(),
+        trusted=trusted,
+        git=location.vcs is not None,
+        temporary=private,
+        is_here=is_here,
+    )
+
+
+def places_of(location: Location) -> Places:
+    """Where settings of a place lie. Without a checkout only the directory itself is the project."""
+    directory = Path(location.directory)
+    return Places(
+        directory=directory,
+        worktree=directory if location.vcs is None else Path(location.worktree),
+        home=directories.home(),
+        opencode_config=directories.opencode_config(),
+        holdfast_config=directories.config(),
+    )
+
+
+def agent_places(places: Places, temporary: Path | None) -> AgentPlaces:
+    """The directories that agents' permissions speak of."""
+    data = directories.data()
+    return AgentPlaces(
+        home=places.home,
+        worktree=places.worktree,
+        data=data,
+        tool_output=data / "tool-output",
+        temporary=temporary,
+    )
