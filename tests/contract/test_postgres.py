@@ -34,7 +34,7 @@ class TestDamagedPostgres(DamageContract):
     async def damage(self, world: World, put: Put) -> None:
         import asyncpg
 
-        from holdfast.store.postgres.url import parse_url
+        from holdfast.store.postgres.address import parse_url
 
         address = parse_url(schema_url(world.place))
         connection = await asyncpg.connect(address.dsn)

@@ -141,7 +141,7 @@ def test_a_planted_violation_is_found(tmp_path: Path, file: str, source: str, co
             "from holdfast.context.registry import Registry\nfrom .. import snapshot",
         ),
         ("schema/ids.py", "from holdfast.clock import Clock\nfrom holdfast.errors import CallerError"),
-        ("store/sqlite/writer.py", "import os\nfrom holdfast.store.base import Store\nfrom . import tables"),
+        ("store/tables/writer.py", "import os\nfrom holdfast.store.base import Store\nfrom . import tables"),
     ],
 )
 def test_imports_downward_and_within_a_room_are_free(tmp_path: Path, file: str, source: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ContextError, InvalidInput
-from holdfast.store.place import find_place, shown
+from holdfast.store.store_url import find_place, shown
 
 
 @pytest.mark.parametrize("name", ["plain", "a#b", "a?b", "a%20b", "a b", "ü", "a\tb", "a%", "\udcff", "[x]"])

@@ -14,9 +14,9 @@ from holdfast.errors import InvalidInput, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Changes, JsonPage, MessagePage
-from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.tables.connection import Connection
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
 
 

@@ -12,8 +12,8 @@ from holdfast.cli.output import ago, clean, note, print_json, print_table
 from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput, StoreDamaged, StoreError
 from holdfast.person.private import make_file
-from holdfast.store.place import Place
 from holdfast.store.report import Finding, Report
+from holdfast.store.store_url import Place
 
 if TYPE_CHECKING:
     from holdfast.store.sqlite.salvage.report import SalvageReport

@@ -10,8 +10,8 @@ from holdfast.cli import damaged_store
 from holdfast.cli.opening import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.errors import Refused, StoreDamaged, StoreError
-from holdfast.store.place import Place, shown
 from holdfast.store.report import Report
+from holdfast.store.store_url import Place, shown
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

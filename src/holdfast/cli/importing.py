@@ -13,7 +13,7 @@ from holdfast.errors import ContextError, InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.store.portable.report import ImportReport
+    from holdfast.store.exchange.portable.report import ImportReport
 
 
 @click.group()
@@ -32,8 +32,8 @@ def opencode(ctx: click.Context, *, path: str | None, form: str) -> None:
     """
 
     async def work(hf: "Holdfast") -> "ImportReport":
-        from holdfast.store.opencode.find import find_opencode
-        from holdfast.store.opencode.importing import import_opencode
+        from holdfast.store.exchange.opencode.find import find_opencode
+        from holdfast.store.exchange.opencode.importing import import_opencode
 
         source = Path(path) if path is not None else find_opencode()
         return await import_opencode(

@@ -10,9 +10,9 @@ import click
 from holdfast.cli.choice import Choice
 from holdfast.errors import StoreMissing
 from holdfast.schema.stored import Kind, Mark
-from holdfast.store.place import Place, find_place
 from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, MessagePage, SessionPage, SessionRecord, StoredRecord
+from holdfast.store.store_url import Place, find_place
 
 if TYPE_CHECKING:
     import asyncio
@@ -79,8 +79,8 @@ def _sqlite(place: Place, *, named: bool) -> Iterator[Reading | None]:
     from holdfast.clock import SystemClock
     from holdfast.store.host import ThisHost
     from holdfast.store.sqlite.database import Database, translated
-    from holdfast.store.sqlite.leases import Leases
-    from holdfast.store.sqlite.reader import Reader
+    from holdfast.store.tables.leases import Leases
+    from holdfast.store.tables.reader import Reader
 
     assert place.path is not None
     database = Database(place.path)

@@ -7,7 +7,7 @@ import click
 from holdfast.cli.output import clean, note, print_json
 
 if TYPE_CHECKING:
-    from holdfast.store.portable.report import ImportReport
+    from holdfast.store.exchange.portable.report import ImportReport
 
 SHOWN_MAX = 20
 

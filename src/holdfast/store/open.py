@@ -7,7 +7,7 @@ from holdfast.clock import Clock
 from holdfast.errors import InvalidInput
 from holdfast.store.base import Store
 from holdfast.store.host import Host
-from holdfast.store.place import find_place
+from holdfast.store.store_url import find_place
 
 
 async def open_store(

@@ -2,6 +2,10 @@
 
 import msgspec
 
+from holdfast.errors import HoldfastError
+from holdfast.schema import stored
+from holdfast.schema.stored import Kind
+
 
 class Finding(msgspec.Struct, frozen=True):
     """One thing that is wrong, where it is, and whether it was mended."""
@@ -26,3 +30,12 @@ class Report(msgspec.Struct, frozen=True):
     def clean(self) -> bool:
         """Whether nothing is left to mend."""
         return all(finding.mended for finding in self.findings)
+
+
+def complaint(kind: Kind, data: bytes, *, id: str, session: str, parent: str | None) -> str | None:
+    """What is wrong with a record's JSON; None when nothing is."""
+    try:
+        stored.load(kind, data, id=id, session=session, parent=parent)
+    except HoldfastError as error:
+        return str(error)
+    return None

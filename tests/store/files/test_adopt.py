@@ -10,8 +10,8 @@ import pytest
 from holdfast.errors import StoreError, StoreTooNew
 from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch
-from holdfast.store.files import migrate
 from holdfast.store.files.disk import TornWrite
+from holdfast.store.files.repair import migrate
 from holdfast.store.files.store import FilesStore
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.testing.clock import FakeClock

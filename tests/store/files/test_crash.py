@@ -19,8 +19,8 @@ pytestmark = pytest.mark.anyio
 def short_journal(monkeypatch: pytest.MonkeyPatch) -> None:
     """A journal that is trimmed every few commits, so that trimming is interrupted too."""
     monkeypatch.setattr(journal, "SIZE", 1 << 16)
-    monkeypatch.setattr("holdfast.store.files.hands.TRIM_BYTES", 8 << 10)
-    monkeypatch.setattr("holdfast.store.files.hands.CLOSE_BYTES", 1 << 10)
+    monkeypatch.setattr("holdfast.store.files.connections.TRIM_BYTES", 8 << 10)
+    monkeypatch.setattr("holdfast.store.files.connections.CLOSE_BYTES", 1 << 10)
 
 
 async def history(place: Path) -> list[tuple[dict[str, bytes], dict[str, object]]]:

@@ -218,7 +218,7 @@ async def test_a_damaged_file_is_missed_by_a_new_index_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index is made from what is there; what cannot be read is still named, and its neighbours stay."""
-    monkeypatch.setattr("holdfast.store.files.hands.CLOSE_BYTES", 0)
+    monkeypatch.setattr("holdfast.store.files.connections.CLOSE_BYTES", 0)
     life = Life(tmp_path / "store")
     async with opened(life) as store:
         await fill(store)

@@ -8,8 +8,8 @@ import pytest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Fence, Put, Receipt
-from holdfast.store.opencode import merging
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.opencode import merging
+from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from holdfast.testing.clock import START_MS, FakeClock
 from holdfast.testing.hosts import FakeHost

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import stored, wire
-from holdfast.store.opencode import mend_message, mend_part, mend_session
-from holdfast.store.opencode.mend_message import Around
+from holdfast.store.exchange.opencode import mend_message, mend_part, mend_session
+from holdfast.store.exchange.opencode.mend_message import Around
 from tests.schema.strategies import JSON
 from tests.store.opencode.world import PARENT, assistant, msg, prt, tokens, user
 

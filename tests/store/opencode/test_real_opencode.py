@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.store.base import Store
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.portable.report import Counts
 from tests.store.opencode.world import brought, fingerprint
 from tests.store.portable.test_opencode_file import REAL, real
 from tests.store.portable.world import for_opencode, taken

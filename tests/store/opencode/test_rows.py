@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.store.base import Store
 from holdfast.store.batch import project_scope
-from holdfast.store.opencode.find import find_opencode
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.opencode.find import find_opencode
+from holdfast.store.exchange.portable.report import Counts
 from tests.store.opencode.world import (
     CHILD,
     MADE_MS,

@@ -9,7 +9,7 @@ import pytest
 from holdfast.errors import InvalidInput
 from holdfast.store.base import Store
 from holdfast.store.batch import project_scope
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.portable.report import Counts
 from tests.store.opencode.world import (
     CHILD,
     PARENT,

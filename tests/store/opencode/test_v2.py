@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.store.base import Store
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from tests.store.opencode.world import PARENT, Db, brought, held, msg, tokens
 

@@ -11,9 +11,9 @@ import msgspec
 
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
-from holdfast.store.opencode.importing import import_opencode
-from holdfast.store.portable.exporting import export_session
-from holdfast.store.portable.report import ImportReport
+from holdfast.store.exchange.opencode.importing import import_opencode
+from holdfast.store.exchange.portable.exporting import export_session
+from holdfast.store.exchange.portable.report import ImportReport
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost
 

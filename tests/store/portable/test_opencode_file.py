@@ -8,8 +8,8 @@ import pytest
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.store.base import Store
-from holdfast.store.portable.importing import Into
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.portable.importing import Into
+from holdfast.store.exchange.portable.report import Counts
 from tests.store.portable.world import (
     CHILD,
     PARENT,

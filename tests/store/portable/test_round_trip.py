@@ -8,8 +8,8 @@ from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
-from holdfast.store.portable.importing import Into
-from holdfast.store.portable.report import Counts
+from holdfast.store.exchange.portable.importing import Into
+from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from tests.store.portable.world import (
     CHILD,

@@ -9,10 +9,10 @@ from holdfast.schema import stored
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put
-from holdfast.store.portable.exporting import export_session
-from holdfast.store.portable.importing import import_portable
-from holdfast.store.portable.opencode_file import export_opencode
-from holdfast.store.portable.report import ImportReport
+from holdfast.store.exchange.portable.exporting import export_session
+from holdfast.store.exchange.portable.importing import import_portable
+from holdfast.store.exchange.portable.opencode_file import export_opencode
+from holdfast.store.exchange.portable.report import ImportReport
 from holdfast.store.record import Changes
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock

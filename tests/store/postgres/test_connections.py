@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.errors import InvalidInput, StoreBusy
 from holdfast.store.batch import Batch, Fence, Put, Unchanged
+from holdfast.store.postgres.address import parse_url
 from holdfast.store.postgres.sql import PREFIX
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.postgres.url import parse_url
 from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.postgres.server import schema_url

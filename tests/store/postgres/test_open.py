@@ -9,9 +9,9 @@ import pytest
 from holdfast.errors import InvalidInput, Refused, StoreBusy, StoreError, StoreMissing, StoreTooNew
 from holdfast.store.base import FORMAT
 from holdfast.store.batch import Batch
+from holdfast.store.postgres.address import parse_url
 from holdfast.store.postgres.sql import PREFIX
 from holdfast.store.postgres.store import PostgresStore
-from holdfast.store.postgres.url import parse_url
 from holdfast.store.query import SessionQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.store.postgres.server import schema_url, start

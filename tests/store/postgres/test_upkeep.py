@@ -11,7 +11,7 @@ from holdfast.errors import StoreBusy, StoreError, StoreTooNew
 from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch, Held
 from holdfast.store.postgres import connections, examine
-from holdfast.store.postgres.place import FUNCTION_SCRIPTS
+from holdfast.store.postgres.prepare import FUNCTION_SCRIPTS
 from holdfast.store.postgres.sql import FUNCTIONS, script
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.store.query import SearchQuery, SessionQuery

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 
 from holdfast.store.batch import Batch, Remove
-from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.tables.connection import Connection
 from holdfast.testing.store_contract.build import assistant, msg, record, ses, session, text, user
 
 SESSIONS = 14

@@ -14,7 +14,7 @@ from holdfast.errors import InvalidInput, RecordCorrupt
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.store.portable.content import Losses
+    from holdfast.store.exchange.portable.content import Losses
 
 
 @click.command()
@@ -54,9 +54,9 @@ def export(
         prepare_folder(Path(folder))
 
     async def work(hf: "Holdfast") -> list[str]:
-        from holdfast.store.portable.content import Losses
-        from holdfast.store.portable.exporting import export_session
-        from holdfast.store.portable.opencode_file import export_opencode
+        from holdfast.store.exchange.portable.content import Losses
+        from holdfast.store.exchange.portable.exporting import export_session
+        from holdfast.store.exchange.portable.opencode_file import export_opencode
 
         losses = Losses()
         if folder is not None:
@@ -80,8 +80,8 @@ def export(
 
 async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> None:
     """A file for each tree of sessions, under the id of its root; one that fails does not stop the others."""
-    from holdfast.store.portable.content import trees
-    from holdfast.store.portable.exporting import export_session
+    from holdfast.store.exchange.portable.content import trees
+    from holdfast.store.exchange.portable.exporting import export_session
 
     count = 0
     for root in await trees(hf.store):

@@ -13,7 +13,7 @@ from holdfast.cli.reporting import print_report
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.store.portable.report import ImportReport
+    from holdfast.store.exchange.portable.report import ImportReport
 
 
 @click.command("import")
@@ -32,7 +32,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
 
     async def work(hf: "Holdfast") -> "ImportReport":
         from holdfast.sessions.creating import locate_
-        from holdfast.store.portable.importing import Into, import_portable
+        from holdfast.store.exchange.portable.importing import Into, import_portable
 
         place = await locate_(hf.sessions.room, current_directory())
         placed = Into(place.project, place.directory, place.path, hf.host.id)

@@ -15,9 +15,9 @@ from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import SessionColumns
 from holdfast.store.files.journal import Mark, parse_mark
-from holdfast.store.sqlite import tables
-from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database, has_moved
+from holdfast.store.tables import ddl
+from holdfast.store.tables.connection import Connection
 
 _COLUMNS = ", ".join(SessionColumns.__struct_fields__)
 CHECKPOINT_PAGES = 4000
@@ -89,8 +89,8 @@ class Index(Database):
                 for name in ("store", "session", "record", "owner", "quarantine"):
                     db.execute(f"DELETE FROM {name}")
             else:
-                db.execute(tables.CREATE)
-            db.execute(tables.MOVED)
+                db.execute(ddl.CREATE)
+            db.execute(ddl.MOVED)
         except BaseException:
             db.close()
             raise

@@ -15,13 +15,14 @@ from holdfast.errors import StoreError, StoreMissing, StoreTooNew
 from holdfast.person.private import make_file, make_folder
 from holdfast.schema import typed
 from holdfast.store.base import FORMAT, Failpoint
-from holdfast.store.files import adopt as adoption
-from holdfast.store.files import layout, rebuild, recovery
+from holdfast.store.files import layout
+from holdfast.store.files.connections import behind
 from holdfast.store.files.disk import Disk
-from holdfast.store.files.gate import Gate
-from holdfast.store.files.hands import behind
 from holdfast.store.files.index import Index, read_mark
 from holdfast.store.files.journal import Journal
+from holdfast.store.files.repair import adopt as adoption
+from holdfast.store.files.repair import rebuild, recovery
+from holdfast.store.files.store_lock import Gate
 from holdfast.store.host import Host
 
 _OURS = frozenset(

@@ -3,7 +3,7 @@
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.index import Index
 from holdfast.store.files.reader import TreeFeed
-from holdfast.store.sqlite.search import Search
+from holdfast.store.tables.search import Search
 
 
 class TreeSearch(Search):

@@ -15,20 +15,20 @@ from holdfast.errors import InvalidInput, StoreError
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Fence
 from holdfast.store.check import check_session
-from holdfast.store.files.hands import ReadingHand, WritingHand
+from holdfast.store.files.connections import ReadingHand, WritingHand
 from holdfast.store.files.layout import component
 from holdfast.store.files.root import Root
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.report import Report
 from holdfast.store.sqlite.database import translated
-from holdfast.store.sqlite.erasing import erase
-from holdfast.store.sqlite.shell import Shell
-from holdfast.store.sqlite.threads import Job, Worker, submit
-from holdfast.store.sqlite.watch import StoreWatch, Wakes
+from holdfast.store.tables.erasing import erase
+from holdfast.store.tables.shell import Shell
+from holdfast.store.tables.threads import Job, Worker, submit
+from holdfast.store.tables.watch import StoreWatch, Wakes
 
 if TYPE_CHECKING:
-    from holdfast.store.sqlite import hands as tables_hands
+    from holdfast.store.sqlite import connections as tables_hands
 
 T = TypeVar("T")
 
@@ -139,12 +139,12 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
             await super().sweep()
 
     async def examine(self, *, repair: bool = False) -> Report:
-        from holdfast.store.files.mend import examine
+        from holdfast.store.files.repair.mend import examine
 
         return await examine(self, repair=repair)
 
     async def backup(self, path: str) -> None:
-        from holdfast.store.files.backup import copy_tree
+        from holdfast.store.files.repair.backup import copy_tree
 
         await self.read(lambda hand: copy_tree(hand.disk, Path(path)))
 

@@ -7,7 +7,7 @@ on the tables that says nothing about files. The triggers fire only there: an or
 import msgspec
 
 from holdfast.schema.stored import KINDS, Kind
-from holdfast.store.sqlite.connection import Connection
+from holdfast.store.tables.connection import Connection
 
 HORIZON_RISEN = -1
 ASIDE = "~"

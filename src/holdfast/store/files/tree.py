@@ -16,7 +16,7 @@ from holdfast.schema.stored import HEADS
 from holdfast.schema.wire import decode, encode
 from holdfast.store.batch import Batch, Put, Remove, Unchanged
 from holdfast.store.files import layout
-from holdfast.store.files.hands import ReadingHand
+from holdfast.store.files.connections import ReadingHand
 from holdfast.store.files.layout import Place
 from holdfast.store.files.store import FilesStore
 from holdfast.store.record import StoredRecord

@@ -12,8 +12,8 @@ from typing import Any
 import asyncpg
 
 from holdfast.errors import HoldfastError, InvalidInput, StoreBusy
+from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.failure import AGAIN, ATTEMPTS, harmless, translated, unsent
-from holdfast.store.postgres.url import Address
 
 CONNECT_S = 10.0
 WAIT_S = 20.0

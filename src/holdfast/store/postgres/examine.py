@@ -6,11 +6,10 @@ Numbers have gaps by nature, so continuity is no test. The store is read page by
 import msgspec
 
 from holdfast.schema.stored import KINDS
-from holdfast.store.judge import complaint
 from holdfast.store.postgres.connections import Connection, Connections, Row
 from holdfast.store.postgres.leases import read_owner
 from holdfast.store.postgres.sql import statements
-from holdfast.store.report import Finding, Report
+from holdfast.store.report import Finding, Report, complaint
 
 BEHIND_MAX = 5_000
 """So many transactions may begin while one is open, before that one is named."""

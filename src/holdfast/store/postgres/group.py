@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.errors import HoldfastError, InvalidInput, InvariantBroken, StoreBusy, StoreUnsure
 from holdfast.store.batch import Receipt
+from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.arguments import Draft, arguments
 from holdfast.store.postgres.connections import USE_S, Connections
 from holdfast.store.postgres.failure import (
@@ -24,7 +25,6 @@ from holdfast.store.postgres.failure import (
     unsent,
 )
 from holdfast.store.postgres.sql import statements
-from holdfast.store.postgres.url import Address
 
 GROUP_MAX = 50
 """Also the bound of subtransactions that the server keeps in fast memory (64)."""

@@ -7,8 +7,8 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.schema import typed
 from holdfast.schema.stored import Mark
-from holdfast.store.compaction import tail_of
 from holdfast.store.cursor import page_text, parse_page
+from holdfast.store.kept_tail import tail_of
 from holdfast.store.postgres.connections import Connection, Connections, Row
 from holdfast.store.postgres.reader import check_limit, plain, stored_record
 from holdfast.store.postgres.sql import statements

@@ -12,6 +12,7 @@ from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
 from holdfast.store.check import check_session
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
+from holdfast.store.postgres.address import Address, parse_url
 from holdfast.store.postgres.arguments import draft
 from holdfast.store.postgres.connections import PATIENT_S, USE_S, Connections, connect, hang_up
 from holdfast.store.postgres.failure import READING_ONLY, translated
@@ -19,11 +20,10 @@ from holdfast.store.postgres.feed import Feed
 from holdfast.store.postgres.group import GroupCommit
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.pages import Pages
-from holdfast.store.postgres.place import is_restored, prepare, stamp_anew
+from holdfast.store.postgres.prepare import is_restored, prepare, stamp_anew
 from holdfast.store.postgres.reader import Reader
 from holdfast.store.postgres.search import search
 from holdfast.store.postgres.sql import statements
-from holdfast.store.postgres.url import Address, parse_url
 from holdfast.store.postgres.wakes import StoreWatch, Wakes
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (

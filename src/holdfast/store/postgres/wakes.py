@@ -12,9 +12,9 @@ import secrets
 import asyncpg
 
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.connections import Connection, connect, hang_up
 from holdfast.store.postgres.failure import harmless, translated
-from holdfast.store.postgres.url import Address
 
 POLL_S = 1.0
 GAP_S = 0.02

@@ -8,7 +8,7 @@ import apsw
 
 from holdfast.errors import StoreError
 from holdfast.person.private import make_file
-from holdfast.store.sqlite.connection import set_pragmas
+from holdfast.store.tables.connection import set_pragmas
 
 
 def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, verify: bool = False) -> None:

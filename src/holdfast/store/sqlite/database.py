@@ -16,9 +16,10 @@ from holdfast.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing, S
 from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
 from holdfast.store.lock import FileLock
-from holdfast.store.sqlite import migrate, tables
-from holdfast.store.sqlite.connection import set_pragmas
-from holdfast.store.sqlite.records import title_has
+from holdfast.store.sqlite import migrate
+from holdfast.store.tables import ddl
+from holdfast.store.tables.connection import set_pragmas
+from holdfast.store.tables.records import title_has
 
 BUSY_MS = 10_000
 CACHE_KIB = 8192
@@ -119,7 +120,7 @@ class Database:
                 migrate.migrate(db, self.path, found, self._migrations, self._oldest)
             if not has_moved(db):
                 with db:
-                    db.execute(tables.MOVED)
+                    db.execute(ddl.MOVED)
             make_file(self.wake_path)
         finally:
             db.close()
@@ -136,7 +137,7 @@ class Database:
 
     def _create(self, db: apsw.Connection) -> None:
         with db:
-            db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
+            db.execute(ddl.CREATE + ddl.MOVED + ddl.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())
         sync_folder(self.path.parent)
 

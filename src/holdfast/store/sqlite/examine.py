@@ -15,15 +15,14 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreDamaged
 from holdfast.schema.stored import KINDS
 from holdfast.store.columns import stub
-from holdfast.store.judge import complaint
-from holdfast.store.report import Finding, Report
+from holdfast.store.report import Finding, Report, complaint
 from holdfast.store.sqlite.backups import Backups
-from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.leases import unreadable
 from holdfast.store.sqlite.salvage.rescue import survey
-from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
-from holdfast.store.sqlite.writer import MESSAGE
+from holdfast.store.tables.connection import Connection
+from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
+from holdfast.store.tables.leases import unreadable
+from holdfast.store.tables.writer import MESSAGE
 
 _RECORDS = """
 SELECT r.k, r.kind, r.seq, r.id, r.parent, p.kind, p.session, p.id, CAST(r.data AS BLOB), p.data IS NULL

@@ -21,13 +21,13 @@ from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
+from holdfast.store.sqlite.connections import ReadingHand, RenewingHand, WritingHand, told
 from holdfast.store.sqlite.database import Database, translated
-from holdfast.store.sqlite.erasing import erase
-from holdfast.store.sqlite.hands import ReadingHand, RenewingHand, WritingHand, told
 from holdfast.store.sqlite.recent import Recent
-from holdfast.store.sqlite.shell import Shell
-from holdfast.store.sqlite.threads import GROUP_MAX, Job, Worker, submit
-from holdfast.store.sqlite.watch import StoreWatch, Wakes
+from holdfast.store.tables.erasing import erase
+from holdfast.store.tables.shell import Shell
+from holdfast.store.tables.threads import GROUP_MAX, Job, Worker, submit
+from holdfast.store.tables.watch import StoreWatch, Wakes
 
 T = TypeVar("T")
 C = TypeVar("C")

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.schema.stored import KINDS, Mark
 from holdfast.store.check import INT_MAX, is_id, is_session
 from holdfast.store.sqlite.salvage.cells import Cell, Missing, Value
-from holdfast.store.sqlite.tables import POSITION_BITS, POSITION_MASK
+from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
 _SESSION_COLUMNS, _RECORD_COLUMNS, _QUARANTINE_COLUMNS = 21, 10, 6
 _MARKS = len(Mark)

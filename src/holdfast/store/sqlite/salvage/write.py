@@ -11,19 +11,19 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import columns_of
-from holdfast.store.sqlite import tables
-from holdfast.store.sqlite.connection import Connection
 from holdfast.store.sqlite.salvage.choose import Choice, KeptSession
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
-from holdfast.store.sqlite.writer import session_values
+from holdfast.store.tables import ddl
+from holdfast.store.tables.connection import Connection
+from holdfast.store.tables.writer import session_values
 
 
 def default_roots() -> dict[str, int]:
     """Where the tables of a store begin that was made by us: always at the same pages."""
     db = apsw.Connection(":memory:")
     try:
-        db.execute(tables.CREATE + tables.MOVED)
+        db.execute(ddl.CREATE + ddl.MOVED)
         return {str(name): int(root) for name, root in db.execute("SELECT name, rootpage FROM sqlite_master")}
     finally:
         db.close()
@@ -55,7 +55,7 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
 
 
 def _fill(db: apsw.Connection, choice: Choice, found: Harvest, pages: Pages, now_ms: int) -> None:
-    db.execute(tables.CREATE + tables.MOVED + tables.VIEWS)
+    db.execute(ddl.CREATE + ddl.MOVED + ddl.VIEWS)
     horizon = found.settings.get("horizon", "0")
     db.executemany(
         "INSERT INTO store VALUES (?,?)",

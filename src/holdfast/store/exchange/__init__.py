@@ -1,0 +1,1 @@
+"""Sessions in other forms: the portable file, and what OpenCode keeps."""

@@ -1,0 +1,250 @@
+"""Reads messages with their parts from the tables, as records or as JSON that nobody decodes."""
+
+from collections.abc import Iterable
+from functools import cache
+
+from holdfast.errors import NotFound
+from holdfast.schema.stored import Mark
+from holdfast.store.cursor import page_text, parse_page
+from holdfast.store.kept_tail import tail_of
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
+from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
+from holdfast.store.tables.records import RECORD, RecordReader, limit_of, stored_record
+from holdfast.store.tables.writer import MESSAGE
+
+_MESSAGES = (
+    "SELECT m.k, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB), "
+    "p.k, p.mark, p.seq, p.place, p.id, CAST(p.data AS BLOB) "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
+)
+# The text of a record with its head fields spliced back, made by SQLite, so that forwarding costs no decode.
+_JSON = (
+    "SELECT m.k, "
+    'CAST(\'{"id":"\' || m.id || ?1 || substr(m.data, 2) AS BLOB), '
+    "CAST('{\"id\":\"' || p.id || ?2 || m.id || '\",' || substr(p.data, 2) AS BLOB) "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "WHERE m.k BETWEEN ?3 AND ?4 AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ?5 {shown} ORDER BY m.k, p.k"
+)
+
+_WALK = (
+    "SELECT m.k, m.parent, CAST(m.id AS BLOB), substr(CAST(m.data AS BLOB), 2) FROM record m "
+    "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
+)
+_WALK_RECORDS = (
+    "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
+    "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
+)
+_KEYS = (
+    "SELECT m.k FROM record m WHERE m.k BETWEEN ? AND ? AND m.kind=1 AND m.data IS NOT NULL "
+    "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k"
+)
+_RISING, _FALLING = f"{_KEYS} ASC LIMIT ?", f"{_KEYS} DESC LIMIT ?"
+_MARKS = tuple(Mark)
+_FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
+
+
+class Reader(RecordReader):
+    """Everything that one read connection tells."""
+
+    def messages(self, query: MessageQuery) -> MessagePage:
+        """A page of messages with their parts, in one statement."""
+        low, high, place, older, newer = self._range(query)
+        found = None
+        if _goes_to_the_end(query, place, newer):
+            found = self._walk_records(query, low, low | POSITION_MASK)
+        if found is None:
+            found = self._joined_records(query, low, high, place)
+        return MessagePage(tuple(found), older, newer)
+
+    def _walk_records(self, query: MessageQuery, low: int, high: int) -> list[StoredMessage] | None:
+        """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
+        session, statement = query.session, shown(_WALK_RECORDS, system=query.system)
+        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
+        parts: list[StoredRecord] = []
+        current, message = -1, ""
+        for k, parent, mark, seq, place, id, data in self._db.execute(statement, (low, high)):
+            position = k & POSITION_MASK
+            if parent == current:
+                parts.append(
+                    StoredRecord(
+                        session, "part", id, message, position, seq, place or position, _MARKS[mark], data
+                    )
+                )
+            elif parent is None:
+                current, message, parts = k, id, []
+                info = StoredRecord(
+                    session, "message", id, None, position, seq, place or position, _MARKS[mark], data
+                )
+                messages.append((info, parts))
+            else:
+                return None
+        return [StoredMessage(info, tuple(below)) for info, below in messages]
+
+    def _joined_records(self, query: MessageQuery, low: int, high: int, place: int) -> list[StoredMessage]:
+        """The messages of any page, each with its parts, wherever they lie."""
+        session, statement = query.session, shown(_MESSAGES, system=query.system)
+        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
+        parts: list[StoredRecord] = []
+        last = -1
+        for k, mark, seq, placed, id, data, pk, pmark, pseq, pplace, pid, pdata in self._db.execute(
+            statement, (low, high, place)
+        ):
+            if k != last:
+                last, parts, position = k, [], k & POSITION_MASK
+                info = StoredRecord(
+                    session, "message", id, None, position, seq, placed or position, _MARKS[mark], data
+                )
+                messages.append((info, parts))
+            if pk is not None:
+                position = pk & POSITION_MASK
+                parts.append(
+                    StoredRecord(
+                        session, "part", pid, id, position, pseq, pplace or position, _MARKS[pmark], pdata
+                    )
+                )
+        return [StoredMessage(info, tuple(below)) for info, below in messages]
+
+    def messages_json(self, query: MessageQuery) -> JsonPage:
+        """The same page as JSON: one flat list of pieces, one join, nothing decoded."""
+        low, high, place, older, newer = self._range(query)
+        pieces = None
+        if _goes_to_the_end(query, place, newer):
+            pieces = self._walk(query, low, low | POSITION_MASK)
+        if pieces is None:
+            pieces = self._joined(query, low, high, place)
+        return JsonPage(b"".join(pieces), older, newer)
+
+    def _walk(self, query: MessageQuery, low: int, high: int) -> list[bytes] | None:
+        """The pieces of a page that goes to the end, in one walk: parts follow their message.
+
+        None when one does not, because it was added to an earlier message later on.
+        """
+        session, statement = query.session.encode(), shown(_WALK, system=query.system)
+        head = b'","sessionID":"%b",' % session
+        part_head = b'","sessionID":"%b","messageID":"' % session
+        pieces = [b"["]
+        current, before, behind = -1, b"", b""
+        for k, parent, id, data in self._db.execute(statement, (low, high)):
+            if parent == current:
+                pieces += (before, id, behind, data)
+                before = _NEXT_PART
+            elif parent is None:
+                if current < 0:
+                    opening = b'{"info":{"id":"'
+                else:
+                    opening = (
+                        b',"parts":[]},{"info":{"id":"' if before is _FIRST_PART else b']},{"info":{"id":"'
+                    )
+                pieces += (opening, id, head, data)
+                current, before, behind = k, _FIRST_PART, part_head + id + b'",'
+            else:
+                return None
+        pieces.append(b"]" if current < 0 else b',"parts":[]}]' if before is _FIRST_PART else b"]}]")
+        return pieces
+
+    def _joined(self, query: MessageQuery, low: int, high: int, place: int) -> list[bytes]:
+        """The pieces of any page: each message with its parts, wherever they lie."""
+        session, statement = query.session, shown(_JSON, system=query.system)
+        head = f'","sessionID":"{session}",'
+        part_head = f'","sessionID":"{session}","messageID":"'
+        pieces: list[bytes] = [b"["]
+        add = pieces.append
+        last = -1
+        for k, info, part in self._db.execute(statement, (head, part_head, low, high, place)):
+            if k != last:
+                add(b'{"info":' if last < 0 else b']},{"info":')
+                add(info)
+                add(b',"parts":[')
+                last = k
+                if part is not None:
+                    add(part)
+            else:
+                add(b",")
+                add(part)
+        add(b"]}]" if last >= 0 else b"]")
+        return pieces
+
+    def _range(self, query: MessageQuery) -> tuple[int, int, int, str | None, str | None]:
+        """The keys between which the page lies, its least place, and the cursors of the pages beside it."""
+        n = self.number(query.session)
+        if n is None or self.session(query.session) is None:
+            raise NotFound(f"session {query.session} does not exist")
+        first, last = n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK
+        if query.only is not None:
+            only = self.get(query.session, "message", query.only)
+            at = first | only.position if only is not None else first
+            return at, at, 0, None, None
+        begin, low, high, place = first, first, last, 0
+        if query.before is not None:
+            high = min(last, (first | parse_page(query.before)) - 1)
+        if query.after is not None:
+            low = min(last, (first | parse_page(query.after)) + 1)  # Never into the next session.
+        if query.since_compaction:
+            place = self._tail(n, query.session)
+            begin = self._first_placed(n, place)
+            low = max(low, begin)
+        if query.limit is None:
+            return low, high, place, None, None
+        limit = limit_of(query.limit)
+        forward = query.after is not None and query.before is None
+
+        def nearest(low: int, high: int, count: int, *, forward: bool) -> list[int]:
+            statement = shown(_RISING if forward else _FALLING, system=query.system)
+            return [k for (k,) in self._db.execute(statement, (low, high, place, count))]
+
+        keys = nearest(low, high, limit + 1, forward=forward)
+        if not keys:
+            return first, first, POSITION_MASK, None, None  # No message has this place.
+        more, keys = len(keys) > limit, sorted(keys[:limit])
+        older = bool(nearest(begin, keys[0] - 1, 1, forward=False)) if forward else more
+        newer = more if forward else bool(nearest(keys[-1] + 1, last, 1, forward=True))
+        return (
+            keys[0],
+            keys[-1],
+            place,
+            page_text(keys[0] & POSITION_MASK) if older else None,
+            page_text(keys[-1] & POSITION_MASK) if newer else None,
+        )
+
+    def _first_placed(self, n: int, place: int) -> int:
+        """The least key of a message at this place or after it: a promoted prompt was created before."""
+        first = n << POSITION_BITS
+        promoted = self._db.execute("SELECT min(k) FROM record WHERE session=? AND place>=?", (n, place)).get
+        return min(first | place, promoted or first | place)
+
+    def _tail(self, n: int, session: str) -> int:
+        """The place from which the model still sees messages: 0 when nothing was compacted."""
+        summaries = self._db.execute(
+            RECORD
+            + "WHERE r.mark>0 AND r.mark=2 AND r.kind=? AND r.session=? AND r.data IS NOT NULL "
+            + "ORDER BY r.k DESC",
+            (MESSAGE, n),
+        )
+        return tail_of(
+            (stored_record(session, row) for row in summaries),
+            lambda id: self.get(session, "message", id),
+            lambda id: self._parts(n, session, id),
+        )
+
+    def _parts(self, n: int, session: str, message: str) -> Iterable[StoredRecord]:
+        rows = self._db.execute(
+            RECORD + "WHERE r.parent=(SELECT k FROM record WHERE session=? AND id=? AND kind=?) "
+            "AND r.data IS NOT NULL ORDER BY r.k",
+            (n, message, MESSAGE),
+        )
+        return [stored_record(session, row) for row in rows]
+
+
+def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool:
+    """Whether a page is all that follows its first message, so that one walk can read it."""
+    return newer is None and query.before is None and query.only is None and place == 0
+
+
+@cache
+def shown(statement: str, *, system: bool) -> str:
+    """A statement over the messages `m`, with those of the system or without."""
+    return statement.replace("{shown}", "" if system else f"AND m.mark<>{int(Mark.SYSTEM)}")

@@ -1,0 +1,167 @@
+"""Full-text search in a file of its own beside the store: rebuildable, behind the commits, never in them.
+
+The index keeps no text (contentless), so a snippet is cut from the record itself. It follows the store by
+the feed's own cursor; when that ends in a resync, the index is made anew. Row ids are the records' keys,
+and a session's title stands at its key with position 0.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from holdfast.errors import StoreError
+from holdfast.person.private import make_file
+from holdfast.schema.stored import KINDS
+from holdfast.store.query import SearchQuery
+from holdfast.store.record import Changed, Hit, Resync
+from holdfast.store.search_text import query_words, searchable, snippet, words_of
+from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.tables.connection import Connection, set_pragmas
+from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
+from holdfast.store.tables.feed import Feed
+
+CHUNK = 500
+_INDEXED = frozenset(("session", "part"))
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS upto(one INTEGER PRIMARY KEY CHECK (one = 1), cursor TEXT);
+CREATE TABLE IF NOT EXISTS doc(k INTEGER PRIMARY KEY, parent INTEGER);
+CREATE INDEX IF NOT EXISTS doc_parent ON doc(parent) WHERE parent IS NOT NULL;
+CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
+  body, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 0');
+"""
+
+_FIND = """
+SELECT r.k, r.kind, r.id, CAST(r.data AS BLOB), m.id, s.id, s.title, s.n
+FROM found.words JOIN session s ON s.n = (words.rowid >> 40) LEFT JOIN record r ON r.k = words.rowid
+LEFT JOIN record m ON m.k = r.parent
+WHERE words MATCH ?1 AND s.data IS NOT NULL AND (r.data IS NOT NULL OR (words.rowid & 1099511627775) = 0)
+"""
+
+
+class Search:
+    """One connection to the store with the index attached."""
+
+    def __init__(self, database: Database) -> None:
+        self._path = database.search_path
+        if database.readonly:
+            raise StoreError(
+                f"{database.path} cannot be searched by a user who may only read it: that writes an index"
+            )
+        try:
+            self._index: apsw.Connection = self._open()
+        except (apsw.CorruptError, apsw.NotADBError):
+            self._path.unlink(missing_ok=True)
+            self._index = self._open()
+        self._store = database.connect(readonly=True)
+        self._db: Connection = self._store
+        self._db.execute("ATTACH ? AS found", (str(self._path),))
+        self._feed = Feed(self._db)
+
+    def _open(self) -> apsw.Connection:
+        make_file(self._path)
+        index = apsw.Connection(str(self._path))
+        index.set_busy_timeout(10_000)
+        set_pragmas(index, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=4194304")
+        index.execute(_TABLES)
+        return index
+
+    def catch_up(self, *, records: int | None = None) -> bool:
+        """Index what changed since the last time, or that many of it; whether nothing is left."""
+        while True:
+            with self._index:
+                self._index.execute("UPDATE upto SET one=1")  # Take the write lock before the cursor is read.
+                cursor = self._index.execute("SELECT cursor FROM upto").get
+                changes = self._feed.changes(cursor, None, records or CHUNK)
+                if isinstance(changes, Resync):
+                    self._index.execute(
+                        "DELETE FROM upto; DELETE FROM doc; INSERT INTO words(words) VALUES ('delete-all')"
+                    )
+                    continue
+                for change in changes.records:
+                    self._take(change)
+                if changes.cursor != cursor:
+                    self._index.execute("INSERT OR REPLACE INTO upto VALUES (1, ?)", (changes.cursor,))
+                if changes.complete or records is not None:
+                    return changes.complete
+
+    def _take(self, change: Changed) -> None:
+        record = change.record
+        if record.kind not in _INDEXED and not change.removed:
+            return
+        n = self._db.execute("SELECT n FROM session WHERE id=?", (record.session,)).get
+        if n is None:
+            return
+        k = n << POSITION_BITS | (0 if record.kind == "session" else record.position)
+        if change.removed or change.created:
+            self._forget(k, whole=record.kind == "session")
+        elif record.kind in _INDEXED:
+            self._drop("k=?", k)
+        if change.removed:
+            return
+        words = words_of(searchable(record.kind, record.data))
+        if words:
+            parent = None
+            if record.kind == "part":
+                parent = self._db.execute("SELECT parent FROM record WHERE k=?", (k,)).get
+            self._index.execute("INSERT INTO doc VALUES (?,?)", (k, parent))
+            self._index.execute("INSERT INTO words(rowid, body) VALUES (?,?)", (k, " ".join(words)))
+
+    def _forget(self, k: int, *, whole: bool) -> None:
+        """Drop what stands at a key and below it: a removed message takes its parts along."""
+        if whole:
+            self._drop("k BETWEEN ? AND ?", k, k | POSITION_MASK)
+        else:
+            self._drop("k=?1 OR parent=?1", k)
+
+    def _drop(self, where: str, *bindings: int) -> None:
+        for (k,) in self._index.execute(f"SELECT k FROM doc WHERE {where}", bindings).fetchall():
+            self._index.execute("DELETE FROM words WHERE rowid=?", (k,))
+            self._index.execute("DELETE FROM doc WHERE k=?", (k,))
+
+    def search(
+        self, query: SearchQuery, load: Callable[[str, str, str], bytes] | None = None
+    ) -> Sequence[Hit]:
+        """The hits, after catching up. User text is only ever words: quoted one by one.
+
+        `load(session, kind, id)` fetches the JSON for a store that keeps it outside the tables.
+        """
+        words = query_words(query.text)
+        if not words:
+            return []
+        try:
+            self.catch_up()
+            return [self._hit(row, words, load) for row in self._rows(query, words)]
+        except apsw.Error as error:
+            raise translated(error, self._path) from error
+
+    def _rows(self, query: SearchQuery, words: list[str]) -> list[tuple[Any, ...]]:
+        sql = _FIND
+        bindings: list[object] = [" ".join(f'"{word}"' for word in words), min(max(query.limit, 1), 1000)]
+        if query.project is not None:
+            sql += f" AND s.project=?{len(bindings) + 1}"
+            bindings.append(query.project)
+        if query.session is not None:
+            n = self._db.execute("SELECT n FROM session WHERE id=?", (query.session,)).get or 0
+            sql += f" AND words.rowid BETWEEN {n << POSITION_BITS} AND {n << POSITION_BITS | POSITION_MASK}"
+        order = "rank" if query.order == "best" else "words.rowid DESC"
+        found: list[tuple[Any, ...]] = self._db.execute(
+            f"{sql} ORDER BY {order} LIMIT ?2", bindings
+        ).fetchall()
+        return found
+
+    def _hit(
+        self, row: tuple[Any, ...], words: list[str], load: Callable[[str, str, str], bytes] | None
+    ) -> Hit:
+        _, kind, id, data, message, session, title, _ = row
+        if id is None:
+            return Hit(session, title, None, None, snippet(title, words))
+        name = KINDS[kind]
+        body = data if load is None else load(session, name, id)
+        return Hit(session, title, message, id, snippet(searchable(name, body), words))
+
+    def close(self) -> None:
+        """Close both files."""
+        self._store.close()
+        self._index.close()
