@@ -30,9 +30,9 @@ if str(ROOT) not in sys.path:  # The story lives with the tests, and this file i
 
 from bench import naive, prompt_cache  # noqa: E402
 from bench.prompt_cache import Entries, Outcome, Rules  # noqa: E402
-from holdfast.provider.anthropic.adapter import AnthropicAdapter  # noqa: E402
-from holdfast.provider.request import Request  # noqa: E402
-from holdfast.provider.wire import Endpoint  # noqa: E402
+from holdfast.provider.request.request import Request  # noqa: E402
+from holdfast.provider.wire.anthropic.adapter import AnthropicAdapter  # noqa: E402
+from holdfast.provider.wire.wire import Endpoint  # noqa: E402
 
 if TYPE_CHECKING:
     from tests.golden.stage import Seen, Stage

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.provider.request import CacheMarks, Request, SystemUpdate
+from holdfast.provider.request.request import CacheMarks, Request, SystemUpdate
 
 
 def layout(request: Request, *, date: str, rules: str | None, tools: Sequence[str]) -> Request:

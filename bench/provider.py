@@ -22,14 +22,14 @@ from typing import Any
 import msgspec
 
 from holdfast.net.event_stream import EventStreamParser
-from holdfast.provider.anthropic.adapter import AnthropicAdapter
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.events import Finish, TextDelta
-from holdfast.provider.gemini.adapter import GeminiAdapter
-from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
-from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
-from holdfast.provider.request import Request, Text, User
-from holdfast.provider.wire import Adapter
+from holdfast.provider.request.events import Finish, TextDelta
+from holdfast.provider.request.request import Request, Text, User
+from holdfast.provider.wire.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.wire.gemini.adapter import GeminiAdapter
+from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.wire.openai_responses.adapter import OpenAIResponsesAdapter
+from holdfast.provider.wire.wire import Adapter
 from holdfast.testing.mock_provider.formats import FORMATS
 from holdfast.testing.mock_provider.script import Reply, Say
 

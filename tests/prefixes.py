@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.provider.request import Request
+from holdfast.provider.request.request import Request
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.net.stream import Http
     from holdfast.plugins.dispatcher import Dispatcher
     from holdfast.provider.port import Provider
-    from holdfast.provider.wired import Wires
+    from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
     from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.sessions.prompting import Prompting
@@ -203,7 +203,7 @@ class Holdfast:
     def _provider_of(self, around: "Surroundings") -> "Provider":
         if self._provider is not None:
             return self._provider
-        from holdfast.provider.wired import WiredProvider, Wires
+        from holdfast.provider.wire.wired import WiredProvider, Wires
 
         self._wires = self._wires or Wires()
         return WiredProvider(self._wires, self.clock, around.providers.endpoint)
@@ -227,7 +227,7 @@ class Holdfast:
 
         from holdfast.errors import InvalidInput
         from holdfast.location.project import Location
-        from holdfast.provider import credentials
+        from holdfast.provider.accounts import credentials
         from holdfast.sessions.creating import locate_
         from holdfast.workspace import host_settings
         from holdfast.workspace.workspace import surroundings

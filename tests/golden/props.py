@@ -1,6 +1,6 @@
 """What the long story is played with: tools whose answers never change, and thinking that is signed."""
 
-from holdfast.provider.events import ReasoningDelta, ReasoningEnd, ReasoningStart
+from holdfast.provider.request.events import ReasoningDelta, ReasoningEnd, ReasoningStart
 from holdfast.testing.scripted_provider import Events
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool, tool

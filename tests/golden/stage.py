@@ -16,8 +16,8 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import StepPrefix, StepStartPart

@@ -11,7 +11,7 @@ import os
 import re
 from pathlib import Path
 
-from holdfast.provider import prefix
+from holdfast.provider.request import prefix
 from holdfast.runtime.epoch import prefix_change
 from tests import prefixes
 from tests.golden.stage import Seen, Stage

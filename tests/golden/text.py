@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from holdfast.provider.request import (
+from holdfast.provider.request.request import (
     Assistant,
     HostedResult,
     Media,

@@ -78,7 +78,9 @@ async def test_a_pinned_address_is_connected_to() -> None:
 
 def test_the_client_is_imported_late() -> None:
     """Importing the room does not import the HTTP client: plain commands must start fast."""
-    script = "import sys, holdfast.net.stream, holdfast.provider.stream; assert 'httpx2' not in sys.modules"
+    script = (
+        "import sys, holdfast.net.stream, holdfast.provider.wire.stream; assert 'httpx2' not in sys.modules"
+    )
 
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 

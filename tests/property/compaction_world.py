@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.events import FinishReason, ProviderEvent
-from holdfast.provider.request import (
+from holdfast.provider.request.events import FinishReason, ProviderEvent
+from holdfast.provider.request.request import (
     Assistant,
     HostedResult,
     Media,

@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import Conflict, ProviderError
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Assistant, Request, Results, ToolCall
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Assistant, Request, Results, ToolCall
 from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.part import ToolPart

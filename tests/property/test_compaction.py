@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import holdfast
 from holdfast.app import Holdfast
-from holdfast.provider import lowering, size
-from holdfast.provider.request import Request
+from holdfast.provider.request import lowering, size
+from holdfast.provider.request.request import Request
 from holdfast.runtime.compaction.measure import RATIO_MAX, RATIO_MIN
 from holdfast.runtime.compaction.summarise import CHUNKS_MAX
 from holdfast.runtime.epoch import pruning

@@ -6,15 +6,15 @@ from holdfast.clock import Clock
 from holdfast.errors import ProviderError
 from holdfast.net.event_stream import EventStreamParser
 from holdfast.net.stream import Http
-from holdfast.provider import stream
-from holdfast.provider.anthropic.adapter import AnthropicAdapter
 from holdfast.provider.catalog.model import Limit, Model, WireKind
-from holdfast.provider.events import Failed, ProviderEvent, ReasoningDelta, TextDelta
-from holdfast.provider.gemini.adapter import GeminiAdapter
-from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
-from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
-from holdfast.provider.request import Request, Text, User
-from holdfast.provider.wire import Adapter, Decoder, Endpoint
+from holdfast.provider.request.events import Failed, ProviderEvent, ReasoningDelta, TextDelta
+from holdfast.provider.request.request import Request, Text, User
+from holdfast.provider.wire import stream
+from holdfast.provider.wire.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.wire.gemini.adapter import GeminiAdapter
+from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.wire.openai_responses.adapter import OpenAIResponsesAdapter
+from holdfast.provider.wire.wire import Adapter, Decoder, Endpoint
 from holdfast.testing.clock import FakeClock
 
 KEY = "sk-mock-0123456789abcdefghij"

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
-from holdfast.provider.assemble import OUTPUT_TOKENS_MAX, assemble, output_tokens
 from holdfast.provider.catalog.model import Limit, Settings
-from holdfast.provider.request import (
+from holdfast.provider.request.assemble import OUTPUT_TOKENS_MAX, assemble, output_tokens
+from holdfast.provider.request.request import (
     CacheMarks,
     GenerationControls,
     Request,

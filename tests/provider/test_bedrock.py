@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.provider import bedrock
+from holdfast.provider.accounts import bedrock
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.cost import Cost
 from holdfast.provider.catalog.model import Price, Prices

@@ -11,7 +11,7 @@ import anyio.abc
 import pytest
 
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import Failed, Finish, ProviderEvent, StepFinish
+from holdfast.provider.request.events import Failed, Finish, ProviderEvent, StepFinish
 from tests.provider.talking import a_request, hear, text_of
 
 Script = Callable[[anyio.abc.SocketStream], Awaitable[None]]

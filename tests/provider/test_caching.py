@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.provider import caching
 from holdfast.provider.catalog.model import Model, Settings, WireKind
-from holdfast.provider.request import (
+from holdfast.provider.request import caching
+from holdfast.provider.request.request import (
     Assistant,
     CacheMarks,
     ProviderMessage,

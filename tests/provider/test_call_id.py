@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.provider.call_id import fitted_id
+from holdfast.provider.request.pieces import fitted_id
 
 
 @given(ids=st.lists(st.text(max_size=90), unique=True, max_size=6), plain=st.booleans())

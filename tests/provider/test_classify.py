@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from holdfast.errors import ProviderError
-from holdfast.provider import classify
-from holdfast.provider.redact import MARK, Redactor, of_request
-from holdfast.provider.retry_after import WAIT_MS_MAX, retry_after_ms
+from holdfast.provider.wire import classify
+from holdfast.provider.wire.redact import MARK, Redactor, of_request
+from holdfast.provider.wire.retry_after import WAIT_MS_MAX, retry_after_ms
 
 NOW_MS = 1_800_000_000_000  # Fri, 15 Jan 2027 08:00:00 GMT
 

@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.provider import count
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.count import COUNT_MAX
-from holdfast.provider.events import StepFinish
+from holdfast.provider.request.events import StepFinish
+from holdfast.provider.wire import count
+from holdfast.provider.wire.count import COUNT_MAX
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.talking import ADAPTERS, a_request, decode
 

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from holdfast.errors import ContextError, InvalidInput
-from holdfast.provider import credentials
-from holdfast.provider.secret import Credential, Secret
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Credential, Secret
 
 KEY = "sk-very-secret"
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.provider import endpoint
-from holdfast.provider.secret import Secret
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.accounts import endpoint
+from holdfast.provider.accounts.secret import Secret
+from holdfast.provider.wire.wire import Endpoint
 
 COMPATIBLE = "@ai-sdk/openai-compatible"
 

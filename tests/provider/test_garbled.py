@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.net.event_stream import EventStreamParser, ServerEvent
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,

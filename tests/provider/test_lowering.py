@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.provider import lowering
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.lowering import INTERRUPTED, PRUNED, QUARANTINED, RESUMED
-from holdfast.provider.request import (
+from holdfast.provider.request import lowering
+from holdfast.provider.request.lowering import INTERRUPTED, PRUNED, QUARANTINED, RESUMED
+from holdfast.provider.request.request import (
     Assistant,
     HostedResult,
     Media,

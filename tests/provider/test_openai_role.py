@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.provider import openai_role
 from holdfast.provider.catalog.model import WireKind
+from holdfast.provider.wire import openai_role
 from tests.provider.talking import a_model
 
 OPENAI = "https://api.openai.com/v1"

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.provider import caching
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.request import (
+from holdfast.provider.request import caching
+from holdfast.provider.request.request import (
     Assistant,
     HostedResult,
     Media,
@@ -33,7 +33,7 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.wire import Endpoint
 from tests.examples import examples
 from tests.provider.talking import ADAPTERS, a_model
 

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from holdfast.provider import prefix
-from holdfast.provider.request import CacheMarks, Request, Text, ToolDefinition, User
+from holdfast.provider.request import prefix
+from holdfast.provider.request.request import CacheMarks, Request, Text, ToolDefinition, User
 from tests import prefixes
 from tests.provider.history import GPT
 

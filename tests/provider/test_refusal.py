@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from holdfast.provider import classify, refusal
+from holdfast.provider.wire import classify, refusal
 
 
 def spoken(status: int, words: str) -> set[str]:

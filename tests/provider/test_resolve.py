@@ -7,13 +7,13 @@ import msgspec
 import pytest
 
 from holdfast.errors import ContextError, InvalidInput, NotFound, ProviderError
+from holdfast.provider.accounts.resolve import Providers
+from holdfast.provider.accounts.secret import Credential, HostToken, Secret
 from holdfast.provider.catalog import snapshot
 from holdfast.provider.catalog.model import Limit, Settings, WireKind
 from holdfast.provider.catalog.name import ModelName
 from holdfast.provider.catalog.snapshot import Place, Snapshot
-from holdfast.provider.resolve import Providers
-from holdfast.provider.secret import Credential, HostToken, Secret
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.schema.provider_entry import ModelEntry, ProviderEntry
 
 RECORDS: dict[str, tuple[Place, dict[str, ModelEntry]]] = {

@@ -9,9 +9,8 @@ import pytest
 
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
-from holdfast.provider import stream
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     Start,
@@ -25,7 +24,8 @@ from holdfast.provider.events import (
     ToolInputEnd,
     ToolInputStart,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire import stream
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider import Call, MockProvider, Raw, Reply, Say, Think, Trouble, Usage

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import Finish, ToolCalled, ToolInputStart
-from holdfast.provider.tool_name import UNNAMED, fitted_name
+from holdfast.provider.request.events import Finish, ToolCalled, ToolInputStart
+from holdfast.provider.request.pieces import UNNAMED, fitted_name
 from tests.provider.talking import ADAPTERS, a_request, decode
 
 CALL = {"type": "function_call", "call_id": "c", "id": "fc", "arguments": "{}"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.provider.wire import Endpoint, HttpRequest
+from holdfast.provider.wire.wire import Endpoint, HttpRequest
 
 URL = "https://user:topsecret@h.example:8443/v1?key=topsecret#topsecret"
 

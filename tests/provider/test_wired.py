@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.events import Failed, Finish, ProviderEvent
 from holdfast.provider.port import Provider
-from holdfast.provider.request import Request
-from holdfast.provider.size import estimate_request
-from holdfast.provider.wire import Endpoint
-from holdfast.provider.wired import WiredProvider, Wires
+from holdfast.provider.request.events import Failed, Finish, ProviderEvent
+from holdfast.provider.request.request import Request
+from holdfast.provider.request.size import estimate_request
+from holdfast.provider.wire.wire import Endpoint
+from holdfast.provider.wire.wired import WiredProvider, Wires
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
 from tests.provider.talking import KEY, WIRES, a_request, text_of

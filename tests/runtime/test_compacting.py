@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Limit
-from holdfast.provider.lowering import QUARANTINED
+from holdfast.provider.request.lowering import QUARANTINED
 from holdfast.runtime.compaction import carry, current_request, measure, wording
 from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.epoch import pruning

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.location.project import Location
-from holdfast.provider import credentials
-from holdfast.provider.secret import Secret
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Secret
 from holdfast.workspace.workspace import Surroundings, surroundings
 
 HOST = "models.example"

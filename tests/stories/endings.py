@@ -9,7 +9,7 @@ import anyio
 from holdfast.app import Holdfast
 from holdfast.context.source import Codec, ContextSource
 from holdfast.context.system_context import SystemContext
-from holdfast.provider.request import Assistant, Request, Results, SystemUpdate, Text, ToolCall, User
+from holdfast.provider.request.request import Assistant, Request, Results, SystemUpdate, Text, ToolCall, User
 from holdfast.schema.budget import Budget
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart

@@ -18,9 +18,9 @@ from holdfast.clock import SystemClock
 from holdfast.context.system_context import SystemContext
 from holdfast.errors import Refused
 from holdfast.net.stream import Http
-from holdfast.provider import credentials
-from holdfast.provider.secret import Secret
-from holdfast.provider.wired import Wires
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Secret
+from holdfast.provider.wire.wired import Wires
 from holdfast.runtime.process.coordinator import Coordinator
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store

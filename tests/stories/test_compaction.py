@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.lowering import COMPACTION
-from holdfast.provider.request import Assistant, Request, Text, User
+from holdfast.provider.request.lowering import COMPACTION
+from holdfast.provider.request.request import Assistant, Request, Text, User
 from holdfast.runtime.compaction import wording
 from holdfast.schema.fault import AbortedFault, APIFault, ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, UserMessage

@@ -8,8 +8,8 @@ import pytest
 import holdfast
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import CompactionPart
 from holdfast.testing.mock_provider.script import Call, Say, Usage

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.provider import prefix
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request import prefix
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.runtime.compaction import measure
 from holdfast.runtime.history.session_history import History
 from holdfast.testing.mock_provider.script import Call, Say, Usage

@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 import anyio
 import pytest
 
-from holdfast.provider.events import FinishReason, ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import FinishReason, ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.runtime.compaction import wording
 from holdfast.schema.fault import ContentFilterFault, ContextOverflowFault, OutputLengthFault
 from holdfast.schema.message import AssistantMessage

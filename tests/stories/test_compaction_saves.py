@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import holdfast
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.runtime.compaction import carry, wording
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.part import CompactionPart

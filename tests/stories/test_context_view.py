@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import NotFound
-from holdfast.provider import prefix
+from holdfast.provider.request import prefix
 from holdfast.sessions import cache
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step

@@ -14,7 +14,7 @@ from holdfast.context.sources.date import today
 from holdfast.context.system_context import SystemContext
 from holdfast.errors import Conflict
 from holdfast.provider.instructions import choose
-from holdfast.provider.request import Request, SystemUpdate
+from holdfast.provider.request.request import Request, SystemUpdate
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage, SystemMessage

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider import lowering
-from holdfast.provider.request import Request
+from holdfast.provider.request import lowering
+from holdfast.provider.request.request import Request
 from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.schema.budget import Budget
 from holdfast.store.batch import Batch

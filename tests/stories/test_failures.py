@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.request import Request, SystemUpdate, Text, User
+from holdfast.provider.request.request import Request, SystemUpdate, Text, User
 from holdfast.runtime.answer import ending, retry
 from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFault, UnknownFault
 from holdfast.schema.message import AssistantMessage

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from holdfast.provider.events import ToolCalled, ToolFailed, ToolResulted
-from holdfast.provider.request import Assistant, HostedResult, Request, ToolCall
+from holdfast.provider.request.events import ToolCalled, ToolFailed, ToolResulted
+from holdfast.provider.request.request import Assistant, HostedResult, Request, ToolCall
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Say

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
-from holdfast.provider.request import Text, User
+from holdfast.provider.request.request import Text, User
 from holdfast.schema.prompt import (
     AgentPartInput,
     CompactionPartInput,

@@ -14,8 +14,8 @@ import holdfast
 from holdfast.app import Holdfast
 from holdfast.errors import NotFound, Refused
 from holdfast.feed.frame import Delta
-from holdfast.provider.events import ProviderEvent, Start
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent, Start
+from holdfast.provider.request.request import Request
 from holdfast.runtime import drain
 from holdfast.runtime.calls import tool_calls
 from holdfast.runtime.engine import interrupt_requests

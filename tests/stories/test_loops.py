@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
-from holdfast.provider.request import Assistant, ToolCall
+from holdfast.provider.request.request import Assistant, ToolCall
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import UnknownFault
 from holdfast.schema.message import AssistantMessage

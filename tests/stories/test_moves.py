@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.instructions import choose
-from holdfast.provider.request import Request
+from holdfast.provider.request.request import Request
 from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.schema.epoch import SentRequest
 from holdfast.schema.message import AssistantMessage, UserMessage

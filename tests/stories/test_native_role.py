@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.request import Request, SystemUpdate
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.request.request import Request, SystemUpdate
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.store.batch import Batch
 from holdfast.testing.mock_provider.script import Say

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     ProviderEvent,
     TextDelta,
     TextEnd,
@@ -13,7 +13,7 @@ from holdfast.provider.events import (
     ToolInputStart,
     ToolResulted,
 )
-from holdfast.provider.request import Assistant, ToolCall
+from holdfast.provider.request.request import Assistant, ToolCall
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Events, Step

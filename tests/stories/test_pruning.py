@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import Price, Prices
-from holdfast.provider.lowering import PRUNED
-from holdfast.provider.request import Request, Results
+from holdfast.provider.request.lowering import PRUNED
+from holdfast.provider.request.request import Request, Results
 from holdfast.runtime.epoch import pruning
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID, PartID, SessionID

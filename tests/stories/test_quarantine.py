@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.lowering import QUARANTINED
-from holdfast.provider.request import Media, Request, Results, Text, User
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.lowering import QUARANTINED
+from holdfast.provider.request.request import Media, Request, Results, Text, User
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import RetryPart

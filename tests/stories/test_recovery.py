@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from holdfast.errors import InvariantBroken
-from holdfast.provider.request import Request, SystemUpdate
+from holdfast.provider.request.request import Request, SystemUpdate
 from holdfast.schema.fault import AbortedFault, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.message_with_parts import MessageWithParts

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.context.system_context import SystemContext
-from holdfast.provider.request import Results, SystemUpdate
+from holdfast.provider.request.request import Results, SystemUpdate
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
 from tests.stories.test_epochs import Fact, epochs, extends, told

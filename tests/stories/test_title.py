@@ -9,8 +9,8 @@ import pytest
 import holdfast
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 from holdfast.runtime.side_calls.side_call import first_line
 from holdfast.schema import title
 from holdfast.schema.message import UserSummary

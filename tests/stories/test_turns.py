@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.provider.request import Assistant, Reasoning, Text
+from holdfast.provider.request.request import Assistant, Reasoning, Text
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.mock_provider.script import Call, Say, Think

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.provider.request import Request, Results
+from holdfast.provider.request.request import Request, Results
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call

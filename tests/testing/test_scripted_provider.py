@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
-from holdfast.provider.events import (
+from holdfast.provider.port import Provider
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,
@@ -25,8 +26,7 @@ from holdfast.provider.events import (
     ToolInputEnd,
     ToolInputStart,
 )
-from holdfast.provider.port import Provider
-from holdfast.provider.request import Request, Results, Text, ToolResult, User
+from holdfast.provider.request.request import Request, Results, Text, ToolResult, User
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.mock_provider.script import Call, Say, Think
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, ScriptFailed, Step, Wait, answered

@@ -3,8 +3,8 @@
 from collections.abc import AsyncGenerator
 from typing import Protocol
 
-from holdfast.provider.events import ProviderEvent
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import ProviderEvent
+from holdfast.provider.request.request import Request
 
 
 class Provider(Protocol):

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import ToolDefinition
+from holdfast.provider.request.request import ToolDefinition
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
 from holdfast.runtime.epoch import policy as authority

@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
-from holdfast.provider import size
+from holdfast.provider.request import size
 from holdfast.runtime import recovery
 from holdfast.runtime.answer import assistant_message, ending
 from holdfast.runtime.budget import reservations, settle

@@ -12,7 +12,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError
-from holdfast.provider import size
+from holdfast.provider.request import size
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
 from holdfast.runtime.answer.processor import Called

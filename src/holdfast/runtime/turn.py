@@ -7,9 +7,9 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast import flags
-from holdfast.provider import assemble, caching, lowering
-from holdfast.provider import prefix as blocks
-from holdfast.provider.request import Request, ToolChoice
+from holdfast.provider.request import assemble, caching, lowering
+from holdfast.provider.request import prefix as blocks
+from holdfast.provider.request.request import Request, ToolChoice
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import assistant_message, ending, provider_call
 from holdfast.runtime.boundary import Ready

@@ -5,9 +5,9 @@ from typing import Literal
 import msgspec
 
 from holdfast.errors import InvalidInput, NotFound
-from holdfast.provider import assemble, lowering, prefix
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import ToolDefinition
+from holdfast.provider.request import assemble, lowering, prefix
+from holdfast.provider.request.request import ToolDefinition
 from holdfast.runtime.compaction import fit
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.epoch import pins

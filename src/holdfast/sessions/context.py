@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 
 from holdfast.errors import NotFound
-from holdfast.provider import assemble, lowering, prefix, size
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import (
+from holdfast.provider.request import assemble, lowering, prefix, size
+from holdfast.provider.request.request import (
     Assistant,
     ProviderMessage,
     Request,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import NotFound
-from holdfast.provider import caching
+from holdfast.provider.request import caching
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID

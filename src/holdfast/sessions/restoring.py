@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
-from holdfast.provider import marks
+from holdfast.provider.request import marks
 from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.runtime.epoch.pins import Sent
 from holdfast.schema import stored

@@ -19,7 +19,7 @@ import anyio
 import msgspec
 
 from holdfast.errors import ProviderError
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     FinishReason,
@@ -38,7 +38,7 @@ from holdfast.provider.events import (
     ToolInputEnd,
     ToolInputStart,
 )
-from holdfast.provider.request import Request, Results, Text
+from holdfast.provider.request.request import Request, Results, Text
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.testing.mock_provider.script import Call, Say, Think, Usage, pieces
 

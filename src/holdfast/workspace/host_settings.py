@@ -19,7 +19,7 @@ from holdfast.config.loaded import Loaded
 from holdfast.config.well_known import Remote
 from holdfast.errors import ContextError, HoldfastError
 from holdfast.person import directories, small_file
-from holdfast.provider.secret import Credential, HostToken, Secret
+from holdfast.provider.accounts.secret import Credential, HostToken, Secret
 
 if TYPE_CHECKING:
     from holdfast.net.stream import Http  # only where a host is asked

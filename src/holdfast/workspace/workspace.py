@@ -22,11 +22,11 @@ from holdfast.config.well_known import Remote
 from holdfast.errors import ContextError, Refused
 from holdfast.location.project import Location
 from holdfast.person import directories, temporary
-from holdfast.provider import credentials
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.resolve import Providers
+from holdfast.provider.accounts.secret import Credential
 from holdfast.provider.catalog import refresh
 from holdfast.provider.local import catalogue
-from holdfast.provider.resolve import Providers
-from holdfast.provider.secret import Credential
 from holdfast.schema.command import Command
 from holdfast.workspace import host_settings
 

@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.provider.anthropic.decode import MessagesDecoder
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,
@@ -25,6 +24,7 @@ from holdfast.provider.events import (
     ToolInputStart,
     ToolResulted,
 )
+from holdfast.provider.wire.anthropic.decode import MessagesDecoder
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.talking import decode
 

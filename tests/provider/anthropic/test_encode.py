@@ -6,9 +6,8 @@ import msgspec
 import pytest
 
 from holdfast.errors import InvariantBroken
-from holdfast.provider.anthropic.adapter import AnthropicAdapter
 from holdfast.provider.catalog.model import Limit
-from holdfast.provider.request import (
+from holdfast.provider.request.request import (
     Assistant,
     CacheMarks,
     GenerationControls,
@@ -26,7 +25,8 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.wire.wire import Endpoint
 from tests.provider.talking import a_model, a_request
 
 HERE = Endpoint(base_url="https://api.example/v1", key="k-123456")

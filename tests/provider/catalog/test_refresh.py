@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ContextError
+from holdfast.provider.accounts.resolve import Providers
 from holdfast.provider.catalog import refresh, snapshot
 from holdfast.provider.catalog.snapshot import Source
-from holdfast.provider.resolve import Providers
 
 
 class Site:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.provider.gemini import schema
+from holdfast.provider.wire.gemini import schema
 
 TEXT = {"type": "STRING"}
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from holdfast.errors import ProviderError
+from holdfast.provider.accounts.resolve import Providers
 from holdfast.provider.catalog import snapshot
 from holdfast.provider.catalog.model import Limit, Model, Price, Prices, WireKind
 from holdfast.provider.catalog.snapshot import Place, Snapshot
@@ -14,7 +15,6 @@ from holdfast.provider.instructions import choose
 from holdfast.provider.local import catalogue, installable
 from holdfast.provider.local.installable import SMOLLM2
 from holdfast.provider.local.server import is_ours
-from holdfast.provider.resolve import Providers
 from holdfast.schema.provider_entry import ModelEntry, ProviderEntry
 
 OTHER = Snapshot(

@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.net.stream import Http
+from holdfast.provider.accounts.resolve import Providers
 from holdfast.provider.local import answers, discover, listening
 from holdfast.provider.local.discover import Found, FoundModel, ServerKind
-from holdfast.provider.resolve import Providers
 from holdfast.testing.mock_provider import MockProvider, Raw, Trouble
 
 JSON = {"content-type": "application/json"}

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from holdfast.clock import SystemClock
 from holdfast.net.stream import Http
-from holdfast.provider.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.accounts.resolve import Providers
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.events import Failed, Finish, ProviderEvent, StepFinish
 from holdfast.provider.local import catalogue, install, talk
 from holdfast.provider.local.installable import SMOLLM2
 from holdfast.provider.local.server import LocalServers
-from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
-from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
-from holdfast.provider.request import GenerationControls, Request, Text, ToolDefinition, User
-from holdfast.provider.resolve import Providers
-from holdfast.provider.wire import Adapter, Endpoint
+from holdfast.provider.request.events import Failed, Finish, ProviderEvent, StepFinish
+from holdfast.provider.request.request import GenerationControls, Request, Text, ToolDefinition, User
+from holdfast.provider.wire.anthropic.adapter import AnthropicAdapter
+from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.wire.openai_responses.adapter import OpenAIResponsesAdapter
+from holdfast.provider.wire.wire import Adapter, Endpoint
 from tests.provider.talking import text_of
 
 pytestmark = pytest.mark.needs("model:smollm2")

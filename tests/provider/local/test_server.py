@@ -15,14 +15,14 @@ import pytest
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.events import Failed, ProviderEvent
 from holdfast.provider.local import installable, talk
 from holdfast.provider.local.catalogue import ADDRESS
 from holdfast.provider.local.installable import SMOLLM2
 from holdfast.provider.local.server import LocalServers
-from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
-from holdfast.provider.request import Request, Text, User
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.request.events import Failed, ProviderEvent
+from holdfast.provider.request.request import Request, Text, User
+from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.testing.clock import FakeClock
 from tests.provider.talking import text_of
 

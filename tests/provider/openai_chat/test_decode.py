@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,
@@ -22,7 +22,7 @@ from holdfast.provider.events import (
     ToolInputEnd,
     ToolInputStart,
 )
-from holdfast.provider.openai_chat.decode import ChatDecoder
+from holdfast.provider.wire.openai_chat.decode import ChatDecoder
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.talking import decode, text_of, thought_of
 

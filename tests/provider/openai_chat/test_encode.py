@@ -7,8 +7,7 @@ import pytest
 
 from holdfast.errors import InvariantBroken
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.openai_chat.adapter import OpenAIChatAdapter
-from holdfast.provider.request import (
+from holdfast.provider.request.request import (
     Assistant,
     CacheMarks,
     GenerationControls,
@@ -23,7 +22,8 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
+from holdfast.provider.wire.wire import Endpoint
 from tests.provider.talking import a_model, a_request
 
 CHAT = WireKind.OPENAI_CHAT

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,
@@ -24,7 +24,7 @@ from holdfast.provider.events import (
     ToolInputStart,
     ToolResulted,
 )
-from holdfast.provider.openai_responses.decode import ResponsesDecoder
+from holdfast.provider.wire.openai_responses.decode import ResponsesDecoder
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.talking import decode
 

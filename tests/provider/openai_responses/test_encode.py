@@ -5,8 +5,7 @@ import pytest
 
 from holdfast.errors import InvariantBroken
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.openai_responses.adapter import OpenAIResponsesAdapter
-from holdfast.provider.request import (
+from holdfast.provider.request.request import (
     Assistant,
     GenerationControls,
     HostedResult,
@@ -21,7 +20,8 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.openai_responses.adapter import OpenAIResponsesAdapter
+from holdfast.provider.wire.wire import Endpoint
 from tests.provider.talking import a_model, a_request
 
 RESPONSES = WireKind.OPENAI_RESPONSES

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import ReasoningEnd, StepFinish, ToolCalled, ToolResulted
-from holdfast.provider.request import (
+from holdfast.provider.request.events import ReasoningEnd, StepFinish, ToolCalled, ToolResulted
+from holdfast.provider.request.request import (
     Assistant,
     CacheMarks,
     GenerationControls,
@@ -24,7 +24,7 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import MESSAGES
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of, thought_of

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from holdfast.provider.catalog.model import WireKind
-from holdfast.provider.events import StepFinish, ToolCalled
-from holdfast.provider.request import (
+from holdfast.provider.request.events import StepFinish, ToolCalled
+from holdfast.provider.request.request import (
     Assistant,
     GenerationControls,
     Media,
@@ -20,7 +20,7 @@ from holdfast.provider.request import (
     ToolResult,
     User,
 )
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.provider.oracle.streams import CHAT
 from tests.provider.talking import ADAPTERS, a_model, a_request, hear, text_of

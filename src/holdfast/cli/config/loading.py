@@ -10,8 +10,8 @@ from holdfast.cli.opening import reading
 from holdfast.config.well_known import Remote
 from holdfast.errors import StoreMissing
 from holdfast.location.project import locate
-from holdfast.provider import credentials
-from holdfast.provider.secret import Credential
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Credential
 from holdfast.sessions.trusting import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost

@@ -7,8 +7,8 @@ import click
 from holdfast.cli.config.loading import here
 from holdfast.cli.output import format_option, note, print_json, print_table
 from holdfast.errors import ContextError
+from holdfast.provider.accounts.resolve import Provider, Providers
 from holdfast.provider.catalog.model import Model, Price
-from holdfast.provider.resolve import Provider, Providers
 
 HEADS = ["MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ READ", "$ WRITE", "TAKES", "VARIANTS"]
 

@@ -6,8 +6,8 @@ import click
 
 from holdfast.cli.config.loading import here
 from holdfast.cli.output import format_option, note, print_json, print_table
-from holdfast.provider.resolve import Provider
-from holdfast.provider.secret import Credential
+from holdfast.provider.accounts.resolve import Provider
+from holdfast.provider.accounts.secret import Credential
 
 
 @click.command("list")

@@ -11,9 +11,9 @@ from holdfast.cli.config.loading import here
 from holdfast.cli.output import note
 from holdfast.cli.standard_input import read_text
 from holdfast.errors import InvalidInput, NotFound, Refused
-from holdfast.provider import credentials
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Secret
 from holdfast.provider.catalog import packages
-from holdfast.provider.secret import Secret
 
 
 @click.command()

@@ -17,8 +17,8 @@ from holdfast.cli.providers.login import read_key
 from holdfast.config import well_known
 from holdfast.errors import ContextError, InvalidInput, ProviderError
 from holdfast.net.stream import Http
-from holdfast.provider import credentials
-from holdfast.provider.secret import Secret
+from holdfast.provider.accounts import credentials
+from holdfast.provider.accounts.secret import Secret
 from holdfast.schema import typed
 from holdfast.workspace.host_settings import Copies
 

@@ -7,7 +7,7 @@ import click
 from holdfast.cli.config.loading import here
 from holdfast.cli.output import note
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.provider import credentials
+from holdfast.provider.accounts import credentials
 
 
 @click.command()

@@ -22,7 +22,7 @@ from holdfast.provider.local import installable
 from holdfast.provider.local.catalogue import ADDRESS
 from holdfast.provider.local.installable import Installable
 from holdfast.provider.local.serve import Broken, Order, Ready
-from holdfast.provider.wire import Endpoint
+from holdfast.provider.wire.wire import Endpoint
 from holdfast.schema import typed
 
 COMMAND = (sys.executable, "-P", "-m", "holdfast.provider.local.serve")

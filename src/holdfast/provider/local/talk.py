@@ -1,6 +1,6 @@
 """Streams from a local model: starts its server if need be, and says so plainly when it dies.
 
-The same as `provider/stream.py` for everybody else; an endpoint that is not ours passes straight through.
+The same as `provider/wire/stream.py` for everybody else; an endpoint that is not ours passes straight through.
 """
 
 from collections.abc import AsyncGenerator
@@ -9,11 +9,11 @@ from contextlib import aclosing
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, ProviderError
 from holdfast.net.stream import Http
-from holdfast.provider import stream as shell
-from holdfast.provider.events import Failed, ProviderEvent
 from holdfast.provider.local.server import LocalServers
-from holdfast.provider.request import Request
-from holdfast.provider.wire import Adapter, Endpoint
+from holdfast.provider.request.events import Failed, ProviderEvent
+from holdfast.provider.request.request import Request
+from holdfast.provider.wire import stream as shell
+from holdfast.provider.wire.wire import Adapter, Endpoint
 
 
 async def stream(

@@ -5,9 +5,9 @@ from contextlib import aclosing
 import msgspec
 
 from holdfast.errors import ProviderError
-from holdfast.provider.events import Failed, FinishReason, StepFinish, TextDelta
 from holdfast.provider.port import Provider
-from holdfast.provider.request import Request
+from holdfast.provider.request.events import Failed, FinishReason, StepFinish, TextDelta
+from holdfast.provider.request.request import Request
 from holdfast.schema import usage
 from holdfast.schema.usage import Tokens
 

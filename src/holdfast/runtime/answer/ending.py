@@ -5,10 +5,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
-from holdfast.provider import size
 from holdfast.provider.catalog import cost
-from holdfast.provider.events import StepFinish
 from holdfast.provider.fault import fault_of
+from holdfast.provider.request import size
+from holdfast.provider.request.events import StepFinish
 from holdfast.runtime.answer import assistant_message, quarantine, structured_answer
 from holdfast.runtime.answer.provider_call import Heard
 from holdfast.runtime.boundary import Ready

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.feed.frame import Delta
 from holdfast.feed.tail import Feed
-from holdfast.provider.events import (
+from holdfast.provider.request.events import (
     Failed,
     Finish,
     ProviderEvent,

@@ -13,7 +13,7 @@ import anyio
 
 from holdfast.errors import ProviderError
 from holdfast.provider.fault import fault_of
-from holdfast.provider.request import Request
+from holdfast.provider.request.request import Request
 from holdfast.runtime.answer import retry
 from holdfast.runtime.answer.processor import Called, Processor
 from holdfast.runtime.boundary import Ready

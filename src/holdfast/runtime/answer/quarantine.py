@@ -1,6 +1,6 @@
 """Takes content out of a model's view that its provider refuses: one broken picture must not end a session.
 
-The provider names no record of ours. Suspected is what the refusal speaks of (`provider/refusal.py`), as far
+The provider names no record of ours. Suspected is what the refusal speaks of (`provider/wire/refusal.py`), as far
 as it came after the last request that was answered.
 
 What must stay true: the store keeps everything, and every other model is shown it; the model sees a line in
@@ -14,13 +14,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.errors import ProviderError
-from holdfast.provider import marks, refusal
-from holdfast.provider.attachment import attached, modality
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.fault import data_of
-from holdfast.provider.marks import Change, Content, Marks
-from holdfast.provider.refusal import Topic
-from holdfast.provider.request import Media
+from holdfast.provider.request import marks
+from holdfast.provider.request.attachment import attached, modality
+from holdfast.provider.request.marks import Change, Content, Marks
+from holdfast.provider.request.request import Media
+from holdfast.provider.wire import refusal
+from holdfast.provider.wire.refusal import Topic
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import message_put, part_put

@@ -14,10 +14,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError
-from holdfast.provider import size
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import Request
+from holdfast.provider.request import size
+from holdfast.provider.request.request import Request
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import session_put
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent

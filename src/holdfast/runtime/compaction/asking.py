@@ -4,7 +4,7 @@ import random
 
 import anyio
 
-from holdfast.provider.request import Request
+from holdfast.provider.request.request import Request
 from holdfast.runtime.answer import retry
 from holdfast.runtime.answer.completion import Said, said
 from holdfast.runtime.engine import status_events

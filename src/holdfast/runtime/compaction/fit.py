@@ -6,9 +6,9 @@ from typing import Final, Protocol
 import msgspec
 
 from holdfast import flags
-from holdfast.provider import lowering, size
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import Assistant, ProviderMessage, Request, Text, ToolDefinition, User
+from holdfast.provider.request import lowering, size
+from holdfast.provider.request.request import Assistant, ProviderMessage, Request, Text, ToolDefinition, User
 from holdfast.runtime.compaction import carry, current_request, divide, wording
 from holdfast.runtime.compaction import measure as measuring
 from holdfast.runtime.compaction.carry import Carried

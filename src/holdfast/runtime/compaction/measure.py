@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.provider import assemble, size
 from holdfast.provider.catalog.model import Model
+from holdfast.provider.request import assemble, size
 from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import model_view, work
 from holdfast.schema.config import CompactionConfig

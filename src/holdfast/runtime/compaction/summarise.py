@@ -9,12 +9,12 @@ import msgspec
 from holdfast import flags
 from holdfast.errors import NotFound, ProviderError
 from holdfast.plugins.hooks import SESSION_COMPACTING, Compacting, CompactionAsked
-from holdfast.provider import assemble, size
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.events import FinishReason
 from holdfast.provider.fault import fault_of
-from holdfast.provider.request import Request, Text, User
+from holdfast.provider.request import assemble, size
+from holdfast.provider.request.events import FinishReason
+from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import asking, carry, current_request, fit, measure, wording

@@ -26,7 +26,7 @@ from holdfast.context.results import (
 )
 from holdfast.context.snapshot import Snapshot
 from holdfast.errors import ContextError
-from holdfast.provider import lowering
+from holdfast.provider.request import lowering
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import observe, pins

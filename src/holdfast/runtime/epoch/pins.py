@@ -15,10 +15,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.config import builtin_agents
-from holdfast.provider import prefix
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.instructions import choose
-from holdfast.provider.request import ToolDefinition
+from holdfast.provider.request import prefix
+from holdfast.provider.request.request import ToolDefinition
 from holdfast.runtime.epoch import prefix_change
 from holdfast.schema import typed
 from holdfast.schema.agent import Agent

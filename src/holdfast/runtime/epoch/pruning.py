@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast import flags
 from holdfast.provider.catalog.model import Price, Prices
-from holdfast.provider.size import CHARACTERS_A_TOKEN, estimate
+from holdfast.provider.request.size import CHARACTERS_A_TOKEN, estimate
 from holdfast.runtime.engine.recorder import part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change

@@ -8,8 +8,8 @@ the store holds. Where the changes cannot tell, everything is read anew.
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.provider.lowering import Lowered
-from holdfast.provider.prefix import Names
+from holdfast.provider.request.lowering import Lowered
+from holdfast.provider.request.prefix import Names
 from holdfast.runtime.history import model_view
 from holdfast.schema.message import SystemMessage
 from holdfast.schema.message_with_parts import MessageWithParts

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.provider.lowering import PRUNED, QUARANTINED
+from holdfast.provider.request.lowering import PRUNED, QUARANTINED
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
 from holdfast.schema.message_with_parts import MessageWithParts

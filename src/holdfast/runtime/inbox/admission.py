@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, InvalidInput, NotFound, RecordCorrupt, Refused
-from holdfast.provider import lowering
+from holdfast.provider.request import lowering
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder, message_put, part_put, session_put
 from holdfast.runtime.inbox import choice as choosing

@@ -10,8 +10,8 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, NotFound
-from holdfast.provider import assemble
-from holdfast.provider.request import Request, Text, User
+from holdfast.provider.request import assemble
+from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.compaction import carry
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import message_put

@@ -7,9 +7,9 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict, NotFound
-from holdfast.provider import assemble
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import Request, Text, User
+from holdfast.provider.request import assemble
+from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import session_put
 from holdfast.runtime.side_calls import side_call

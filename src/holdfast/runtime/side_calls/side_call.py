@@ -9,7 +9,7 @@ import anyio
 
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import Request
+from holdfast.provider.request.request import Request
 from holdfast.runtime.answer.completion import Said, said
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.engine.engine import Engine

@@ -1,0 +1,1 @@
+"""Which endpoint and which secret a model is reached with."""
