@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import editor_schema
-from holdfast.config.redact import HIDDEN
+from holdfast.config.layers import editor_schema
+from holdfast.config.layers.redact import HIDDEN
 from tests.cli.conftest import Shell
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.config import load
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted.well_known import Remote
 from tests.config.world import World, write
 
 HOST = "models.example"

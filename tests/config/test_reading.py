@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.config import markdown, positions
+from holdfast.config.documents import markdown, positions
 from holdfast.errors import ContextError, InvalidInput
 from tests.config.world import World, write
 

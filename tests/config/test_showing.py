@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from holdfast.config import editor_schema, redact
-from holdfast.config.check import LEGACY
+from holdfast.config.layers import editor_schema, redact
+from holdfast.config.layers.check import LEGACY
 from holdfast.schema.config import Config
 from tests.config.world import World, write
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.config import agents, distrust, instructions
+from holdfast.config import agents, instructions
 from holdfast.config.commands import commands
+from holdfast.config.untrusted import distrust
 from holdfast.permission import evaluate
 from holdfast.schema.rule import Rule
 from tests.config.world import World, write

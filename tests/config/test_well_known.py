@@ -5,8 +5,8 @@ import json
 import anyio
 import pytest
 
-from holdfast.config import well_known
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted import well_known
+from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import InvalidInput, ProviderError
 from holdfast.schema.rule import Rule
 from tests.config.world import World, write

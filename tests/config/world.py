@@ -9,7 +9,7 @@ from holdfast.config import load
 from holdfast.config.builtin_agents import AgentPlaces
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted.well_known import Remote
 
 
 class World:

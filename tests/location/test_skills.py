@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config import markdown
+from holdfast.config.documents import markdown
 from holdfast.location import skills
 from holdfast.location.skills import Skill
 

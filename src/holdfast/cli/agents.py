@@ -21,7 +21,7 @@ from holdfast.schema.wire import encode
 def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str) -> None:
     """Show the agents that can be used here, or everything about one of them."""
     from holdfast.cli.config.loading import here
-    from holdfast.config import redact
+    from holdfast.config.layers import redact
 
     around = here(ctx).around
     found, loaded = around.agents, around.loaded
@@ -48,7 +48,8 @@ def without_secrets(value: dict[str, Any], safe: dict[str, Any], agent: Agent) -
 
     `value` are the settings that made it, `safe` the same as they may be shown.
     """
-    from holdfast.config import redact, substitute
+    from holdfast.config.documents import substitute
+    from holdfast.config.layers import redact
 
     entries = value.get("agent", {})
     key = next(

@@ -18,28 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import flags
-from holdfast.config import (
-    adopt,
-    check,
-    convert,
-    distrust,
-    document,
-    finish,
-    folder,
-    host_providers,
-    places,
-    substitute,
-    well_known,
-)
-from holdfast.config.adopt import Guests
-from holdfast.config.distrust import Reduced
-from holdfast.config.document import Document
+from holdfast.config import places
+from holdfast.config.documents import convert, document, folder, substitute
+from holdfast.config.documents.document import Document
 from holdfast.config.instructions import InstructionSource
+from holdfast.config.layers import check, finish
+from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.loaded import ConfigFolder, Loaded
-from holdfast.config.merge import Merged, Origin
 from holdfast.config.places import Folder, Places
-from holdfast.config.strangers import Strangers
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted import adopt, distrust, host_providers, well_known
+from holdfast.config.untrusted.adopt import Guests
+from holdfast.config.untrusted.distrust import Reduced
+from holdfast.config.untrusted.folders import Strangers
+from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
 from holdfast.schema.config import Config

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.config.instructions import InstructionSource
-from holdfast.config.merge import Origins
+from holdfast.config.layers.merge import Origins
 from holdfast.schema.config import Config
 from holdfast.schema.rule import Ruleset
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from holdfast.config import well_known
-from holdfast.config.document import BYTES_MAX
+from holdfast.config.documents.document import BYTES_MAX
 from holdfast.config.loaded import Loaded
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted import well_known
+from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import ContextError, HoldfastError
 from holdfast.person import directories, small_file
 from holdfast.provider.accounts.secret import Credential, HostToken, Secret

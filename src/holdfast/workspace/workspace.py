@@ -18,7 +18,7 @@ from holdfast.config.agents import Agents
 from holdfast.config.builtin_agents import AgentPlaces
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import ContextError, Refused
 from holdfast.location.project import Location
 from holdfast.person import directories, temporary

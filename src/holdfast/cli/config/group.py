@@ -24,7 +24,7 @@ def config(ctx: click.Context, *, form: str) -> None:
     if ctx.invoked_subcommand is not None:
         return
     from holdfast.cli.config.loading import here
-    from holdfast.config import redact
+    from holdfast.config.layers import redact
     from holdfast.schema.config import NO_EFFECT_YET
 
     loaded = here(ctx).around.loaded
@@ -75,7 +75,7 @@ def settings(value: Any, origins: Any, path: tuple[str | int, ...] = ()) -> list
 
 def flags_set() -> dict[str, str]:
     """The variables that set a flag, without secrets."""
-    from holdfast.config import redact
+    from holdfast.config.layers import redact
 
     found = {}
     for name in flags.ALL:

@@ -7,7 +7,7 @@ import click
 
 from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import reading
-from holdfast.config.well_known import Remote
+from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import StoreMissing
 from holdfast.location.project import locate
 from holdfast.provider.accounts import credentials

@@ -8,6 +8,6 @@ import click
 @click.command()
 def schema() -> None:
     """Print the JSON schema of settings files, for editors."""
-    from holdfast.config import editor_schema
+    from holdfast.config.layers import editor_schema
 
     sys.stdout.buffer.write(editor_schema.encoded())

@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.cli.output import clean, note
 from holdfast.cli.providers.login import read_key
-from holdfast.config import well_known
+from holdfast.config.untrusted import well_known
 from holdfast.errors import ContextError, InvalidInput, ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider.accounts import credentials

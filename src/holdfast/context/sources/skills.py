@@ -13,7 +13,8 @@ from typing import Final
 import msgspec
 
 from holdfast import flags
-from holdfast.config import markdown, places
+from holdfast.config import places
+from holdfast.config.documents import markdown
 from holdfast.config.load import Trusted
 from holdfast.config.loaded import ConfigFolder, Loaded
 from holdfast.config.places import Places

@@ -10,8 +10,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.config import markdown, positions
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents import markdown, positions
+from holdfast.config.documents.positions import KeyPath
 from holdfast.errors import InvalidInput
 from holdfast.person import small_file
 

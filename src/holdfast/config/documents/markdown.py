@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents.positions import KeyPath
 
 HEAD_BYTES_MAX = 64 * 1024
 DEPTH_MAX = 32

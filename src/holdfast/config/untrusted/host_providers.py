@@ -7,9 +7,9 @@ address that it chose. Its own token is put in by whoever makes requests (`Loade
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from holdfast.config import redact
-from holdfast.config.merge import Merged
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents.positions import KeyPath
+from holdfast.config.layers import redact
+from holdfast.config.layers.merge import Merged
 
 
 def chosen(merged: Merged, hosts: Mapping[str, str]) -> dict[str, str]:

@@ -11,8 +11,8 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
-from holdfast.config.document import Document
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents.document import Document
+from holdfast.config.documents.positions import KeyPath
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
 from holdfast.schema.config import Config

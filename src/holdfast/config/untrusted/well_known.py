@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.config import distrust
-from holdfast.config.distrust import Reduced
-from holdfast.config.document import BYTES_MAX, Document
+from holdfast.config.documents.document import BYTES_MAX, Document
+from holdfast.config.untrusted import distrust
+from holdfast.config.untrusted.distrust import Reduced
 from holdfast.errors import HoldfastError, InvalidInput
 
 WAIT_S: Final = 5.0

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from holdfast.config import markdown
-from holdfast.config.document import Document, text_of
+from holdfast.config.documents import markdown
+from holdfast.config.documents.document import Document, text_of
 from holdfast.errors import HoldfastError
 
 FILES_MAX = 500

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.config.document import Document
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents.document import Document
+from holdfast.config.documents.positions import KeyPath
 from holdfast.schema.rule import Rule
 
 _JOINED = frozenset((("plugin",), ("instructions",)))

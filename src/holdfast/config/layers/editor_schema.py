@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.config.check import IGNORED
+from holdfast.config.layers.check import IGNORED
 from holdfast.schema import config as types
 from holdfast.schema.config import AgentConfig, Config, Settings
 

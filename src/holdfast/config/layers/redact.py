@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from holdfast.config import substitute
-from holdfast.config.document import Document
-from holdfast.config.merge import Origins
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents import substitute
+from holdfast.config.documents.document import Document
+from holdfast.config.documents.positions import KeyPath
+from holdfast.config.layers.merge import Origins
 
 HIDDEN = "…hidden…"
 

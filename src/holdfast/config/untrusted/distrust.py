@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from holdfast.config import instructions, substitute
-from holdfast.config.check import IGNORED
+from holdfast.config import instructions
+from holdfast.config.documents import substitute
+from holdfast.config.layers.check import IGNORED
 from holdfast.permission import from_config
 
 AGENT_KEYS = ("description", "mode", "prompt", "color", "steps", "temperature", "top_p")

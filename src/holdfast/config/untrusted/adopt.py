@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from holdfast.config import builtin_agents, builtin_commands
-from holdfast.config.distrust import Reduced
-from holdfast.config.merge import Merged, Origin
+from holdfast.config.layers.merge import Merged, Origin
+from holdfast.config.untrusted.distrust import Reduced
 from holdfast.permission import from_config
 from holdfast.schema import typed
 from holdfast.schema.config import PermissionConfig

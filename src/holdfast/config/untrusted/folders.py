@@ -10,13 +10,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.config import adopt, check, convert, distrust, document, folder, places
-from holdfast.config.adopt import Guests
-from holdfast.config.distrust import Reduced
-from holdfast.config.document import Document
+from holdfast.config import places
+from holdfast.config.documents import convert, document, folder
+from holdfast.config.documents.document import Document
 from holdfast.config.instructions import InstructionSource
-from holdfast.config.merge import Merged, Origin
+from holdfast.config.layers import check
+from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.places import Folder, Places
+from holdfast.config.untrusted import adopt, distrust
+from holdfast.config.untrusted.adopt import Guests
+from holdfast.config.untrusted.distrust import Reduced
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.rule import Ruleset
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from holdfast import flags
-from holdfast.config import check
-from holdfast.config.document import Document
-from holdfast.config.merge import Merged, Origin, ordered
+from holdfast.config.documents.document import Document
+from holdfast.config.layers import check
+from holdfast.config.layers.merge import Merged, Origin, ordered
 from holdfast.config.places import Places
 from holdfast.permission import from_config
 

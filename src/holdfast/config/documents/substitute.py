@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from holdfast.config.document import Document, text_of
-from holdfast.config.positions import KeyPath
+from holdfast.config.documents.document import Document, text_of
+from holdfast.config.documents.positions import KeyPath
 from holdfast.errors import HoldfastError, InvalidInput
 
 REFERENCE = re.compile(r"\{(env|file):([^{}\n]*)\}")

@@ -1,0 +1,1 @@
+"""One settings file: read, with the position of each value, substituted and converted."""
