@@ -12,7 +12,7 @@ from holdfast.config.commands import commands, hints
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.permission import evaluate
 from holdfast.schema.model import ModelRef
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.schema.wire import decode, encode
 from tests.config.world import World, write
 

@@ -13,7 +13,7 @@ from holdfast.config import agents, instructions
 from holdfast.config.commands import commands
 from holdfast.config.untrusted import distrust
 from holdfast.permission import evaluate
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from tests.config.world import World, write
 
 FORBIDDEN: list[dict[str, Any]] = [

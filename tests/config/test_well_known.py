@@ -8,7 +8,7 @@ import pytest
 from holdfast.config.untrusted import well_known
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import InvalidInput, ProviderError
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from tests.config.world import World, write
 
 HOST = "models.example"

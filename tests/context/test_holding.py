@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace as structs_replace
 
-from holdfast.context import holding
+from holdfast.context import decisions
 from holdfast.context.results import Initialized, ReplacementReady, Unchanged, Updated
 from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import UNAVAILABLE
@@ -27,7 +27,7 @@ async def test_what_hides_is_told_by_the_text_that_was_kept() -> None:
     hidden = SystemContext.combine(there.context, SystemContext.unavailable("plugin/x", "down"))
     there.value = "z"
 
-    held = holding.replace(await observe(hidden), changed.snapshot)
+    held = decisions.replace(await observe(hidden), changed.snapshot)
 
     assert held.baseline == "core/there is z\n\nplugin/x is now d\n\nplugin/x/deep is b"
     assert held.snapshot["plugin/x"] == changed.snapshot["plugin/x"]
@@ -46,7 +46,7 @@ async def test_a_value_that_can_be_read_is_rendered_where_its_source_stands() ->
     )
     first.value = UNAVAILABLE
 
-    held = holding.replace(await observe(combined(first, second)), snapshot)
+    held = decisions.replace(await observe(combined(first, second)), snapshot)
 
     assert held.baseline == "core/first is old\n\ncore/second is b"
     assert held.snapshot["core/first"] == snapshot["core/first"]
@@ -65,7 +65,7 @@ async def test_a_value_of_another_version_is_told_as_it_was(entry: SnapshotEntry
     """By its text, or where none was kept by the value; a source that had said nothing says nothing."""
     fact = Fact("core/x", UNAVAILABLE)
 
-    held = holding.replace(await observe(fact.context), Snapshot({"core/x": entry}))
+    held = decisions.replace(await observe(fact.context), Snapshot({"core/x": entry}))
 
     assert held == ReplacementReady(told, Snapshot({"core/x": entry}))
 
@@ -73,7 +73,7 @@ async def test_a_value_of_another_version_is_told_as_it_was(entry: SnapshotEntry
 async def test_what_was_never_admitted_is_left_out() -> None:
     """Until it is first seen."""
     fact = Fact("core/x", UNAVAILABLE)
-    assert holding.replace(await observe(fact.context), Snapshot()) == ReplacementReady("", Snapshot())
+    assert decisions.replace(await observe(fact.context), Snapshot()) == ReplacementReady("", Snapshot())
 
 
 async def test_texts_are_kept_only_where_it_is_asked_for() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast.context import holding, system_context
-from holdfast.context.rendering import rendered
+from holdfast.context import decisions, system_context
+from holdfast.context.decisions import rendered
 from holdfast.context.results import Blocked, ReplacementBlocked, ReplacementReady, Unchanged, Updated
 from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import UNAVAILABLE
@@ -67,8 +67,8 @@ async def test_a_baseline_is_not_rendered_without_a_source_that_fails(name: str)
     assert (first, list(seen.notes)) == (Blocked(("core/x",)), ["core/x"])
     later, seen = rendered(observation, partial(system_context.replace, snapshot=told))
     assert later == ReplacementBlocked(("core/x",))
-    held, _ = rendered(observation, partial(holding.replace, snapshot=told))
-    assert held == holding.replace(seen, told)
+    held, _ = rendered(observation, partial(decisions.replace, snapshot=told))
+    assert held == decisions.replace(seen, told)
     assert list(held.snapshot.items()) == list(told.items())
     new, _ = rendered(observation, partial(system_context.reconcile, snapshot=await _told()))
     assert new == Unchanged()
@@ -96,6 +96,6 @@ async def test_what_hides_and_cannot_be_rendered_any_more_is_told_by_its_kept_te
     """Its code has changed since, and its loader fails."""
     source = msgspec.structs.replace(Fact("core/x", UNAVAILABLE).source, baseline=_broken)
 
-    held = holding.replace(await observe(SystemContext.make(source)), Snapshot({"core/x": BEFORE}))
+    held = decisions.replace(await observe(SystemContext.make(source)), Snapshot({"core/x": BEFORE}))
 
     assert held == ReplacementReady("x is before", Snapshot({"core/x": BEFORE}))

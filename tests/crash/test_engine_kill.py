@@ -10,8 +10,7 @@ import time
 import anyio
 import pytest
 
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say

@@ -18,8 +18,7 @@ from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.provider.request.events import ProviderEvent
 from holdfast.provider.request.request import Request
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
 from holdfast.tool.declare import Tool

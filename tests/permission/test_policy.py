@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.permission.policy import Approved, Policy
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 KEYS = st.sampled_from(["edit", "bash", "read", "*", "mcp_*"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.permission import evaluate, from_config, visibility, wildcard
 from holdfast.permission.policy import Policy
-from holdfast.schema.rule import Action, Rule
+from holdfast.schema.permission import Action, Rule
 
 
 def rule(permission: str, pattern: str, action: Action) -> Rule:

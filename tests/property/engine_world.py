@@ -13,8 +13,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import Conflict, ProviderError
 from holdfast.provider.request.events import ProviderEvent
 from holdfast.provider.request.request import Assistant, Request, Results, ToolCall
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.schema.stored import Mark

@@ -24,11 +24,10 @@ from holdfast.runtime.epoch import pruning
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.session_history import History
 from holdfast.schema.fault import ContextOverflowFault, OutputLengthFault
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import CompactionPart, ToolPart
 from holdfast.schema.prompt import FilePartInput, TextPartInput
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from tests.examples import examples
 from tests.property.compaction_world import MARK, PNG, Strict, Writer, marks
 from tests.stories.world import World

@@ -19,7 +19,7 @@ from holdfast.runtime.history.files_touched import Ledger
 from holdfast.schema import usage
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import CompactionPart, PatchPart, StepPrefix, StepStartPart
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.history import CLAUDE, assistant, done, head, step_end, system, text, user

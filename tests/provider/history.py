@@ -11,10 +11,10 @@ from holdfast.schema.message import (
     AssistantMessage,
     AssistantPath,
     AssistantTime,
+    MessageWithParts,
     SystemMessage,
     UserMessage,
 )
-from holdfast.schema.message_with_parts import MessageWithParts
 from holdfast.schema.model import ModelRef
 from holdfast.schema.part import Part, ReasoningPart, StepFinishPart, StepStartPart, TextPart, ToolPart
 from holdfast.schema.times import Created, Span

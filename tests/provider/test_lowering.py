@@ -24,7 +24,7 @@ from holdfast.provider.request.request import (
     User,
 )
 from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart, ToolPart
 from holdfast.schema.tool_state import ToolPending
 from tests.provider.history import (

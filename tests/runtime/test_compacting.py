@@ -15,9 +15,9 @@ from holdfast.runtime.history.files_touched import Ledger, ledger
 from holdfast.runtime.history.model_view import CONTINUED
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.schema.usage import ZERO
 from tests.provider.history import (
     CLAUDE,

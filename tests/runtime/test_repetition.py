@@ -9,7 +9,7 @@ from holdfast.runtime.calls import repetition
 from holdfast.runtime.calls.repetition import Made
 from holdfast.runtime.compaction import carry
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, Started, ToolCompleted, ToolError, ToolRunning
 

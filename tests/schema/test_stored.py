@@ -5,17 +5,16 @@ from msgspec.structs import replace
 
 from holdfast.errors import InvariantBroken, RecordCorrupt
 from holdfast.schema import stored
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.fault import AbortedFault, MessageData
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, SystemMessage
 from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
+from holdfast.schema.project_records import Trust
 from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.schema.request import InterruptRequest, RequestTime
-from holdfast.schema.share import Share
+from holdfast.schema.session_lists import FileDiff, Share, Todo
 from holdfast.schema.stored import Mark, load, mark, strip, whole
 from holdfast.schema.times import Created, Span
-from holdfast.schema.todo import Todo
 from holdfast.schema.tool_state import (
     Completed,
     Ended,
@@ -25,7 +24,6 @@ from holdfast.schema.tool_state import (
     ToolPending,
     ToolRunning,
 )
-from holdfast.schema.trust import Trust
 from holdfast.schema.usage import ZERO
 from holdfast.schema.wire import Record, decode
 

@@ -11,7 +11,7 @@ from holdfast.schema.extra import Extra
 from holdfast.schema.ids import MessageID, PartID, ProjectID, SessionID
 from holdfast.schema.part import CompactionPart, Part, StepStartPart, TextPart, ToolPart
 from holdfast.schema.session import Session, SessionTime
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.schema.tool_state import Completed, ToolCompleted, ToolPending, ToolRunning
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import convert, decode, encode, wire_name

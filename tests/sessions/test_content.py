@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.schema import usage
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import CompactionPart
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolCompleted, ToolPending, ToolRunning
 from tests.sessions.filling import STEP, answer, ask, call, compact, finish, say
 

@@ -10,9 +10,9 @@ from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.schema import usage
 from holdfast.schema.model import SessionModel
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session, SessionTime
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.store.batch import Fence
 from holdfast.store.host import this_process
 from holdfast.store.query import SearchQuery, SessionQuery

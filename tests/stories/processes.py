@@ -13,8 +13,7 @@ from typing import Any, Self
 
 import anyio
 
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.sessions import reading
 from holdfast.sessions.room import Room

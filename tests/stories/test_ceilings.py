@@ -3,7 +3,7 @@
 import anyio
 
 from holdfast.schema.budget import Budget
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext

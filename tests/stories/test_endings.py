@@ -15,7 +15,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import InvariantBroken, LeaseLost, ProviderError, Refused
 from holdfast.runtime import drain
 from holdfast.schema.budget import Budget
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.stories.crashing import Machine, life

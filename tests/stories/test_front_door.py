@@ -9,8 +9,8 @@ import pytest
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.budget import Budget
 from holdfast.schema.output_format import JsonSchemaFormat
+from holdfast.schema.permission import Rule
 from holdfast.schema.prompt import TextPartInput
-from holdfast.schema.rule import Rule
 from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step

@@ -5,7 +5,7 @@ from contextlib import aclosing
 import anyio
 
 from holdfast.provider.request.request import Request
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.store.query import SessionQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait

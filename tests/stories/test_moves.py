@@ -10,8 +10,7 @@ from holdfast.provider.instructions import choose
 from holdfast.provider.request.request import Request
 from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.schema.epoch import SentRequest
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted

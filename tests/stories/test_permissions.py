@@ -13,8 +13,8 @@ from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.errors import Conflict, NotFound
+from holdfast.schema.permission import Rule
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
-from holdfast.schema.rule import Rule
 from holdfast.schema.stored import Mark
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered

@@ -12,8 +12,13 @@ from holdfast.provider.request.request import Request, Results
 from holdfast.runtime.epoch import pruning
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID, PartID, SessionID
-from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import (
+    AssistantMessage,
+    AssistantPath,
+    AssistantTime,
+    MessageWithParts,
+    UserMessage,
+)
 from holdfast.schema.model import ModelRef
 from holdfast.schema.part import ToolPart
 from holdfast.schema.times import Created

@@ -6,7 +6,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.query import SearchQuery

@@ -6,8 +6,7 @@ import pytest
 from holdfast.errors import InvariantBroken
 from holdfast.provider.request.request import Request, SystemUpdate
 from holdfast.schema.fault import AbortedFault, UnknownData, UnknownFault
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolError

@@ -9,8 +9,7 @@ from msgspec.structs import force_setattr, replace
 from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.fault import StructuredOutputFault
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered

@@ -8,9 +8,8 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
-from holdfast.schema.diff import FileDiff
-from holdfast.schema.rule import Rule
-from holdfast.schema.todo import Todo
+from holdfast.schema.permission import Rule
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
 from holdfast.tool.context import ToolContext

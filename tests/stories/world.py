@@ -8,7 +8,7 @@ from typing import Any
 
 import holdfast
 from holdfast.app import Holdfast
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import Session
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
 

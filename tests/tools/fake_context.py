@@ -5,8 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.schema.diff import FileDiff
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 from holdfast.tool.context import OwnKind
 from holdfast.tool.output import ToolDenied

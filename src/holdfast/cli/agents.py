@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.cli.output import clean, format_option, note, print_array, print_raw, print_table
 from holdfast.schema.agent import Agent
 from holdfast.schema.model import ModelRef
-from holdfast.schema.rule import Ruleset
+from holdfast.schema.permission import Ruleset
 from holdfast.schema.wire import encode
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
-from holdfast.cli.choice import Choice
+from holdfast.cli.root import Choice
 from holdfast.errors import StoreMissing
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.query import MessageQuery, SessionQuery

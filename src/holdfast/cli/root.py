@@ -1,8 +1,9 @@
 """The commands."""
 
+from typing import NamedTuple
+
 import click
 
-from holdfast.cli.choice import Choice
 from holdfast.cli.lazy import LazyGroup
 from holdfast.version import __version__
 
@@ -36,3 +37,10 @@ from holdfast.version import __version__
 def root(ctx: click.Context, *, store: str | None, adopt: bool) -> None:
     """A durable session runtime for AI coding agents."""
     ctx.obj = Choice(store, adopt)
+
+
+class Choice(NamedTuple):
+    """The store, and whether a tree of OpenCode's may be taken over."""
+
+    store: str | None
+    adopt: bool

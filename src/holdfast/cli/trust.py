@@ -1,14 +1,16 @@
 """`holdfast trust`."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.output import ago, clean, format_option, note, print_array, print_raw, print_table
-from holdfast.schema.trust import Trust
+from holdfast.cli.terminal import current_directory
+from holdfast.config.loaded import Loaded
+from holdfast.schema.project_records import Trust
 from holdfast.schema.wire import encode
 
 if TYPE_CHECKING:
@@ -70,3 +72,19 @@ def print_decisions(ctx: click.Context, form: str) -> None:
         print_table(["FOLDER", "DECISION", "WHEN"], rows, whole=(0, 1))
     else:
         note("Nothing was decided yet.")
+
+
+def ask_trust(loaded: Loaded, decided: bool | None) -> bool | None:  # noqa: FBT001 - a stored answer
+    """The person's answer, to be remembered; None where nothing is left out, nobody is there, or they have
+    answered before. What was left out is told in every case.
+    """
+    for line in loaded.notices:
+        note(line)
+    if loaded.untrusted is None or decided is not None or not _somebody_is_there():
+        return None
+    question = f"Do you trust the files of {clean(str(loaded.untrusted))} to configure the agent?"
+    return click.confirm(question, default=False, err=True)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()

@@ -17,7 +17,7 @@ from holdfast.permission import from_config
 from holdfast.schema.agent import Agent
 from holdfast.schema.config import AgentConfig
 from holdfast.schema.model import ModelRef
-from holdfast.schema.rule import Rule, Ruleset
+from holdfast.schema.permission import Rule, Ruleset
 
 
 class Agents(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ import msgspec
 from holdfast.permission import from_config
 from holdfast.schema.agent import Agent
 from holdfast.schema.config import PermissionConfig
-from holdfast.schema.rule import Action, Ruleset
+from holdfast.schema.permission import Action, Ruleset
 
 NAMES = ("build", "plan", "general", "explore", "compaction", "title", "summary")
 

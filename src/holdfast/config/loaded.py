@@ -8,7 +8,7 @@ import msgspec
 from holdfast.config.instructions import InstructionSource
 from holdfast.config.layers.merge import Origins
 from holdfast.schema.config import Config
-from holdfast.schema.rule import Ruleset
+from holdfast.schema.permission import Ruleset
 
 
 class ConfigFolder(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.permission import wildcard
-from holdfast.schema.rule import Action, Rule
+from holdfast.schema.permission import Action, Rule
 
 _STRICTNESS: Final[dict[Action, int]] = {"allow": 0, "ask": 1, "deny": 2}
 

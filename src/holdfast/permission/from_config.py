@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from holdfast.schema.config import PermissionConfig
-from holdfast.schema.rule import Rule, Ruleset
+from holdfast.schema.permission import Rule, Ruleset
 
 # Tools that had names of their own before their permissions were one.
 EDITS = frozenset(("write", "edit", "patch", "apply_patch", "multiedit"))

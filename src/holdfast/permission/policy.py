@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.permission import wildcard
 from holdfast.permission.evaluate import evaluate, last_match, restricted, stricter
-from holdfast.schema.rule import Action, Rule, Ruleset
+from holdfast.schema.permission import Action, Rule, Ruleset
 
 
 class Approved(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from holdfast.permission import wildcard
 from holdfast.permission.policy import Policy
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 
 _KEYS = {
     "edit": "edit",

@@ -14,8 +14,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from holdfast.schema.message import UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.model import ModelRef
 from holdfast.schema.part import Part
 from holdfast.schema.request import PermissionRequest

@@ -22,8 +22,7 @@ from holdfast.runtime.history import model_view, work
 from holdfast.runtime.inbox import admission, choice
 from holdfast.runtime.inbox.admission import Waiting
 from holdfast.schema.agent import Agent
-from holdfast.schema.message import UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session

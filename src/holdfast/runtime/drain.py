@@ -35,8 +35,7 @@ from holdfast.schema.fault import (
     UnknownFault,
 )
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.tool.cancelling import ends_the_program, is_cancelled
 from holdfast.tools import executing
 from holdfast.tools.plain import described

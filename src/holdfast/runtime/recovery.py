@@ -27,8 +27,7 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span

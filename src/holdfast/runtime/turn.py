@@ -21,8 +21,7 @@ from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.history import work as plan
 from holdfast.runtime.history.work import Ended
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, SystemMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.schema.times import Created

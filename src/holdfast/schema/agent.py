@@ -2,7 +2,7 @@
 
 from holdfast.schema.config import AgentMode
 from holdfast.schema.model import ModelRef
-from holdfast.schema.rule import Ruleset
+from holdfast.schema.permission import Ruleset
 from holdfast.schema.wire import JsonMap, Num, Wire
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from holdfast.schema.permission import Action, Rule
 from holdfast.schema.program_entry import FormatterEntry, LspEntry, McpEntry
 from holdfast.schema.provider_entry import ProviderEntry
-from holdfast.schema.rule import Action, Rule
 from holdfast.schema.wire import Count, JsonMap, Num
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]

@@ -7,7 +7,6 @@ when it leaves the process.
 
 from typing import assert_never
 
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
 from holdfast.schema.message import Message
@@ -24,8 +23,8 @@ from holdfast.schema.request import (
     ToolRef,
 )
 from holdfast.schema.session import Session
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.status import SessionStatus
-from holdfast.schema.todo import Todo
 from holdfast.schema.wire import Count, JsonMap, Wire
 
 

@@ -2,11 +2,14 @@
 
 from typing import Any
 
-from holdfast.schema.diff import FileDiff
+import msgspec
+
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
+from holdfast.schema.part import Part
+from holdfast.schema.session_lists import FileDiff
 from holdfast.schema.times import Created
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
@@ -84,3 +87,10 @@ class SystemMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", ta
 
 
 Message = UserMessage | AssistantMessage | SystemMessage
+
+
+class MessageWithParts(msgspec.Struct, frozen=True):
+    """A message and its content."""
+
+    info: Message
+    parts: tuple[Part, ...]

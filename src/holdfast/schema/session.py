@@ -5,10 +5,10 @@ Whether a session is busy is not here: that is derived from who has claimed it.
 """
 
 from holdfast.schema.budget import Budget, Spent
-from holdfast.schema.diff import DiffStatus, FileDiff
 from holdfast.schema.ids import MessageID, PartID, ProjectID, SessionID, WorkspaceID
 from holdfast.schema.model import SessionModel
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
+from holdfast.schema.session_lists import DiffStatus, FileDiff
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
 

@@ -11,20 +11,16 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from holdfast.errors import InvalidInput, InvariantBroken, RecordCorrupt
-from holdfast.schema.approval import Approval
-from holdfast.schema.cache import CacheEntry
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import AssistantMessage, Message, SystemMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.project import Project
+from holdfast.schema.project_records import Approval, CacheEntry, Trust
 from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.schema.request import InterruptRequest, PermissionRequest, QuestionRequest, Request
 from holdfast.schema.session import Session
-from holdfast.schema.share import Share
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Share, Todo
 from holdfast.schema.tool_state import ToolPending, ToolRunning
-from holdfast.schema.trust import Trust
 from holdfast.schema.wire import Wire, decode, encode
 
 Kind = Literal[

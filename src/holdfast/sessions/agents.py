@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import AgentRun
 from holdfast.sessions import creating
 from holdfast.sessions.service import SessionService

@@ -19,8 +19,7 @@ from holdfast.runtime.inbox import admission, choice
 from holdfast.runtime.inbox.admission import Prompt
 from holdfast.schema import typed
 from holdfast.schema.epoch import ContextEpoch
-from holdfast.schema.message import UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark

@@ -30,8 +30,7 @@ from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.session_history import History
 from holdfast.runtime.inbox import choice
 from holdfast.schema.epoch import ContextEpoch, SentRequest
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.part import StepStartPart
 from holdfast.schema.session import Session

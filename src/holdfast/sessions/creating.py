@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from holdfast.errors import InvalidInput
 from holdfast.location.project import GLOBAL, Location, locate
 from holdfast.schema import ids, slug, stored, title, usage
-from holdfast.schema.cache import CacheEntry
 from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.model import SessionModel
+from holdfast.schema.permission import Rule
 from holdfast.schema.project import Project, ProjectTime
-from holdfast.schema.rule import Rule
+from holdfast.schema.project_records import CacheEntry
 from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.projects import remembered

@@ -13,14 +13,12 @@ from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.runtime.epoch import prefix_change
 from holdfast.schema import ids, stored, tool_state
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message import Message
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import Message, MessageWithParts
 from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStartPart, ToolPart
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.stored import Mark
-from holdfast.schema.todo import Todo
 from holdfast.schema.wire import checked
 from holdfast.sessions.reading import stored_message
 from holdfast.sessions.room import Room, again, found, idle, put_session

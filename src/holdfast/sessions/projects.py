@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from holdfast.location.project import Checkout, Known
-from holdfast.schema.cache import CacheEntry
+from holdfast.schema.project_records import CacheEntry
 from holdfast.store.record import StoredRecord
 
 

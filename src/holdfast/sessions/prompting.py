@@ -13,8 +13,7 @@ from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
 from holdfast.runtime.inbox.admission import Admitted, Prompt
 from holdfast.runtime.process.coordinator import Coordinator
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
 from holdfast.schema.prompt import AdmittedPrompt, Delivery, PartInput, TextPartInput

@@ -9,10 +9,9 @@ import msgspec
 
 from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.schema import stored
-from holdfast.schema.diff import FileDiff
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import Session
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import decode_known
 from holdfast.sessions.naming import name_queries, the_one
 from holdfast.sessions.room import Room, found

@@ -16,8 +16,7 @@ from holdfast.runtime.epoch.pins import Sent
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import SessionID
-from holdfast.schema.message import AssistantMessage, SystemMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.part import StepStartPart
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put

@@ -5,14 +5,12 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.schema.budget import Budget
-from holdfast.schema.diff import FileDiff
-from holdfast.schema.message import Message
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import Message, MessageWithParts
 from holdfast.schema.model import SessionModel
 from holdfast.schema.part import Part
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
 from holdfast.sessions.editing import MessageEditor, PartEditor
 from holdfast.sessions.reading import Messages, Sessions

@@ -9,9 +9,9 @@ from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.history import work
 from holdfast.schema.part import StepFinishPart, StepStartPart
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.sessions import reading
 from holdfast.sessions.reading import Messages
 from holdfast.sessions.room import Room, found

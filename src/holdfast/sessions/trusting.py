@@ -12,8 +12,8 @@ from pathlib import Path
 from holdfast.errors import InvalidInput, Refused
 from holdfast.location.project import is_utf8
 from holdfast.schema import stored
+from holdfast.schema.project_records import Trust
 from holdfast.schema.times import Created
-from holdfast.schema.trust import Trust
 from holdfast.sessions.room import Room
 from holdfast.store.batch import Batch, Put, host_scope
 from holdfast.store.record import StoredRecord

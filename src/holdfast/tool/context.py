@@ -8,8 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from holdfast.schema.diff import FileDiff
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 
 if TYPE_CHECKING:

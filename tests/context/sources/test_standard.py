@@ -17,7 +17,7 @@ from holdfast.errors import Conflict
 from holdfast.net.stream import Http
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider import MockProvider, Raw
 from tests.config.world import write

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import holdfast
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.store.files.store import FilesStore
 from holdfast.store.files.tree import Tree
 from tests.store.files import opencode_tree

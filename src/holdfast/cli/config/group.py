@@ -1,5 +1,6 @@
 """`holdfast config`: the settings in force."""
 
+import sys
 from typing import Any
 
 import click
@@ -12,9 +13,7 @@ from holdfast.cli.output import format_option, note, print_json, print_table
 
 @click.group(
     cls=LazyGroup,
-    table={
-        "schema": ("holdfast.cli.config.schema:schema", "The JSON schema of settings files, for editors.")
-    },
+    table={"schema": ("holdfast.cli.config.group:schema", "The JSON schema of settings files, for editors.")},
     invoke_without_command=True,
 )
 @format_option
@@ -84,3 +83,11 @@ def flags_set() -> dict[str, str]:
             shown = flags.flag(name) or ""
             found[variable] = redact.HIDDEN if name in flags.SECRET and shown else redact.text(shown)
     return found
+
+
+@click.command()
+def schema() -> None:
+    """Print the JSON schema of settings files, for editors."""
+    from holdfast.config.layers import editor_schema
+
+    sys.stdout.buffer.write(editor_schema.encoded())

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import reading
+from holdfast.cli.terminal import current_directory
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import StoreMissing
 from holdfast.location.project import locate

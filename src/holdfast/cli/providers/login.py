@@ -9,7 +9,7 @@ import click
 
 from holdfast.cli.config.loading import here
 from holdfast.cli.output import note
-from holdfast.cli.standard_input import read_text
+from holdfast.cli.terminal import read_text
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Secret

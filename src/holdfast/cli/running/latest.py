@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import Reading
 from holdfast.cli.readable import readable
+from holdfast.cli.terminal import current_directory
 from holdfast.errors import NotFound
 from holdfast.location.project import GLOBAL, Location, locate
 from holdfast.sessions.projects import remembered

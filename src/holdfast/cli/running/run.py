@@ -7,7 +7,6 @@ import anyio
 import click
 
 from holdfast.cli.config.loading import here
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.naming import named
 from holdfast.cli.opening import reading, with_holdfast
 from holdfast.cli.output import clean, note
@@ -18,7 +17,8 @@ from holdfast.cli.running.interrupts import Interrupts
 from holdfast.cli.running.latest import latest
 from holdfast.cli.running.offering import offer
 from holdfast.cli.running.saying import said
-from holdfast.cli.trust_asking import ask_trust
+from holdfast.cli.terminal import current_directory
+from holdfast.cli.trust import ask_trust
 from holdfast.errors import StoreError
 from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.inbox.choice import Wish

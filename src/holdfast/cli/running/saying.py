@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from holdfast.cli.output import note
-from holdfast.cli.standard_input import NotText, read_text
+from holdfast.cli.terminal import NotText, read_text
 
 STDIN_MAX = 1024 * 1024
 SILENT_S = 2.0

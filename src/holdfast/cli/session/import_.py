@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.cli.reporting import print_report
+from holdfast.cli.terminal import current_directory
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from holdfast.cli.current_directory import current_directory
 from holdfast.cli.opening import Reading, reading
 from holdfast.cli.output import ago, format_option, note, print_array, print_table
 from holdfast.cli.readable import Line, readable
+from holdfast.cli.terminal import current_directory
 from holdfast.store.query import LIMIT_MAX, SessionQuery
 from holdfast.store.record import SessionPage, SessionRecord
 

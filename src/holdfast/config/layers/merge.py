@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.config.documents.document import Document
 from holdfast.config.documents.positions import KeyPath
-from holdfast.schema.rule import Rule
+from holdfast.schema.permission import Rule
 
 _JOINED = frozenset((("plugin",), ("instructions",)))
 

@@ -12,7 +12,7 @@ from holdfast.config.untrusted.distrust import Reduced
 from holdfast.permission import from_config
 from holdfast.schema import typed
 from holdfast.schema.config import PermissionConfig
-from holdfast.schema.rule import Ruleset
+from holdfast.schema.permission import Ruleset
 
 
 class Guests(msgspec.Struct):

@@ -21,7 +21,7 @@ from holdfast.config.untrusted import adopt, distrust
 from holdfast.config.untrusted.adopt import Guests
 from holdfast.config.untrusted.distrust import Reduced
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.schema.rule import Ruleset
+from holdfast.schema.permission import Ruleset
 
 NAMED_MAX = 30
 

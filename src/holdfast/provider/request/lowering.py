@@ -33,8 +33,7 @@ from holdfast.provider.request.request import (
 )
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import (
     AgentPart,
     CompactionPart,

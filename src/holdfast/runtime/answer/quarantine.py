@@ -30,8 +30,7 @@ from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import PartID
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import Part, RetryPart, StepFinishPart, ToolPart
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import ToolCompleted

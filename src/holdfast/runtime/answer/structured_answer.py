@@ -6,8 +6,7 @@ from holdfast.runtime.answer.provider_call import Heard
 from holdfast.runtime.boundary import Ready
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, SystemMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.output_format import RETRY_COUNT_DEFAULT, JsonSchemaFormat
 from holdfast.schema.part import ToolPart
 from holdfast.schema.times import Created

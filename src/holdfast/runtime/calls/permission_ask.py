@@ -19,8 +19,9 @@ from holdfast.runtime.engine.engine import Engine, OnAsk
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.request_watcher import Listener
 from holdfast.schema import stored
-from holdfast.schema.approval import Approval
 from holdfast.schema.ids import ApprovalID
+from holdfast.schema.permission import Action
+from holdfast.schema.project_records import Approval
 from holdfast.schema.request import (
     PermissionAnswer,
     PermissionRequest,
@@ -29,7 +30,6 @@ from holdfast.schema.request import (
     ToolRef,
 )
 from holdfast.schema.request import Reply as ReplyWord
-from holdfast.schema.rule import Action
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import work
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState
 from holdfast.schema.wire import JsonMap

@@ -18,10 +18,9 @@ from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Recorder, part_put
 from holdfast.schema import stored
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put

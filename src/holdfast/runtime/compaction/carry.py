@@ -13,9 +13,9 @@ from holdfast.runtime.history import model_view, transcript
 from holdfast.runtime.history.files_touched import Ledger, ledger
 from holdfast.schema import typed
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import Part, TextPart, ToolPart
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import Todo
 from holdfast.schema.tool_state import ToolError
 from holdfast.schema.wire import JsonMap
 

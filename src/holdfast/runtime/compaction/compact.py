@@ -27,11 +27,10 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.work import Ended
 from holdfast.schema.fault import ContextOverflowFault
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import CompactionPart
+from holdfast.schema.session_lists import Todo
 from holdfast.schema.times import Created
-from holdfast.schema.todo import Todo
 from holdfast.store.batch import Put
 
 

@@ -6,8 +6,7 @@ from typing import Final
 import msgspec
 
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message import UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.part import ToolPart
 
 TAIL_TOKENS_MIN: Final = 2_000

@@ -16,8 +16,8 @@ from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import Room, Trigger
 from holdfast.runtime.history import model_view
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
-from holdfast.schema.message_with_parts import MessageWithParts
-from holdfast.schema.todo import Todo
+from holdfast.schema.message import MessageWithParts
+from holdfast.schema.session_lists import Todo
 from holdfast.workspace.workspace import Surroundings
 
 SUMMARY_TOKENS_MAX: Final = 4_096

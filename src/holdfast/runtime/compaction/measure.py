@@ -12,8 +12,7 @@ from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import model_view, work
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.fault import ContextOverflowFault
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
 from holdfast.schema.usage import Tokens
 

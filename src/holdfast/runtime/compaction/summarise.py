@@ -34,8 +34,7 @@ from holdfast.schema.fault import (
     UnknownData,
     UnknownFault,
 )
-from holdfast.schema.message import AssistantMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import TextPart
 from holdfast.schema.usage import Tokens
 

@@ -20,8 +20,7 @@ from holdfast.runtime.history.model_view import CONTINUED, RESTS
 from holdfast.runtime.history.work import Ended
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import CompactionPart, StepFinishPart, TextPart
 from holdfast.schema.session import Session
 from holdfast.schema.times import Created, Span

@@ -13,9 +13,9 @@ import anyio
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.context import holding, system_context
+from holdfast.context import decisions, system_context
+from holdfast.context.decisions import rendered
 from holdfast.context.observation import Observation
-from holdfast.context.rendering import rendered
 from holdfast.context.results import (
     Initialized,
     Reconciliation,
@@ -212,7 +212,7 @@ def _decided(
     )
     action, seen = rendered(observed, partial(decide, snapshot=told))
     if isinstance(action, ReplacementBlocked):
-        held, seen = rendered(seen, partial(holding.replace, snapshot=told))
+        held, seen = rendered(seen, partial(decisions.replace, snapshot=told))
         action = held
     for key, note in seen.notes.items():
         if observed.notes.get(key) != note:

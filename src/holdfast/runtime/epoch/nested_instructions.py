@@ -15,7 +15,7 @@ from holdfast.location import instruction_files
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.epochs import Epoch
 from holdfast.runtime.epoch.prepared_turn import Chosen
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 

@@ -11,7 +11,7 @@ from holdfast.runtime.engine.engine import Engine
 from holdfast.schema import typed
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import AssistantMessage
-from holdfast.schema.rule import Rule, Ruleset
+from holdfast.schema.permission import Rule, Ruleset
 from holdfast.schema.session import CEILINGS, FORK, Session
 from holdfast.store.query import MessageQuery
 from holdfast.workspace.workspace import Surroundings

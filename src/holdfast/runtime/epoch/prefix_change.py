@@ -11,8 +11,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.schema.epoch import ContextEpoch, SentRequest
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.part import StepPrefix, StepStartPart
 

@@ -20,8 +20,7 @@ from holdfast.runtime.epoch.epochs import Epoch
 from holdfast.runtime.epoch.prepared_turn import Chosen
 from holdfast.runtime.history import model_view
 from holdfast.schema import typed
-from holdfast.schema.message import AssistantMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 

@@ -8,8 +8,7 @@ last one has taken in. System messages of former epochs stay stored and are no l
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import CompactionPart, TextPart
 
 CONTINUED: Final = "compaction_continue"

@@ -11,8 +11,7 @@ from typing import Any
 from holdfast.provider.request.lowering import Lowered
 from holdfast.provider.request.prefix import Names
 from holdfast.runtime.history import model_view
-from holdfast.schema.message import SystemMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.query import MessageQuery

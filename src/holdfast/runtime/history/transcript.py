@@ -12,8 +12,7 @@ import msgspec
 
 from holdfast.provider.request.lowering import PRUNED, QUARANTINED
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.message import AssistantMessage, SystemMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import (
     AgentPart,
     CompactionPart,

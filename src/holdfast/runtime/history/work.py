@@ -7,8 +7,7 @@ import msgspec
 
 from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import model_view
-from holdfast.schema.message import AssistantMessage, Message, SystemMessage, UserMessage
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.executing import STOPPED

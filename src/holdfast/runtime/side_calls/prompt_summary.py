@@ -18,8 +18,7 @@ from holdfast.runtime.engine.recorder import message_put
 from holdfast.runtime.history import model_view, transcript, work
 from holdfast.runtime.history.session_history import History
 from holdfast.runtime.side_calls import side_call
-from holdfast.schema.message import UserMessage, UserSummary
-from holdfast.schema.message_with_parts import MessageWithParts
+from holdfast.schema.message import MessageWithParts, UserMessage, UserSummary
 from holdfast.schema.session import Session
 from holdfast.store.batch import Batch, Unchanged
 from holdfast.workspace.workspace import Surroundings

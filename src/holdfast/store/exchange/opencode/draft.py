@@ -11,11 +11,10 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import usage
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.message import AssistantMessage, Message, UserMessage
 from holdfast.schema.part import Part, StepFinishPart
 from holdfast.schema.session import Session
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Num
 from holdfast.store.exchange.opencode import closing, mend_message, mend_part, mend_session

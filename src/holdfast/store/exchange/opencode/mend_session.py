@@ -4,10 +4,9 @@ import hashlib
 from typing import Any
 
 from holdfast.schema import slug
-from holdfast.schema.diff import FileDiff
 from holdfast.schema.project import Project
 from holdfast.schema.session import Session
-from holdfast.schema.todo import Todo
+from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.store.exchange.opencode import shape
 from holdfast.store.exchange.opencode.shape import coax, fill, mapping, number, text, whole
 

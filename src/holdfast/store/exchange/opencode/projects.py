@@ -6,9 +6,9 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import stored
-from holdfast.schema.approval import Approval
 from holdfast.schema.ids import ApprovalID, Mint, ProjectID
 from holdfast.schema.project import Project
+from holdfast.schema.project_records import Approval
 from holdfast.schema.times import Created
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put, project_scope

@@ -14,3 +14,23 @@ class Approval(Record, frozen=True, kw_only=True):
     permission: str
     pattern: str
     time: Created
+
+
+class Trust(Record, frozen=True, kw_only=True):
+    """`path` is the real path, links resolved. A refusal is remembered as well: `granted` is then false."""
+
+    id: str
+    host: str
+    path: str
+    granted: bool
+    time: Created
+
+
+class CacheEntry(Record, frozen=True, kw_only=True):
+    """`key` is the URL, or another name of what was fetched."""
+
+    id: str
+    key: str
+    etag: str | None = None
+    text: str
+    time: Created

@@ -6,10 +6,13 @@ snapshot keeps, in the admitted value itself. An entry that was not seen goes ov
 is, so that the next look compares with what the model was told.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import msgspec
 
 from holdfast.context import system_context
-from holdfast.context.observation import Observation, Observed
+from holdfast.context.observation import NotRendered, Observation, Observed
 from holdfast.context.results import ReplacementReady
 from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import UNAVAILABLE
@@ -52,3 +55,18 @@ def _told(key: str, entry: SnapshotEntry) -> str:
     if entry.text is not None:
         return entry.text
     return f"What you were told under {key} still holds: {msgspec.json.encode(entry.value).decode()}"
+
+
+Decision = TypeVar("Decision")
+
+
+def rendered(
+    observation: Observation, decide: Callable[[Observation], Decision]
+) -> tuple[Decision, Observation]:
+    """What is decided, and the observation that it was decided from."""
+    # It ends: each round takes an update or a source away, and neither is rendered again.
+    while True:
+        try:
+            return decide(observation), observation
+        except NotRendered as fault:
+            observation = observation.without(fault)

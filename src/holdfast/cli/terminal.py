@@ -1,6 +1,7 @@
 """Standard input as text."""
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -26,3 +27,11 @@ def read_text(bytes_max: int, *, beyond: str) -> str:
     except UnicodeDecodeError as error:
         place = f"byte {error.start + 1} is 0x{data[error.start]:02x}"
         raise NotText(f"standard input is not UTF-8 ({place}); convert it first, with iconv") from None
+
+
+def current_directory() -> Path:
+    """The current directory, which somebody may have removed."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ContextError("the current directory was removed; change to another") from None
