@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.store.base import Store
 from holdfast.store.exchange.opencode.database import ReadOnly
-from tests.store.opencode.world import CHILD, PARENT, Db, brought, fingerprint, generation_b, held
+from tests.store.exchange.opencode.world import CHILD, PARENT, Db, brought, fingerprint, generation_b, held
 
 WRITER = """
 import sqlite3, sys

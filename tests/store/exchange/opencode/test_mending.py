@@ -12,7 +12,7 @@ from holdfast.schema import stored, wire
 from holdfast.store.exchange.opencode import mend_message, mend_part, mend_session
 from holdfast.store.exchange.opencode.mend_message import Around
 from tests.schema.strategies import JSON
-from tests.store.opencode.world import PARENT, assistant, msg, prt, tokens, user
+from tests.store.exchange.opencode.world import PARENT, assistant, msg, prt, tokens, user
 
 ZERO = tokens(0, 0)
 

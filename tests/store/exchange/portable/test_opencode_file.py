@@ -10,7 +10,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.store.base import Store
 from holdfast.store.exchange.portable.importing import Into
 from holdfast.store.exchange.portable.report import Counts
-from tests.store.portable.world import (
+from tests.store.exchange.portable.world import (
     CHILD,
     PARENT,
     assistant,

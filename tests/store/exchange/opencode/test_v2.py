@@ -8,7 +8,7 @@ import pytest
 from holdfast.store.base import Store
 from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
-from tests.store.opencode.world import PARENT, Db, brought, held, msg, tokens
+from tests.store.exchange.opencode.world import PARENT, Db, brought, held, msg, tokens
 
 MODEL = {"id": "m", "providerID": "p", "variant": "default"}
 

@@ -15,7 +15,7 @@ from holdfast.schema import stored, wire
 from holdfast.store.batch import Batch, Put
 from tests.examples import examples
 from tests.schema.strategies import with_unknown
-from tests.store.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
+from tests.store.exchange.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
 
 HELD = ("message", "part", "prompt", "epoch", "request")
 

@@ -10,7 +10,7 @@ from holdfast.errors import InvalidInput
 from holdfast.store.base import Store
 from holdfast.store.batch import project_scope
 from holdfast.store.exchange.portable.report import Counts
-from tests.store.opencode.world import (
+from tests.store.exchange.opencode.world import (
     CHILD,
     PARENT,
     PROJECT,

@@ -11,7 +11,7 @@ from holdfast.store.base import Store
 from holdfast.store.batch import project_scope
 from holdfast.store.exchange.opencode.find import find_opencode
 from holdfast.store.exchange.portable.report import Counts
-from tests.store.opencode.world import (
+from tests.store.exchange.opencode.world import (
     CHILD,
     MADE_MS,
     PARENT,

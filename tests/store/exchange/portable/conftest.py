@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.base import Store
-from tests.store.portable.world import opened
+from tests.store.exchange.portable.world import opened
 
 
 @pytest.fixture

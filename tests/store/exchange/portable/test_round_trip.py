@@ -11,7 +11,7 @@ from holdfast.store.batch import Put
 from holdfast.store.exchange.portable.importing import Into
 from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
-from tests.store.portable.world import (
+from tests.store.exchange.portable.world import (
     CHILD,
     GRANDCHILD,
     PARENT,

@@ -11,7 +11,16 @@ import pytest
 
 from holdfast.errors import Conflict, InvalidInput, NotFound
 from holdfast.store.base import Store
-from tests.store.portable.world import CHILD, GRANDCHILD, PARENT, document, entry, everything, msg, taken
+from tests.store.exchange.portable.world import (
+    CHILD,
+    GRANDCHILD,
+    PARENT,
+    document,
+    entry,
+    everything,
+    msg,
+    taken,
+)
 
 BAD_IDS = [
     "../../etc/passwd",

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.store.base import Store
 from holdfast.store.exchange.portable.report import Counts
-from tests.store.opencode.world import brought, fingerprint
-from tests.store.portable.test_opencode_file import REAL, real
-from tests.store.portable.world import for_opencode, taken
+from tests.store.exchange.opencode.world import brought, fingerprint
+from tests.store.exchange.portable.test_opencode_file import REAL, real
+from tests.store.exchange.portable.world import for_opencode, taken
 
 ID = "ses_e220ef30affejZ4kkNbvVuwkR6"
 SECONDS = 300

@@ -13,7 +13,7 @@ from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from holdfast.testing.clock import START_MS, FakeClock
 from holdfast.testing.hosts import FakeHost
-from tests.store.opencode.world import (
+from tests.store.exchange.opencode.world import (
     PARENT,
     Db,
     assistant,

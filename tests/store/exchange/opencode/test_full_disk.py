@@ -9,7 +9,7 @@ from holdfast.errors import StoreError
 from holdfast.store.query import SessionQuery
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
-from tests.store.opencode.world import Db, brought, text
+from tests.store.exchange.opencode.world import Db, brought, text
 
 SESSIONS = 6
 
