@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from holdfast.provider.catalog.model import Limit
 from holdfast.runtime.compaction import carry, divide
 from holdfast.runtime.compaction import measure as measuring
-from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.compaction.measure import Room
 from holdfast.runtime.epoch import prefix_change
 from holdfast.runtime.history import files_touched, model_view, transcript
+from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.runtime.history.files_touched import Ledger
 from holdfast.schema import usage
 from holdfast.schema.config import CompactionConfig
@@ -282,7 +282,7 @@ def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[s
     kept = MessageWithParts(
         asked.info, (*asked.parts, text(told, synthetic=True, metadata=carried.metadata()))
     )
-    assert carry.carried_before([user("a"), kept, summary(kept)]) == carried
+    assert carried_before([user("a"), kept, summary(kept)]) == carried
 
 
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.lists(names, max_size=6))

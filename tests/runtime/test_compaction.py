@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from holdfast.provider.catalog.model import Limit
 from holdfast.provider.request.lowering import QUARANTINED
 from holdfast.runtime.compaction import carry, current_request, measure, wording
-from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.epoch import pruning
-from holdfast.runtime.history import model_view, transcript
+from holdfast.runtime.history import model_view, transcript, work
+from holdfast.runtime.history.carried import Carried
 from holdfast.runtime.history.files_touched import Ledger, ledger
 from holdfast.runtime.history.model_view import CONTINUED
 from holdfast.schema.config import CompactionConfig
@@ -307,7 +307,7 @@ def test_what_came_with_the_words_of_a_request_is_told_apart_from_them() -> None
     task = SubtaskPart(**head(), prompt="p", description="d", agent="x")
     more = (text("the file", synthetic=True), task, AgentPart(**head(), name="x"))
     message = user("read it", file("image/png", PNG, "a.png"), *more)
-    assert carry.request(message) == "read it\n[attached: a.png]"
+    assert work.prompt_text(message) == "read it\n[attached: a.png]"
     assert carry.besides(message) == MessageWithParts(message.info, more)
 
 

@@ -7,60 +7,22 @@ for the agent is kept. A change of the world that comes after this waits for the
 
 from collections.abc import Collection
 
-import msgspec
 from msgspec.structs import replace
 
-from holdfast.permission.policy import Policy
-from holdfast.provider.catalog.model import Model
-from holdfast.provider.request.request import ToolDefinition
+from holdfast.runtime.compaction import fit
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
 from holdfast.runtime.epoch import policy as authority
-from holdfast.runtime.epoch.epochs import ContextUnavailable, Epoch
-from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.epoch.epochs import ContextUnavailable
+from holdfast.runtime.epoch.prepared_turn import Chosen, Ready
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.epoch import Epoch
 from holdfast.runtime.inbox import admission, choice
 from holdfast.runtime.inbox.admission import Waiting
-from holdfast.schema.agent import Agent
 from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.prompt import CompactionPartInput
-from holdfast.schema.session import Session
 from holdfast.tools import structured
-from holdfast.tools.registry import Toolset
-from holdfast.workspace.workspace import Surroundings
-
-
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one turn needs, fixed."""
-
-    session: Session
-    around: Surroundings
-    user: UserMessage
-    agent: Agent
-    model: Model
-    variant: str | None
-    epoch: Epoch
-    system: tuple[str, ...]
-    tools: tuple[ToolDefinition, ...]
-    moved: tuple[str, ...]
-    """Why the prefix may differ from that of the request before, as far as it is known here."""
-    history: list[MessageWithParts]
-    """Everything that was said since the last compaction, in its order."""
-    toolset: Toolset
-    policy: Policy
-    last_step: bool
-    owed: bool = True
-    """Whether the model has something to answer, apart from a compaction."""
-    rests: bool = False
-    """Whether it has, and waits for a prompt or `resume` to go on with it: see `plan.rests`."""
-    asked: MessageWithParts | None = None
-    """A compaction that somebody asked for, and that was not tried yet."""
-
-    compacted: bool = False
-    """Whether the model sees a summary in the place of the beginning."""
-    shown: list[MessageWithParts]
-    """What the model sees of the history."""
 
 
 async def cross(
@@ -219,6 +181,7 @@ async def fixed(
         compacted=run.history.summarised_since(0),
         toolset=toolset,
         policy=chosen.policy,
+        compacts=not fit.is_off(chosen.around),
         last_step=agent.steps is not None and work.steps_since_prompt(history) + 1 >= agent.steps,
     )
 

@@ -15,10 +15,10 @@ from holdfast.errors import HoldfastError
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
-from holdfast.runtime.answer.processor import Called
 from holdfast.runtime.answer.provider_call import asking_of, settling_of
 from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.calls import process_groups, repetition
+from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, Settling, settled
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import status_events
@@ -216,7 +216,7 @@ async def _run_again(
         settling.within(group)
         for part in here:
             row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
-            await settling.start(Called(part, None), row)
+            await settling.start(RecordedCall(part, None), row)
     if settling.taken is not None:
         await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
     if settling.looped is not None:

@@ -12,12 +12,12 @@ from holdfast.provider.request import prefix as blocks
 from holdfast.provider.request.request import Request, ToolChoice
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import assistant_message, ending, provider_call
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import compact, fit
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.runtime.history import work as plan
 from holdfast.runtime.history.work import Ended
 from holdfast.schema.ids import MessageID

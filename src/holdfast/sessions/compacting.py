@@ -11,9 +11,9 @@ from holdfast.provider.request.request import ToolDefinition
 from holdfast.runtime.compaction import fit
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.epoch import pins
-from holdfast.runtime.epoch.epochs import rules_of
 from holdfast.runtime.epoch.pins import Pin
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.epoch import rules_of
 from holdfast.runtime.history.session_history import History
 from holdfast.runtime.inbox import admission, choice
 from holdfast.runtime.inbox.admission import Prompt
@@ -59,6 +59,7 @@ class _Next(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolDefinition, ...]
     history: list[MessageWithParts]
     shown: list[MessageWithParts]
+    compacts: bool = True
 
 
 async def _is_needed(

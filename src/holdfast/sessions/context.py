@@ -22,11 +22,12 @@ from holdfast.provider.request.request import (
 )
 from holdfast.runtime.compaction import measure
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.epoch import epochs, observe, pins, prefix_change
+from holdfast.runtime.epoch import observe, pins, prefix_change
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.pins import Pin
 from holdfast.runtime.epoch.prepared_turn import Chosen
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.epoch import rules_of
 from holdfast.runtime.history.session_history import History
 from holdfast.runtime.inbox import choice
 from holdfast.schema.epoch import ContextEpoch, SentRequest
@@ -92,7 +93,7 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     pin = _pin(epoch, chosen, tools(session))
     tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
-    messages = lowering.lower(model_view.project(said), model, rules=epochs.rules_of(epoch))
+    messages = lowering.lower(model_view.project(said), model, rules=rules_of(epoch))
     request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
     ratio = measure.ratio(everything, model)
     sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.calls.repetition import Made
-from holdfast.runtime.compaction import carry
+from holdfast.runtime.history.carried import CarriedCall
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
@@ -115,8 +115,8 @@ def test_what_is_carried_over_a_compaction_counts_like_what_it_stands_for() -> N
     ]
     a, b = done("a").answer, done("b").answer
     assert repetition.carried(history) == [
-        carry.Call("act", {"what": "x"}, a, 1),
-        carry.Call("act", {"what": "x"}, b, 3, refused=True),
+        CarriedCall("act", {"what": "x"}, a, 1),
+        CarriedCall("act", {"what": "x"}, b, 3, refused=True),
     ]
 
 

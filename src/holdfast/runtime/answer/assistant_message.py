@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model
-from holdfast.runtime.boundary import Ready
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import MessageID

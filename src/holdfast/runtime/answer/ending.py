@@ -11,12 +11,11 @@ from holdfast.provider.request import size
 from holdfast.provider.request.events import StepFinish
 from holdfast.runtime.answer import assistant_message, quarantine, structured_answer
 from holdfast.runtime.answer.provider_call import Heard
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import reservations, settle
-from holdfast.runtime.compaction import fit
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.runtime.history.work import BROKEN_OFF, Ended
 from holdfast.schema.fault import (
     BudgetFault,
@@ -134,7 +133,7 @@ async def _failed(
     if not said and await quarantine.take_out(run, ready, broke, error):
         return Ended(next="continue")
     fault = fault_of(error, ready.model.provider_id)
-    if error.kind == "context-overflow" and not heard.processor.said and not fit.is_off(ready):
+    if error.kind == "context-overflow" and not heard.processor.said and ready.compacts:
         await run.recorder.commit(message_put(broke))
         return Ended(next="stop", overflowed=True)
     failed = message_put(assistant_message.failed(message, fault, now_ms))

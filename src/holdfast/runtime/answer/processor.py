@@ -34,8 +34,8 @@ from holdfast.provider.request.events import (
     ToolInputStart,
     ToolResulted,
 )
+from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.engine.recorder import Recorder, part_put
-from holdfast.runtime.writing import OpenText
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
@@ -54,15 +54,53 @@ from holdfast.schema.wire import JsonMap
 CHECKPOINT_MS = 1_000
 
 
-class Called:
-    """A call of one of our tools, recorded as running."""
+class OpenText:
+    """One open part and its text so far."""
 
-    __slots__ = ("invalid", "part")
+    __slots__ = ("_length", "_pieces", "_saved", "part")
 
-    def __init__(self, part: ToolPart, invalid: str | None) -> None:
+    def __init__(self, part: TextPart | ReasoningPart) -> None:
         self.part = part
-        self.invalid = invalid
-        """What the model wrote in the place of arguments, when it was no JSON object."""
+        self._pieces: list[str] = []
+        self._length = 0
+        self._saved = 0
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether there is text that no commit has."""
+        return self._length > self._saved
+
+    def add(self, text: str) -> int:
+        """Append, and answer where the piece begins."""
+        offset = self._length
+        self._pieces.append(text)
+        self._length += len(text)
+        return offset
+
+    def checkpoint(self) -> TextPart | ReasoningPart:
+        """The part with its text so far, to be committed."""
+        self._saved = self._length
+        self.part = replace(self.part, text=self._joined())
+        return self.part
+
+    def final(self, now_ms: int, metadata: JsonMap | None) -> TextPart | ReasoningPart:
+        """The part as it ends: closed, with what the provider says last about it.
+
+        Text is trimmed at its end. Thinking is not: it may be signed, and then goes back byte for byte.
+        """
+        start = self.part.time.start if self.part.time is not None else now_ms
+        text = self._joined()
+        return replace(
+            self.part,
+            text=text.rstrip() if isinstance(self.part, TextPart) else text,
+            time=Span(start=start, end=now_ms),
+            metadata=metadata if metadata is not None else self.part.metadata,
+        )
+
+    def _joined(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
 
 
 class Processor:
@@ -73,7 +111,7 @@ class Processor:
         recorder: Recorder,
         feed: Feed,
         message: AssistantMessage,
-        on_call: Callable[[Called], Awaitable[None]],
+        on_call: Callable[[RecordedCall], Awaitable[None]],
     ) -> None:
         self._recorder = recorder
         self._feed = feed
@@ -229,7 +267,7 @@ class Processor:
         self._calls[part.call_id] = part
         await self._recorder.commit(part_put(part))
         if not event.hosted:
-            await self._on_call(Called(part, event.invalid))
+            await self._on_call(RecordedCall(part, event.invalid))
 
     async def _hosted(self, event: ToolResulted | ToolFailed) -> None:
         """A tool at the provider answered: kept exactly, never bounded."""

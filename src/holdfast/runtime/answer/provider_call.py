@@ -15,14 +15,15 @@ from holdfast.errors import ProviderError
 from holdfast.provider.fault import fault_of
 from holdfast.provider.request.request import Request
 from holdfast.runtime.answer import retry
-from holdfast.runtime.answer.processor import Called, Processor
-from holdfast.runtime.boundary import Ready
+from holdfast.runtime.answer.processor import Processor
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import Place, Settling
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
@@ -93,7 +94,7 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
     settling = settling_of(run, ready, asking)
     earlier = repetition.calls_since_prompt(ready.history)
 
-    async def call(called: Called) -> None:
+    async def call(called: RecordedCall) -> None:
         if ready.last_step and called.part.tool != structured.NAME:
             settling.count += 1
             # Where tools were forbidden, it was told and does not hear: the work ends with this turn.

@@ -22,11 +22,11 @@ from holdfast.provider.request.marks import Change, Content, Marks
 from holdfast.provider.request.request import Media
 from holdfast.provider.wire import refusal
 from holdfast.provider.wire.refusal import Topic
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import PartID

@@ -3,7 +3,7 @@
 from typing import Final
 
 from holdfast.runtime.answer.provider_call import Heard
-from holdfast.runtime.boundary import Ready
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage

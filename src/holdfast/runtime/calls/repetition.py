@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import work
+from holdfast.runtime.history.carried import CarriedCall, carried_in
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolState
@@ -78,7 +78,7 @@ def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
     calls: list[Made] = []
     for each in reversed(history):
         calls += [made(part) for part in reversed(each.parts) if isinstance(part, ToolPart)]
-        if (carried := carry.carried_in(each)) is not None:
+        if (carried := carried_in(each)) is not None:
             calls += [
                 Made(None, None, call.tool, call.input, None, call.answer, call.times, call.refused)
                 for call in reversed(carried.calls)
@@ -113,9 +113,9 @@ def _further(call: Made, message: str | None) -> int:
     return 0 if call.message is not None and call.message == message else call.times
 
 
-def carried(history: Sequence[MessageWithParts]) -> list[carry.Call]:
+def carried(history: Sequence[MessageWithParts]) -> list[CarriedCall]:
     """What a compaction keeps of the calls since the prompt: those that repeat one another as one."""
-    kept: list[carry.Call] = []
+    kept: list[CarriedCall] = []
     message: str | None = None
     for each in calls_since_prompt(history):
         last, answer = (kept[-1] if kept else None), each.answer
@@ -123,8 +123,8 @@ def carried(history: Sequence[MessageWithParts]) -> list[carry.Call]:
         if same and last is not None and (None in (last.answer, answer) or last.answer == answer):
             times = last.times + _further(each, message)
             refused = last.refused or each.refused
-            kept[-1] = carry.Call(last.tool, last.input, last.answer or answer, times, refused)
+            kept[-1] = CarriedCall(last.tool, last.input, last.answer or answer, times, refused)
         else:
-            kept.append(carry.Call(each.tool, each.input, answer, each.times, each.refused))
+            kept.append(CarriedCall(each.tool, each.input, answer, each.times, each.refused))
         message = each.message
     return kept

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from holdfast.errors import LeaseLost, StoreError
 from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
-from holdfast.runtime.answer.processor import Called
 from holdfast.runtime.calls.permission_ask import Asking
 from holdfast.runtime.calls.process_groups import GROUPS
+from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
 from holdfast.runtime.calls.tool_context import Call
 from holdfast.runtime.engine.engine import Limits
@@ -115,7 +115,7 @@ class Settling:
         """Run the calls in this group."""
         self._group = group
 
-    async def start(self, called: Called, row: Row) -> None:
+    async def start(self, called: RecordedCall, row: Row) -> None:
         """Begin a call. Those over the limit of a turn are settled at once, unrun.
 
         `row` says how often in a row the model has made it: from the third time on a person is asked first.
@@ -133,7 +133,7 @@ class Settling:
         looping = Row() if called.part.tool == structured.NAME else row
         self._group.start_soon(self._run, called, looping)
 
-    async def _run(self, called: Called, row: Row) -> None:
+    async def _run(self, called: RecordedCall, row: Row) -> None:
         call = Call(
             called.part,
             agent=self._place.agent,
@@ -166,7 +166,7 @@ class Settling:
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
 
-    async def _carried_out(self, call: Call, called: Called, row: Row) -> Settlement:
+    async def _carried_out(self, call: Call, called: RecordedCall, row: Row) -> Settlement:
         refused = await self._looping(call, row)
         if refused is not None:
             return refused
@@ -210,7 +210,7 @@ class Settling:
             )
         return None
 
-    async def _execute(self, call: Call, called: Called) -> Settlement:
+    async def _execute(self, call: Call, called: RecordedCall) -> Settlement:
         part = called.part
         return await executing.execute(
             self._toolset,

@@ -9,17 +9,14 @@ from typing import Final
 
 import msgspec
 
-from holdfast.runtime.history import model_view, transcript
+from holdfast.runtime.history import transcript, work
+from holdfast.runtime.history.carried import Carried, CarriedCall
 from holdfast.runtime.history.files_touched import Ledger, ledger
-from holdfast.schema import typed
-from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import MessageWithParts
-from holdfast.schema.part import Part, TextPart, ToolPart
+from holdfast.schema.part import ToolPart
 from holdfast.schema.session_lists import Todo
 from holdfast.schema.tool_state import ToolError
-from holdfast.schema.wire import JsonMap
 
-KEY: Final = "compaction"
 INTRODUCTION: Final = (
     "What follows was kept when this conversation was compacted. The summary comes after it, then the latest "
     "messages, word for word."
@@ -44,57 +41,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """The messages that say it, as far as they were not summarised before."""
 
 
-class Call(msgspec.Struct, frozen=True):
-    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest; `refused`:
-    it was not run the last time, since it repeats itself.
-    """
-
-    tool: str
-    input: JsonMap
-    answer: str | None = None
-    times: int = 1
-    refused: bool = False
-
-
-class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What is carried over. `steps`, `calls` and `ratios` are for us: how often the model has answered the
-    prompt, what it called last, and how many characters a token of each model has.
-    """
-
-    request: str = ""
-    system: str = ""
-    owed: bool = False
-    """Whether the work on the request went on when it was carried over."""
-    todos: tuple[str, ...] = ()
-    ledger: Ledger = Ledger()
-    problems: tuple[str, ...] = ()
-    steps: int = 0
-    calls: tuple[Call, ...] = ()
-    ratios: dict[str, float] = msgspec.field(default_factory=dict)
-
-    def metadata(self) -> JsonMap:
-        """As data, for the compaction after this one."""
-        return {KEY: msgspec.to_builtins(self)}
-
-
-def carried_in(message: MessageWithParts) -> Carried | None:
-    """What a compaction's own message carries over; None for every other message."""
-    for part in message.parts:
-        kept = part.metadata.get(KEY) if isinstance(part, TextPart) and part.metadata else None
-        if kept is not None:
-            try:
-                return typed.convert(kept, Carried)
-            except msgspec.ValidationError:
-                return None  # Imported, or of another version.
-    return None
-
-
-def carried_before(history: Sequence[MessageWithParts]) -> Carried:
-    """What the compaction before carried over."""
-    shown = model_view.project(history)
-    return (carried_in(shown[0]) if shown else None) or Carried()
-
-
 def carry(
     before: Carried,
     wanted: Wanted,
@@ -102,7 +48,7 @@ def carry(
     todos: Sequence[Todo],
     *,
     steps: int = 0,
-    calls: Sequence[Call] = (),
+    calls: Sequence[CarriedCall] = (),
     ratios: Mapping[str, float] | None = None,
 ) -> Carried:
     """What has to be carried over when `head` is summarised."""
@@ -119,24 +65,11 @@ def carry(
     )
 
 
-def request(message: MessageWithParts) -> str:
-    """What the person said in a message, word for word; attachments by name."""
-    return "\n".join(_words(message))
-
-
 def besides(message: MessageWithParts) -> MessageWithParts:
     """A message without what `request` tells of it: texts that came with the person's words, and tasks."""
-    return MessageWithParts(message.info, tuple(part for part in message.parts if _word(part) is None))
-
-
-def _words(message: MessageWithParts) -> Iterable[str]:
-    return (word for word in map(_word, message.parts) if word is not None)
-
-
-def _word(part: Part) -> str | None:
-    if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
-        return part.text
-    return f"[attached: {part.filename or part.mime}]" if isinstance(part, FilePart) else None
+    return MessageWithParts(
+        message.info, tuple(part for part in message.parts if work.words_of(part) is None)
+    )
 
 
 def _problems(head: Sequence[MessageWithParts]) -> Iterable[str]:

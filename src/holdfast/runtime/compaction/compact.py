@@ -13,18 +13,18 @@ from msgspec.structs import replace
 from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
 from holdfast.runtime.answer import assistant_message
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import settle
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.compaction import carry, current_request, fit, measure, summarise, write
-from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import ATTEMPTS_MAX
 from holdfast.runtime.compaction.summarise import AGENT, Refusal, Written
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.runtime.history.work import Ended
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
@@ -108,7 +108,7 @@ class _Cut(NamedTuple):
 
 def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
     carried = carry.carry(
-        carry.carried_before(ready.history),
+        carried_before(ready.history),
         current_request.current(ready.history),
         divided.head,
         todos,

@@ -8,9 +8,9 @@ the request and said so.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.runtime.compaction import carry
 from holdfast.runtime.compaction.carry import Wanted
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.carried import carried_before
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 
@@ -25,7 +25,7 @@ class _Found(NamedTuple):
 
 def current(history: Sequence[MessageWithParts]) -> Wanted:
     """The request of a history that begins with the last compaction and its kept tail."""
-    before = carry.carried_before(history)
+    before = carried_before(history)
     everything = _found(history)
     since = _found(_since(history)) if before.request else everything
     if not since.messages:
@@ -37,7 +37,7 @@ def current(history: Sequence[MessageWithParts]) -> Wanted:
             messages=everything.messages,
         )
     continued = before.owed and since.to_the_start
-    said = [carry.request(each) for each in since.messages]
+    said = [work.prompt_text(each) for each in since.messages]
     told = [each.info.system for each in since.messages if isinstance(each.info, UserMessage)]
     system = [before.system, *told] if continued else told
     return Wanted(
@@ -73,7 +73,7 @@ def _found(history: Sequence[MessageWithParts]) -> _Found:
 def _asks(message: MessageWithParts) -> bool:
     """Whether the person asks for something; a note does not."""
     info = message.info
-    return isinstance(info, UserMessage) and not info.no_reply and bool(carry.request(message))
+    return isinstance(info, UserMessage) and not info.no_reply and bool(work.prompt_text(message))
 
 
 def _ends(message: MessageWithParts) -> bool:

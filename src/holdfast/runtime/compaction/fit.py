@@ -11,10 +11,10 @@ from holdfast.provider.request import lowering, size
 from holdfast.provider.request.request import Assistant, ProviderMessage, Request, Text, ToolDefinition, User
 from holdfast.runtime.compaction import carry, current_request, divide, wording
 from holdfast.runtime.compaction import measure as measuring
-from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import Room, Trigger
 from holdfast.runtime.history import model_view
+from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session_lists import Todo
@@ -38,11 +38,13 @@ class View(Protocol):
     def history(self) -> list[MessageWithParts]: ...
     @property
     def shown(self) -> list[MessageWithParts]: ...
+    @property
+    def compacts(self) -> bool: ...
 
 
-def is_off(view: View) -> bool:
-    """Whether a person wants no compaction that nobody asked for."""
-    config = view.around.loaded.config.compaction
+def is_off(around: Surroundings) -> bool:
+    """Whether the user wants no compaction without a request for it."""
+    config = around.loaded.config.compaction
     return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
 
 
@@ -54,7 +56,7 @@ def room_of(view: View) -> Room:
 
 def needed(view: View, characters: int) -> Trigger | None:
     """Why the request has to be compacted before it is sent; None when it can go."""
-    return None if is_off(view) else called_for(view, characters)
+    return called_for(view, characters) if view.compacts else None
 
 
 def called_for(view: View, characters: int) -> Trigger | None:
@@ -68,7 +70,7 @@ def called_for(view: View, characters: int) -> Trigger | None:
     if not measuring.has_grown(history, model, _target(room)):
         return None
     everything = Divided(model_view.spoken(history), [])
-    least = carry.carry(carry.carried_before(history), current_request.current(history), everything.head, ())
+    least = carry.carry(carried_before(history), current_request.current(history), everything.head, ())
     return None if useless(view, everything, least, "", goes_on=True) is not None else why
 
 
@@ -100,7 +102,7 @@ def divided(
     if target is not None:
         fixed = round(_fixed(view) / ratio)
         # The tail gives way to what is carried over: at most what a summary of everything would carry.
-        before = carry.carried_before(view.history)
+        before = carried_before(view.history)
         most = carry.carry(before, current_request.current(view.history), spoken, todos)
         carried = round(_wire(carry.text(most)) / ratio)
         wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))

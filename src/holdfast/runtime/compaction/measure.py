@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import assemble, size
-from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import model_view, work
+from holdfast.runtime.history.carried import carried_in
 from holdfast.schema.config import CompactionConfig
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
@@ -69,7 +69,7 @@ def _told(history: Sequence[MessageWithParts]) -> Iterator[tuple[str, float]]:
     """What models have told, the latest first. What was known at a compaction stands in its request."""
     for message in reversed(history):
         info = message.info
-        if isinstance(info, UserMessage) and (carried := carry.carried_in(message)) is not None:
+        if isinstance(info, UserMessage) and (carried := carried_in(message)) is not None:
             yield from ((name, _within(each)) for name, each in carried.ratios.items())
         if not isinstance(info, AssistantMessage) or info.summary:
             continue

@@ -15,13 +15,14 @@ from holdfast.provider.fault import fault_of
 from holdfast.provider.request import assemble, size
 from holdfast.provider.request.events import FinishReason
 from holdfast.provider.request.request import Request, Text, User
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import asking, carry, current_request, fit, measure, wording
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.fit import SUMMARY_TOKENS_MAX
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.runtime.history import model_view, transcript
+from holdfast.runtime.history.carried import carried_before
 from holdfast.schema import usage
 from holdfast.schema.agent import Agent
 from holdfast.schema.fault import (
@@ -97,7 +98,7 @@ async def write(
 def _pieces(ready: Ready, head: Sequence[MessageWithParts]) -> list[str]:
     """What has to be summarised: also the request that was carried until now, and is no longer."""
     own = _told(ready, head)
-    before = carry.carried_before(ready.history)
+    before = carried_before(ready.history)
     if before.request and not current_request.current(ready.history).continued:
         own = [transcript.framed("person", before.request), *own]
     return own or [NOTHING_MORE]

@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from holdfast.provider.catalog import cost
 from holdfast.runtime.answer import assistant_message
-from holdfast.runtime.boundary import Ready
 from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.compaction import carry, wording
-from holdfast.runtime.compaction.carry import Carried
 from holdfast.runtime.compaction.summarise import Refusal, Written
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import Ready
 from holdfast.runtime.history import work
+from holdfast.runtime.history.carried import Carried
 from holdfast.runtime.history.model_view import CONTINUED, RESTS
 from holdfast.runtime.history.work import Ended
 from holdfast.schema import usage

@@ -3,7 +3,9 @@
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
+import anyio
 import msgspec
 
 from holdfast.clock import Clock
@@ -11,7 +13,6 @@ from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
-from holdfast.runtime.trees import Trees
 from holdfast.schema.ids import Mint
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
@@ -53,6 +54,20 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """How long a prompt waits for a System Context that cannot be read."""
     answer_wait_ms: int = 10 * 60 * 1_000
     """How long a drain waits for a person who is there and silent, before it parks."""
+
+
+class Trees:
+    """A lock for each root: one task of this process changes it at a time, so that children do not collide."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+
+    def of(self, root: str) -> anyio.Lock:
+        """The lock of a root; it is forgotten when nobody holds it."""
+        lock = self._locks.get(root)
+        if lock is None:
+            lock = self._locks[root] = anyio.Lock()
+        return lock
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):

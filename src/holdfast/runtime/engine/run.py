@@ -19,7 +19,7 @@ from holdfast.tools.registry import Registry
 from holdfast.workspace.workspace import Surroundings
 
 if TYPE_CHECKING:
-    from holdfast.runtime.epoch.epochs import Epoch
+    from holdfast.runtime.history.epoch import Epoch
 
 
 class Run:

@@ -10,7 +10,6 @@ from functools import partial
 from typing import assert_never
 
 import anyio
-import msgspec
 from msgspec.structs import replace
 
 from holdfast.context import decisions, system_context
@@ -31,6 +30,7 @@ from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import observe, pins
 from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, EpochTime
 from holdfast.schema.ids import MessageID, PartID
@@ -45,32 +45,6 @@ PAUSE_S = 1.0
 
 class ContextUnavailable(ContextError):
     """What the model must be told first cannot be read. The prompt waits in the inbox."""
-
-
-class Epoch(msgspec.Struct, frozen=True):
-    """The epoch in force, and its place among the session's records."""
-
-    value: ContextEpoch
-    position: int
-    fresh: bool = False
-    """It was begun at this boundary."""
-
-    @property
-    def id(self) -> str:
-        """The name that steps keep."""
-        return self.value.id
-
-    @property
-    def rules(self) -> int:
-        """By which history is lowered in it."""
-        return rules_of(self.value)
-
-
-def rules_of(epoch: ContextEpoch | None) -> int:
-    """The rules by which history is lowered: pinned by an epoch when it begins, and never changed in it."""
-    if epoch is None:
-        return lowering.RULES
-    return lowering.FIRST_RULES if epoch.lowering is None else epoch.lowering
 
 
 def epoch_put(epoch: ContextEpoch) -> Put:

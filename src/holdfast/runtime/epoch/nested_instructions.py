@@ -13,8 +13,8 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.location import instruction_files
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.epochs import Epoch
 from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted

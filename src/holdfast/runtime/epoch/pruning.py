@@ -16,9 +16,9 @@ from holdfast.provider.request.size import CHARACTERS_A_TOKEN, estimate
 from holdfast.runtime.engine.recorder import part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.epochs import Epoch
 from holdfast.runtime.epoch.prepared_turn import Chosen
 from holdfast.runtime.history import model_view
+from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema import typed
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import StepStartPart, ToolPart

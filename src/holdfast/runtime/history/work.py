@@ -5,10 +5,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.runtime.compaction import carry
 from holdfast.runtime.history import model_view
+from holdfast.runtime.history.carried import carried_in
+from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage, UserMessage
-from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
+from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.executing import STOPPED
 
@@ -176,7 +177,7 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
     """How many turns have answered the latest prompt."""
     count = 0
     for each in reversed(history):
-        if (carried := carry.carried_in(each)) is not None:
+        if (carried := carried_in(each)) is not None:
             return count + carried.steps
         if begins(each):
             break
@@ -193,3 +194,15 @@ def begins(message: MessageWithParts) -> bool:
         and model_view.compaction_of(message) is None
         and not model_view.is_continuing(message)
     )
+
+
+def prompt_text(message: MessageWithParts) -> str:
+    """What the user said in a message, word for word; attachments by name."""
+    return "\n".join(words for words in map(words_of, message.parts) if words is not None)
+
+
+def words_of(part: Part) -> str | None:
+    """What the user said in a part; None for what came with it."""
+    if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
+        return part.text
+    return f"[attached: {part.filename or part.mime}]" if isinstance(part, FilePart) else None

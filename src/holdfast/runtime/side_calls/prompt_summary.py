@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, NotFound
 from holdfast.provider.request import assemble
 from holdfast.provider.request.request import Request, Text, User
-from holdfast.runtime.compaction import carry
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import message_put
 from holdfast.runtime.history import model_view, transcript, work
@@ -55,7 +54,7 @@ async def _write(engine: Engine, id: str) -> None:
         return
     if newest.info.summary is not None and newest.info.summary.title is not None:
         return
-    said = carry.request(newest)
+    said = work.prompt_text(newest)
     if not said:
         return
     answers = history[history.index(newest) :]

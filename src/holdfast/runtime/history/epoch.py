@@ -1,0 +1,32 @@
+"""The Context Epoch in force, and its place among the session's records."""
+
+import msgspec
+
+from holdfast.provider.request import lowering
+from holdfast.schema.epoch import ContextEpoch
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """The epoch in force, and its place among the session's records."""
+
+    value: ContextEpoch
+    position: int
+    fresh: bool = False
+    """It was begun at this boundary."""
+
+    @property
+    def id(self) -> str:
+        """The name that steps keep."""
+        return self.value.id
+
+    @property
+    def rules(self) -> int:
+        """By which history is lowered in it."""
+        return rules_of(self.value)
+
+
+def rules_of(epoch: ContextEpoch | None) -> int:
+    """The rules by which history is lowered: pinned by an epoch when it begins, and never changed in it."""
+    if epoch is None:
+        return lowering.RULES
+    return lowering.FIRST_RULES if epoch.lowering is None else epoch.lowering
