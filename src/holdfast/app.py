@@ -14,7 +14,7 @@ from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
 from holdfast.sessions.agents import AgentService
-from holdfast.sessions.room import Room
+from holdfast.sessions.room import StoreAccess
 from holdfast.sessions.service import SessionService
 from holdfast.sessions.trusting import Trusting
 from holdfast.store.base import Store
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.sessions.prompting import Prompting
     from holdfast.tools.registry import Registry
-    from holdfast.workspace.workspace import Surroundings
+    from holdfast.workspace.workspace import Workspace
 
 
 AROUND_MS = 1_000
@@ -51,22 +51,22 @@ class Holdfast:
         provider: "Provider | None" = None,
         presence: "Presence | None" = None,
         on_ask: "OnAsk | None" = None,
-        around: "Callable[[Session], Surroundings] | None" = None,
+        workspace: "Callable[[Session], Workspace] | None" = None,
     ) -> None:
         self.store = store
         self.clock = clock
         self.host = host
         self.mint = Mint(clock)
         self.feed = Feed(store, clock, self.mint)
-        self._room = Room(store, clock, self.mint, host)
+        self._room = StoreAccess(store, clock, self.mint, host)
         self.sessions = SessionService(self._room, self._prompting_now)
         self.agents = AgentService(self.sessions)
         self.trust = Trusting(self._room)
         self._provider = provider
         self._presence = presence
         self._on_ask = on_ask
-        self._around = around
-        self._known_around: dict[str, tuple[int, Surroundings]] = {}
+        self._around = workspace
+        self._known_around: dict[str, tuple[int, Workspace]] = {}
         self._wires: Wires | None = None
         self._tools: Registry | None = None
         self._tools_at: dict[str, Registry] = {}
@@ -143,18 +143,22 @@ class Holdfast:
             self._http = Http()
         return self._http
 
-    def _plugins_of(self, around: "Surroundings") -> "Dispatcher":
+    def _plugins_of(self, workspace: "Workspace") -> "Dispatcher":
         """The plugins of a directory, loaded when they are first needed."""
         from holdfast.plugins.discovery import PluginContext, discover
         from holdfast.plugins.dispatcher import Dispatcher
 
-        place = str(around.places.directory)
+        place = str(workspace.places.directory)
         if place not in self._plugins:
             where = PluginContext(
-                directory=place, worktree=str(around.places.worktree), project=str(around.places.worktree)
+                directory=place,
+                worktree=str(workspace.places.worktree),
+                project=str(workspace.places.worktree),
             )
-            named = [each if isinstance(each, str) else each[0] for each in around.loaded.config.plugin or ()]
-            folders = [folder.path for folder in around.loaded.folders if folder.trusted]
+            named = [
+                each if isinstance(each, str) else each[0] for each in workspace.loaded.config.plugin or ()
+            ]
+            folders = [folder.path for folder in workspace.loaded.folders if folder.trusted]
             found = discover(where, named=named, folders=folders, report=lambda trouble: _warn(str(trouble)))
             self._plugins[place] = Dispatcher(found, lambda trouble: _warn(str(trouble)))
         return self._plugins[place]
@@ -176,7 +180,7 @@ class Holdfast:
                 host=self.host,
                 feed=self.feed,
                 provider=self._provider_of,
-                around=self._surroundings,
+                workspace=self._surroundings,
                 presence=self._presence or Nobody(),
                 on_ask=self._on_ask,
                 plugins=self._plugins_of,
@@ -200,15 +204,15 @@ class Holdfast:
             self._prompting = Prompting(self._room, engine, self._coordinator)
         return self._prompting
 
-    def _provider_of(self, around: "Surroundings") -> "Provider":
+    def _provider_of(self, workspace: "Workspace") -> "Provider":
         if self._provider is not None:
             return self._provider
         from holdfast.provider.wire.wired import WiredProvider, Wires
 
         self._wires = self._wires or Wires()
-        return WiredProvider(self._wires, self.clock, around.providers.endpoint)
+        return WiredProvider(self._wires, self.clock, workspace.providers.endpoint)
 
-    async def _surroundings(self, session: Session) -> "Surroundings":
+    async def _surroundings(self, session: Session) -> "Workspace":
         if self._around is not None:
             return self._around(session)
         # A prompt and its turns share one reading of the files; what a person edits counts a second later.
@@ -222,7 +226,7 @@ class Holdfast:
         self._known_around[session.directory] = (now_ms, found)
         return found
 
-    async def _read_surroundings(self, session: Session) -> "Surroundings":
+    async def _read_surroundings(self, session: Session) -> "Workspace":
         import anyio.to_thread
 
         from holdfast.errors import InvalidInput
@@ -309,7 +313,7 @@ async def open(
     provider: "Provider | None" = None,
     presence: "Presence | None" = None,
     on_ask: "OnAsk | None" = None,
-    around: "Callable[[Session], Surroundings] | None" = None,
+    workspace: "Callable[[Session], Workspace] | None" = None,
 ) -> AsyncIterator[Holdfast]:
     """`async with holdfast.open() as hf:` — the store is a URL; without one, the person's own.
 
@@ -330,7 +334,7 @@ async def open(
         provider=provider,
         presence=presence,
         on_ask=on_ask,
-        around=around,
+        workspace=workspace,
     )
     try:
         yield holdfast

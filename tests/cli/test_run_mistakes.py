@@ -12,7 +12,7 @@ from holdfast.cli.running.run import begun
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema.session import Session
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 from tests.cli.conftest import Done, Shell, configured, ended, said, settings
 from tests.sessions.filling import ask
 
@@ -100,10 +100,10 @@ async def test_a_mistake_leaves_nothing_behind(shell: Shell, mock: MockProvider)
 async def test_a_session_that_takes_no_first_word_goes_again(tmp_path: Path) -> None:
     """Whatever the reason; once the prompt is admitted, the session stays."""
 
-    def broken(session: Session) -> Surroundings:
+    def broken(session: Session) -> Workspace:
         raise InvalidInput("the settings were broken meanwhile")
 
-    async with holdfast.open(f"sqlite://{tmp_path}/store.db", around=broken) as hf:
+    async with holdfast.open(f"sqlite://{tmp_path}/store.db", workspace=broken) as hf:
         first = await hf.sessions.create(directory=tmp_path)
         with pytest.raises(InvalidInput, match="broken meanwhile"):
             await begun(hf, first.id, lambda: hf.sessions.prompt(first.id, "hi"))

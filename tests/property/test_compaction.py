@@ -22,7 +22,7 @@ from holdfast.runtime.compaction.measure import RATIO_MAX, RATIO_MIN
 from holdfast.runtime.compaction.summarise import CHUNKS_MAX
 from holdfast.runtime.epoch import pruning
 from holdfast.runtime.history import model_view
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.fault import ContextOverflowFault, OutputLengthFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import CompactionPart, ToolPart
@@ -159,9 +159,9 @@ async def compact(hf: Holdfast, session: str) -> None:
 
 async def length(hf: Holdfast, session: str) -> int:
     """How long the conversation is, as the model sees it."""
-    history = model_view.project(await History(hf.store, session).read())
-    around = await hf._prompting_now()._engine.around(await hf.sessions.get(session))
-    model = around.providers.model("scripted", "m")
+    history = model_view.project(await SessionHistory(hf.store, session).read())
+    workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(session))
+    model = workspace.providers.model("scripted", "m")
     return size.characters(Request(model=model, messages=lowering.lower(history, model)))
 
 
@@ -194,7 +194,7 @@ def finished(message: MessageWithParts) -> bool:
 
 async def check_boundary(hf: Holdfast, session: str) -> None:
     """The store's boundary and the projection agree; what the runner remembers is what is stored."""
-    fresh = await History(hf.store, session).read()
+    fresh = await SessionHistory(hf.store, session).read()
     page = (await hf.sessions.messages(session, system=True)).messages
     everything = model_view.project(page)
     ids = {each.info.id for each in fresh}

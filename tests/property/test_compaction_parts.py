@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.provider.catalog.model import Limit
 from holdfast.runtime.compaction import carry, divide
 from holdfast.runtime.compaction import measure as measuring
-from holdfast.runtime.compaction.measure import Room
+from holdfast.runtime.compaction.measure import ContextLimits
 from holdfast.runtime.epoch import prefix_change
 from holdfast.runtime.history import files_touched, model_view, transcript
 from holdfast.runtime.history.carried import Carried, carried_before
@@ -204,7 +204,7 @@ def test_a_request_is_compacted_when_and_only_when_it_is_over_a_limit(
 ) -> None:
     """The estimate, the reported usage, and the person's own limits; another model's usage is none."""
     history = history_of(made)
-    limits = Room(usable=usable, max_tokens=max_tokens, max_messages=max_messages)
+    limits = ContextLimits(usable=usable, max_tokens=max_tokens, max_messages=max_messages)
     for same in (True, False):
         most = max(estimated, measuring.reported(history) if same else 0)
         over = [
@@ -226,7 +226,7 @@ def test_the_room_is_what_the_window_leaves_for_the_request(
     answer = min(output, 32_000) if output else 32_000
     if not input and context:
         answer = min(answer, max(1, context // 2))  # Half of the window is left for the question.
-    usable = measuring.room(model, CompactionConfig(reserved=reserved)).usable
+    usable = measuring.context_limits(model, CompactionConfig(reserved=reserved)).usable
     if input:
         assert usable == max(0, input - (min(20_000, answer) if reserved is None else reserved))
     elif context:

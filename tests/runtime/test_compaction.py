@@ -130,7 +130,7 @@ def test_the_room_of_a_model(
     """The input limit, else what the answer leaves of the context; less the reserve."""
     model = replace(CLAUDE, limit=Limit(**limit))
     config = CompactionConfig(reserved=reserved)
-    assert measure.room(model, config, output_tokens_max=flag).usable == usable
+    assert measure.context_limits(model, config, output_tokens_max=flag).usable == usable
 
 
 @pytest.mark.parametrize(

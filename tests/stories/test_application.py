@@ -153,8 +153,8 @@ async def test_settings_that_change_count_a_second_later(world: World) -> None:
         for ms, name in ((0, "first"), (app.AROUND_MS - 1, "second"), (1, "third")):
             clock.ms += ms
             world.settings(username=name)
-            around = await hf._surroundings(await hf.sessions.get(session))
-            seen.append(around.loaded.config.username)
+            workspace = await hf._surroundings(await hf.sessions.get(session))
+            seen.append(workspace.loaded.config.username)
     assert seen == ["first", "first", "third"]
 
 
@@ -163,7 +163,7 @@ async def test_a_caller_may_give_the_settings_itself(world: World) -> None:
     async with world.open() as (hf, _):
         found = await hf._surroundings(await hf.sessions.get(await world.session(hf)))
     world.settings(model="nobody/nothing")
-    async with world.open(*says("a"), around=lambda _: found) as (hf, script):
+    async with world.open(*says("a"), workspace=lambda _: found) as (hf, script):
         await hf.sessions.process(await world.session(hf), "go")
     assert script.requests[0].model.id == "m"
 
@@ -259,10 +259,10 @@ async def opened(world: World, monkeypatch: pytest.MonkeyPatch, closed: list[str
     hf = Holdfast(await open_store(world.store, host=host), SystemClock(), host)
     hf._prompting_now()
     hf._http_now()
-    around = await hf._surroundings(await hf.sessions.get(await world.session(hf)))
-    hf._provider_of(around)
+    workspace = await hf._surroundings(await hf.sessions.get(await world.session(hf)))
+    hf._provider_of(workspace)
     wires = hf._wires
-    hf._provider_of(around)
+    hf._provider_of(workspace)
     assert hf._wires is wires is not None, "connections are shared"
     rooms: list[tuple[Any, str, str]] = [
         (Coordinator, "close", "coordinator"),

@@ -10,7 +10,7 @@ from holdfast.provider.request import prefix
 from holdfast.provider.request.events import ProviderEvent
 from holdfast.provider.request.request import Request
 from holdfast.runtime.compaction import measure
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
 from tests.stories.test_compaction import BIG, LONG, SILENT, SUMMARY
@@ -61,10 +61,10 @@ async def test_how_long_a_token_is_stays_known_over_a_compaction(world: World) -
     async with holdfast.open(world.store, provider=model) as hf:
         session = await world.session(hf)
         await hf.sessions.process(session, f"one {LONG}")
-        before = measure.ratio(await History(hf.store, session).read(), model.requests[0].model)
+        before = measure.ratio(await SessionHistory(hf.store, session).read(), model.requests[0].model)
         await compacted(hf, session)
         for _ in range(2):
-            after = measure.ratio(await History(hf.store, session).read(), model.requests[0].model)
+            after = measure.ratio(await SessionHistory(hf.store, session).read(), model.requests[0].model)
             await hf.sessions.process(session, f"two {LONG}")
             await compacted(hf, session)
             model._answers.append(Step(Say("c")))

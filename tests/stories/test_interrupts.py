@@ -20,7 +20,7 @@ from holdfast.runtime import drain
 from holdfast.runtime.calls import tool_calls
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.history.work import Ended
+from holdfast.runtime.history.work import TurnOutcome
 from holdfast.runtime.process import coordinator
 from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
 from holdfast.schema.ids import SessionID
@@ -342,11 +342,11 @@ async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
 ) -> None:
     """Its addressee never heard it. Whoever runs the session next closes it before he listens for others."""
     async with world.open(*[Step(Say("x"))] * 20) as (hf, _):
-        listener = hf._prompting_now()._coordinator.listener
+        watcher = hf._prompting_now()._coordinator.watcher
         real = interrupt_requests.answer
 
         async def looked_at_in_between(*arguments: Any, **named: Any) -> None:
-            await listener._look()  # At the worst moment: they are known, and still open.
+            await watcher._look()  # At the worst moment: they are known, and still open.
             await real(*arguments, **named)
 
         monkeypatch.setattr(interrupt_requests, "answer", looked_at_in_between)
@@ -396,7 +396,7 @@ async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(5):
             await begun.wait()
-            await runs.listener._look()
+            await runs.watcher._look()
             gate.set()
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
@@ -516,7 +516,7 @@ async def test_an_interrupt_does_not_wait_for_an_owner_that_it_does_not_mean(
         runs = hf._prompting_now()._coordinator
         owner = runs.ownership.id
         # It obeys nobody, and whoever asks sees another owner from then on.
-        monkeypatch.setattr(runs.listener, "_look", anyio.lowlevel.checkpoint)
+        monkeypatch.setattr(runs.watcher, "_look", anyio.lowlevel.checkpoint)
         async with holdfast.open(world.store) as other:
             real = other.store.session
 
@@ -549,12 +549,12 @@ async def test_an_interrupt_that_is_refused_is_not_left_behind(
 
     async with world.open(Step(Say("half"), Wait(gate), Say("whole"), expect=expect)) as (hf, _):
         session = await world.session(hf)
-        listener = hf._prompting_now()._coordinator.listener
+        watcher = hf._prompting_now()._coordinator.watcher
 
         async def deaf() -> None:
             """Paused."""
 
-        monkeypatch.setattr(listener, "_look", deaf)
+        monkeypatch.setattr(watcher, "_look", deaf)
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(5):
             await begun.wait()
@@ -679,7 +679,7 @@ async def test_work_that_is_being_settled_is_settled_though_its_task_is_cancelle
         await plain(run, error=error)
         done.set()
 
-    async def broken(run: Run, *_: object, **__: object) -> Ended:
+    async def broken(run: Run, *_: object, **__: object) -> TurnOutcome:
         raise RuntimeError("no luck")
 
     monkeypatch.setattr(drain, "_settle_all", slow)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.store.postgres.server import schema_url
@@ -32,17 +32,17 @@ async def test_turns_calls_a_compaction_and_a_fork(world: World, tmp_path: Path,
     ):
         hf.tools.register(deed.tool)
         session = await world.session(hf)
-        kept: History | None = None
+        kept: SessionHistory | None = None
         for number in range(3):
             await hf.sessions.process(session, f"wish {number}")
             kept = hf._prompting_now()._coordinator._histories[session]
-            assert await kept.read() == await History(hf.store, session).read()
+            assert await kept.read() == await SessionHistory(hf.store, session).read()
         assert kept is not None
         await hf.sessions.compact(session, force=True)
         await hf.sessions.wait(session)
-        assert await kept.read() == await History(hf.store, session).read()
+        assert await kept.read() == await SessionHistory(hf.store, session).read()
         await hf.sessions.process(session, "wish 3")
-        assert await kept.read() == await History(hf.store, session).read()
+        assert await kept.read() == await SessionHistory(hf.store, session).read()
         forked = (await hf.sessions.fork(session)).id
         await hf.sessions.process(forked, "and on")
         view = await hf.sessions.context(forked)

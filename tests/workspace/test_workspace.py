@@ -8,7 +8,7 @@ import pytest
 from holdfast.location.project import Location
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Secret
-from holdfast.workspace.workspace import Surroundings, surroundings
+from holdfast.workspace.workspace import Workspace, surroundings
 
 HOST = "models.example"
 
@@ -23,7 +23,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def around(home: Path, *, vcs: bool = True, **settings: object) -> Surroundings:
+def around(home: Path, *, vcs: bool = True, **settings: object) -> Workspace:
     """The surroundings of `project/inner`, with these settings of the user."""
     (home / ".config/holdfast/holdfast.json").write_text(json.dumps(settings))
     inner = home.parent / "project" / "inner"

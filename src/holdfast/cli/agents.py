@@ -23,8 +23,8 @@ def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str)
     from holdfast.cli.config.loading import here
     from holdfast.config.layers import redact
 
-    around = here(ctx).around
-    found, loaded = around.agents, around.loaded
+    workspace = here(ctx).workspace
+    found, loaded = workspace.agents, workspace.loaded
     visible = partial(without_secrets, loaded.value, redact.redacted(loaded.value, loaded.origins))
     if name is not None:
         agent = visible(found.get(name))

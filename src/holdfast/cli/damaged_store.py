@@ -13,7 +13,7 @@ from holdfast.clock import SystemClock
 from holdfast.errors import InvalidInput, StoreDamaged, StoreError
 from holdfast.person.private import make_file
 from holdfast.store.report import Finding, Report
-from holdfast.store.store_url import Place
+from holdfast.store.store_url import StoreUrl
 
 if TYPE_CHECKING:
     from holdfast.store.sqlite.salvage.report import SalvageReport
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 LINES_MAX = 200
 
 
-def path_of(place: Place, option: str) -> Path:
+def path_of(place: StoreUrl, option: str) -> Path:
     """The file of a SQLite store; other engines have no such thing."""
     if place.engine != "sqlite" or place.path is None:
         raise InvalidInput(f"{option} is for a SQLite store; this one is another engine's")
     return place.path
 
 
-def salvage_to(place: Place, target: str, form: str) -> int:
+def salvage_to(place: StoreUrl, target: str, form: str) -> int:
     """Write all that can be read into a new store, and say what could not; the exit code."""
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.salvage.rescue import salvage
@@ -60,7 +60,7 @@ def print_losses(report: "SalvageReport") -> None:
         click.echo(f"… {len(lines) - LINES_MAX} more; --format json has them all")
 
 
-def looked_at(place: Place, error: StoreDamaged) -> Report:
+def looked_at(place: StoreUrl, error: StoreDamaged) -> Report:
     """The report on a store that cannot even be opened."""
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.examine import surveyed
@@ -68,7 +68,7 @@ def looked_at(place: Place, error: StoreDamaged) -> Report:
     return surveyed(Database(path_of(place, "doctor")), SystemClock(), [error.what])
 
 
-def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report, str]:
+def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Report, str]:
     """The last resort of --repair: salvage, and let the new store take the place of the damaged file.
 
     The findings, and where the damaged file is kept. A backup of it that was asked for is a plain copy.
@@ -102,7 +102,7 @@ def mend(place: Place, error: StoreDamaged, backup: str | None) -> tuple[Report,
     return Report(sessions, report.records, tuple(findings)), str(aside)
 
 
-def list_backups(place: Place, form: str) -> None:
+def list_backups(place: StoreUrl, form: str) -> None:
     """The automatic backups of a store, the newest first."""
     from holdfast.store.sqlite.backups import Backups
     from holdfast.store.sqlite.database import Database
@@ -120,7 +120,7 @@ def list_backups(place: Place, form: str) -> None:
         note("There are no automatic backups yet.")
 
 
-def restore(place: Place, name: str, form: str) -> None:
+def restore(place: StoreUrl, name: str, form: str) -> None:
     """Put a backup in the place of the store, whose present file is kept beside it."""
     from holdfast.store.sqlite import backups
     from holdfast.store.sqlite.database import Database

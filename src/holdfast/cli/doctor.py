@@ -11,7 +11,7 @@ from holdfast.cli.opening import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.errors import Refused, StoreDamaged, StoreError
 from holdfast.store.report import Report
-from holdfast.store.store_url import Place, shown
+from holdfast.store.store_url import StoreUrl, shown
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -93,7 +93,7 @@ def doctor(
         ctx.exit(1)
 
 
-def backup_name(place: Place) -> str:
+def backup_name(place: StoreUrl) -> str:
     """A name beside the store that says when."""
     return f"{place.path}.{time.strftime('%Y%m%d-%H%M%S')}.backup"
 

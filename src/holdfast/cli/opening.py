@@ -12,7 +12,7 @@ from holdfast.errors import StoreMissing
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, MessagePage, SessionPage, SessionRecord, StoredRecord
-from holdfast.store.store_url import Place, find_place
+from holdfast.store.store_url import StoreUrl, find_place
 
 if TYPE_CHECKING:
     import asyncio
@@ -44,7 +44,7 @@ def choice_of(ctx: click.Context) -> Choice:
     return choice
 
 
-def place_of(ctx: click.Context) -> Place:
+def place_of(ctx: click.Context) -> StoreUrl:
     """The store that the person named, or the default."""
     return find_place(choice_of(ctx).store)
 
@@ -72,7 +72,7 @@ def _is_named(ctx: click.Context) -> bool:
     return bool(choice_of(ctx).store or os.environ.get("HOLDFAST_STORE"))
 
 
-def _sqlite(place: Place, *, named: bool) -> Iterator[Reading | None]:
+def _sqlite(place: StoreUrl, *, named: bool) -> Iterator[Reading | None]:
     """Read with no thread and no event loop: one connection, one snapshot."""
     import apsw
 

@@ -27,7 +27,7 @@ from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.loaded import ConfigFolder, Loaded
 from holdfast.config.places import Folder, Places
 from holdfast.config.untrusted import adopt, distrust, host_providers, well_known
-from holdfast.config.untrusted.adopt import Guests
+from holdfast.config.untrusted.adopt import UntrustedEntries
 from holdfast.config.untrusted.distrust import Reduced
 from holdfast.config.untrusted.folders import Strangers
 from holdfast.config.untrusted.well_known import Remote
@@ -56,7 +56,7 @@ class _Loading:
         self.trusted = trusted
         self.merged = Merged()
         self.strangers = Strangers(where)
-        self.guests = Guests()
+        self.guests = UntrustedEntries()
         self.folders: list[ConfigFolder] = []
         self.warnings: list[str] = []
         self.notices: list[str] = []

@@ -14,7 +14,7 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.epochs import ContextUnavailable
-from holdfast.runtime.epoch.prepared_turn import Chosen, Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn, Sampled
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.runtime.inbox import admission, choice
@@ -27,7 +27,7 @@ from holdfast.tools import structured
 
 async def cross(
     run: Run, everything: list[MessageWithParts] | None = None, *, force: bool = True
-) -> Ready | None:
+) -> PreparedTurn | None:
     """Promote what waits, and fix the turn; None when there is nothing to say.
 
     `everything` is the history, where it was just read. Without `force` a session that `plan.rests` goes on
@@ -99,7 +99,7 @@ def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts])
 
 async def _begun(
     run: Run, newest: MessageWithParts, promoted: list[Waiting], joining: list[MessageWithParts]
-) -> tuple[Chosen, Epoch]:
+) -> tuple[Sampled, Epoch]:
     """Who answers, and the epoch in force: before anything is promoted, so that what cannot be told to the
     model leaves the prompt where it is.
     """
@@ -114,20 +114,22 @@ async def _begun(
         raise
 
 
-async def sample(run: Run, user: UserMessage) -> Chosen:
+async def sample(run: Run, user: UserMessage) -> Sampled:
     """Agent, model and policy of a prompt, fixed for a turn."""
     session = await run.session() if run.history.record is None else run.history.record.value()
-    around = await run.engine.around(session)
-    around.check_here(session.id)
-    wishes = around.loaded.config.experimental
+    workspace = await run.engine.workspace(session)
+    workspace.check_here(session.id)
+    wishes = workspace.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
-    agent = choice.agent_in(session, around, user.agent)
-    model = around.providers.model(user.model.provider_id, user.model.model_id)
-    policy = await authority.policy_of(run.engine, session, around, agent)
-    return Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
+    agent = choice.agent_in(session, workspace, user.agent)
+    model = workspace.providers.model(user.model.provider_id, user.model.model_id)
+    policy = await authority.policy_of(run.engine, session, workspace, agent)
+    return Sampled(session=session, workspace=workspace, user=user, agent=agent, model=model, policy=policy)
 
 
-async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]) -> Ready:
+async def _reconciled(
+    run: Run, chosen: Sampled, epoch: Epoch, history: list[MessageWithParts]
+) -> PreparedTurn:
     """Tell the model what changed since it was last told, and fix the turn."""
     nested = await nested_instructions.found(run, chosen, epoch)
     told = None
@@ -150,12 +152,12 @@ async def _reconciled(run: Run, chosen: Chosen, epoch: Epoch, history: list[Mess
 
 async def fixed(
     run: Run,
-    chosen: Chosen,
+    chosen: Sampled,
     epoch: Epoch,
     history: list[MessageWithParts],
     *,
     keep: bool = True,
-) -> Ready:
+) -> PreparedTurn:
     """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = observe.toolset(run, chosen)
@@ -165,9 +167,9 @@ async def fixed(
     form = schema_of(user.format)
     if form is not None:
         toolset = toolset.plus(structured.structured_tool(form))
-    return Ready(
+    return PreparedTurn(
         session=chosen.session,
-        around=chosen.around,
+        workspace=chosen.workspace,
         user=user,
         agent=agent,
         model=model,
@@ -181,12 +183,12 @@ async def fixed(
         compacted=run.history.summarised_since(0),
         toolset=toolset,
         policy=chosen.policy,
-        compacts=not fit.is_off(chosen.around),
+        compacts=not fit.is_off(chosen.workspace),
         last_step=agent.steps is not None and work.steps_since_prompt(history) + 1 >= agent.steps,
     )
 
 
-async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> Ready:
+async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> PreparedTurn:
     """The turn of calls that are run again."""
     chosen = await sample(run, user)
     return await fixed(run, chosen, await epochs.ensured(run, chosen), history, keep=False)

@@ -97,7 +97,7 @@ async def _work(run: Run, *, force: bool) -> None:
             if failing > run.engine.limits.failing_max and ended.next == "continue":
                 message = f"every call of the last {failing} turns failed; the model makes no headway"
                 await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
-                ended = work.Ended(next="stop")
+                ended = work.TurnOutcome(next="stop")
             if ended.next == "park":
                 run.parked = True
                 return

@@ -19,7 +19,7 @@ from holdfast.runtime.answer.provider_call import asking_of, settling_of
 from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.calls import process_groups, repetition
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, Settling, settled
+from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, ToolCalls, settled
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import message_put, part_put
@@ -204,7 +204,7 @@ async def _run_again(
         )
         return True
     asking = asking_of(run, ready, again=True)
-    settling: Settling = settling_of(run, ready, asking)
+    settling: ToolCalls = settling_of(run, ready, asking)
     made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
     # A process without the tool leaves the call to one that has it, unless a person wants to go on.

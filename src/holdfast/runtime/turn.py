@@ -17,9 +17,9 @@ from holdfast.runtime.compaction import compact, fit
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work as plan
-from holdfast.runtime.history.work import Ended
+from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.output_format import JsonSchemaFormat
@@ -42,11 +42,11 @@ LAST_STEP_SHAPED: Final = (
 )
 
 
-async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force: bool = True) -> Ended:
+async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force: bool = True) -> TurnOutcome:
     """Take one turn of the session; `done` when there was nothing to say (see `boundary.cross`)."""
     ready = await boundary.cross(run, history, force=force)
     if ready is None:
-        return Ended(next="done")
+        return TurnOutcome(next="done")
     if ready.asked is not None:
         return await _in_time(run, ready, compact.by_hand(run, ready, ready.asked))
     if ready.last_step and not plan.was_told(ready.history, _last_word(ready)):
@@ -67,7 +67,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     return ended
 
 
-async def _in_time(run: Run, ready: Ready, work: Coroutine[Any, Any, T]) -> T:
+async def _in_time(run: Run, ready: PreparedTurn, work: Coroutine[Any, Any, T]) -> T:
     """Do something for as long as the tree may still work."""
     left_s = await reservations.time_left_s(run.engine, ready.session)
     with anyio.move_on_after(left_s):
@@ -75,7 +75,7 @@ async def _in_time(run: Run, ready: Ready, work: Coroutine[Any, Any, T]) -> T:
     raise reservations.OutOfTime("the budget of time was used up in the middle of the turn")
 
 
-async def _told_last_step(run: Run, ready: Ready) -> Ready:
+async def _told_last_step(run: Run, ready: PreparedTurn) -> PreparedTurn:
     """Tell the model, durably, that it has to come to an end."""
 
     def make(id: MessageID) -> SystemMessage:
@@ -87,11 +87,11 @@ async def _told_last_step(run: Run, ready: Ready) -> Ready:
     return replace(ready, history=[*ready.history, word], shown=[*ready.shown, word])
 
 
-def _last_word(ready: Ready) -> str:
+def _last_word(ready: PreparedTurn) -> str:
     return LAST_STEP_SHAPED if isinstance(ready.user.format, JsonSchemaFormat) else LAST_STEP
 
 
-def _request(run: Run, ready: Ready) -> Request:
+def _request(run: Run, ready: PreparedTurn) -> Request:
     """What is sent: the blocks of the epoch, then what was said."""
     return assemble.assemble(
         ready.model,
@@ -107,7 +107,7 @@ def _request(run: Run, ready: Ready) -> Request:
     )
 
 
-def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
+def _prefix(run: Run, ready: PreparedTurn, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
     epoch = ready.epoch.value
     last = prefix_change.before(ready.history, epoch, remembered=run.history.sent)
@@ -122,7 +122,7 @@ def _prefix(run: Run, ready: Ready, named: blocks.Named) -> StepPrefix:
     return kept
 
 
-def _choice(ready: Ready) -> ToolChoice:
+def _choice(ready: PreparedTurn) -> ToolChoice:
     if isinstance(ready.user.format, JsonSchemaFormat):
         return "required"
     if not ready.last_step:
@@ -134,7 +134,7 @@ def _choice(ready: Ready) -> ToolChoice:
     return "auto" if told and caching.takes_marks(ready.model) else "none"
 
 
-async def _opened(run: Run, ready: Ready, prefix: StepPrefix) -> AssistantMessage:
+async def _opened(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> AssistantMessage:
     """The assistant message and its step, before anything is sent: from here on a crash leaves a trace, and
     whoever looks later knows what the provider may have in its cache.
     """

@@ -26,7 +26,7 @@ class Trust(Record, frozen=True, kw_only=True):
     time: Created
 
 
-class CacheEntry(Record, frozen=True, kw_only=True):
+class CheckoutProject(Record, frozen=True, kw_only=True):
     """`key` is the URL, or another name of what was fetched."""
 
     id: str

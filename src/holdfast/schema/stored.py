@@ -15,7 +15,7 @@ from holdfast.schema.epoch import ContextEpoch
 from holdfast.schema.message import AssistantMessage, Message, SystemMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.project import Project
-from holdfast.schema.project_records import Approval, CacheEntry, Trust
+from holdfast.schema.project_records import Approval, CheckoutProject, Trust
 from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.schema.request import InterruptRequest, PermissionRequest, QuestionRequest, Request
 from holdfast.schema.session import Session
@@ -74,7 +74,7 @@ _TYPES: Final[dict[Kind, Any]] = {
     "project": Project,
     "approval": Approval,
     "trust": Trust,
-    "cache": CacheEntry,
+    "cache": CheckoutProject,
 }
 
 _PYTHON_NAMES: Final = {"id": "id", "sessionID": "session_id", "messageID": "message_id"}

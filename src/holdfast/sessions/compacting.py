@@ -14,7 +14,7 @@ from holdfast.runtime.epoch import pins
 from holdfast.runtime.epoch.pins import Pin
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import rules_of
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.inbox import admission, choice
 from holdfast.runtime.inbox.admission import Prompt
 from holdfast.schema import typed
@@ -23,7 +23,7 @@ from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 Answer = Literal["admitted", "not needed"]
 
@@ -33,7 +33,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
     record = await engine.store.session(session)
     if record is None:
         raise NotFound(f"session {session[:60]} does not exist")
-    history = await History(engine.store, session).read()
+    history = await SessionHistory(engine.store, session).read()
     newest = work.newest_user(model_view.spoken(history))
     if newest is None and not force:
         return "not needed"
@@ -53,7 +53,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
 class _Next(msgspec.Struct, frozen=True, kw_only=True):
     """The request that would come next, for `fitting`."""
 
-    around: Surroundings
+    workspace: Workspace
     model: Model
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
@@ -66,14 +66,14 @@ async def _is_needed(
     engine: Engine, session: Session, user: UserMessage, history: list[MessageWithParts]
 ) -> bool:
     """Whether the request that would come next is over a threshold, measured as before a turn."""
-    around = await engine.around(session)
-    agent = choice.agent_in(session, around, user.agent)
-    model = around.providers.model(user.model.provider_id, user.model.model_id)
+    workspace = await engine.workspace(session)
+    agent = choice.agent_in(session, workspace, user.agent)
+    model = workspace.providers.model(user.model.provider_id, user.model.model_id)
     epochs = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = epochs[-1].value() if epochs else None
     pin = _pin(epoch, pins.key_of(agent, model))
     next_ = _Next(
-        around=around,
+        workspace=workspace,
         model=model,
         system=(*pin.system, epoch.baseline) if epoch is not None else pin.system,
         tools=pin.tools,

@@ -25,10 +25,10 @@ from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.epoch import observe, pins, prefix_change
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.pins import Pin
-from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import rules_of
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.inbox import choice
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
@@ -74,22 +74,22 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
     if record is None:
         raise NotFound(f"session {id[:60]} does not exist")
     session = record.value()
-    history = History(engine.store, id)
+    history = SessionHistory(engine.store, id)
     everything = await history.read()
     # After a compaction there may be no prompt but the compaction's own.
     newest = work.newest_user(model_view.spoken(everything)) or work.newest_user(everything)
     if newest is None or not isinstance(newest.info, UserMessage):
         raise NotFound(f"session {id} has not said anything to a model yet")
     user = newest.info
-    around = await engine.around(session)
-    agent = choice.agent_in(session, around, user.agent)
-    model = around.providers.model(user.model.provider_id, user.model.model_id)
+    workspace = await engine.workspace(session)
+    agent = choice.agent_in(session, workspace, user.agent)
+    model = workspace.providers.model(user.model.provider_id, user.model.model_id)
     found = await engine.store.select("epoch", session=id, mark=Mark.OPEN)
     epoch = found[-1].value() if found else None
     former = history.told_before(found[-1].position) if found else frozenset()
     said = [each for each in everything if each.info.id not in former]
-    policy = await authority.policy_of(engine, session, around, agent)
-    chosen = Chosen(session=session, around=around, user=user, agent=agent, model=model, policy=policy)
+    policy = await authority.policy_of(engine, session, workspace, agent)
+    chosen = Sampled(session=session, workspace=workspace, user=user, agent=agent, model=model, policy=policy)
     pin = _pin(epoch, chosen, tools(session))
     tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
     system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
@@ -108,14 +108,14 @@ async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registr
         cause=None if epoch is None else epoch.cause,
         blocks=blocks,
         tokens=sum(block.tokens for block in blocks),
-        usable=measure.room(model, around.loaded.config.compaction).usable,
+        usable=measure.context_limits(model, workspace.loaded.config.compaction).usable,
         hit=hit,
         ideal=ideal,
         moves=list(cache.moves(steps)),
     )
 
 
-def _pin(epoch: ContextEpoch | None, chosen: Chosen, registry: Registry) -> Pin:
+def _pin(epoch: ContextEpoch | None, chosen: Sampled, registry: Registry) -> Pin:
     """What the next request begins with; for an agent that was not asked yet, what it would be told.
 
     What is pinned is shown as it is: whoever looks may have other tools than the process that runs.

@@ -15,11 +15,11 @@ from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.model import SessionModel
 from holdfast.schema.permission import Rule
 from holdfast.schema.project import Project, ProjectTime
-from holdfast.schema.project_records import CacheEntry
+from holdfast.schema.project_records import CheckoutProject
 from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.projects import remembered
-from holdfast.sessions.room import Room, again, found, put_session
+from holdfast.sessions.room import StoreAccess, again, found, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
 from holdfast.version import __version__
 
@@ -27,7 +27,7 @@ TITLE_MAX = 2_000
 
 
 async def create(
-    room: Room,
+    room: StoreAccess,
     *,
     directory: str | os.PathLike[str] | None = None,
     parent: str | None = None,
@@ -57,7 +57,7 @@ async def create(
     return session
 
 
-async def _commit(room: Room, here: Location, session: Session) -> None:
+async def _commit(room: StoreAccess, here: Location, session: Session) -> None:
     changes, expect = await known_project(room, here)
     await room.store.commit(
         Batch((*changes, put_session(session)), (*expect, Unchanged(session.id, "session", session.id, 0)))
@@ -65,7 +65,7 @@ async def _commit(room: Room, here: Location, session: Session) -> None:
 
 
 def new_session(
-    room: Room,
+    room: StoreAccess,
     here: Location,
     *,
     parent: str | None = None,
@@ -108,13 +108,13 @@ def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
     return plain
 
 
-async def locate_(room: Room, directory: str | os.PathLike[str]) -> Location:
+async def locate_(room: StoreAccess, directory: str | os.PathLike[str]) -> Location:
     """Where a directory lies, with the project id that we remember for its checkout."""
     entries = await room.store.select("cache", session=host_scope(room.host.id))
     return await anyio.to_thread.run_sync(locate, directory, remembered(entries))
 
 
-async def known_project(room: Room, here: Location) -> tuple[list[Change], list[Expectation]]:
+async def known_project(room: StoreAccess, here: Location) -> tuple[list[Change], list[Expectation]]:
     """What must be written so that the project of a place is on record: nothing, once it is."""
     scope = project_scope(here.project)
     record = await room.store.get(scope, "project", here.project)
@@ -141,11 +141,11 @@ async def known_project(room: Room, here: Location) -> tuple[list[Change], list[
 
 
 def _remembered(
-    room: Room, here: Location, changes: list[Change], expect: list[Expectation]
+    room: StoreAccess, here: Location, changes: list[Change], expect: list[Expectation]
 ) -> tuple[list[Change], list[Expectation]]:
     """Add the checkout's project id to the batch when the project itself is news."""
     if changes and here.checkout is not None and here.project != GLOBAL:
-        entry = CacheEntry(
+        entry = CheckoutProject(
             id=f"project-{_digest(here.checkout.common)}",
             key=here.checkout.common,
             etag=here.checkout.mark,

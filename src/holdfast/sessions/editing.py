@@ -21,7 +21,7 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.stored import Mark
 from holdfast.schema.wire import checked
 from holdfast.sessions.reading import stored_message
-from holdfast.sessions.room import Room, again, found, idle, put_session
+from holdfast.sessions.room import StoreAccess, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord, StoredMessage
@@ -30,7 +30,7 @@ MessageEditor = Callable[[Message], Message]
 PartEditor = Callable[[Part], Part]
 
 
-async def add_message(room: Room, message: Message) -> None:
+async def add_message(room: StoreAccess, message: Message) -> None:
     """Write a message that is new. It stands behind everything that was sent, so it moves nothing."""
     message = checked(message, "the message")
     ids.check("msg", message.id)
@@ -43,7 +43,7 @@ async def add_message(room: Room, message: Message) -> None:
         raise
 
 
-async def add_part(room: Room, part: Part) -> None:
+async def add_part(room: StoreAccess, part: Part) -> None:
     """Write a part that is new."""
     part = checked(part, "the part")
     ids.check("prt", part.id)
@@ -59,12 +59,12 @@ async def add_part(room: Room, part: Part) -> None:
     await again(once)
 
 
-async def _refuse_known(room: Room, session: str, kind: Literal["message", "part"], id: str) -> None:
+async def _refuse_known(room: StoreAccess, session: str, kind: Literal["message", "part"], id: str) -> None:
     if await room.store.get(session, kind, id) is not None:
         raise Refused(f"{kind} {id} exists already; change it with update_{kind}")
 
 
-async def update_message(room: Room, session: str, id: str, editor: MessageEditor) -> Message:
+async def update_message(room: StoreAccess, session: str, id: str, editor: MessageEditor) -> Message:
     """Replace a message by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change which message it is.
@@ -86,7 +86,7 @@ async def update_message(room: Room, session: str, id: str, editor: MessageEdito
     return await again(once)
 
 
-async def update_part(room: Room, session: str, id: str, editor: PartEditor) -> Part:
+async def update_part(room: StoreAccess, session: str, id: str, editor: PartEditor) -> Part:
     """Replace a part by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change which part it is; a tool call moves only along
@@ -108,7 +108,9 @@ async def update_part(room: Room, session: str, id: str, editor: PartEditor) -> 
     return await again(once)
 
 
-async def _stored(room: Room, session: str, kind: Literal["message", "part"], id: str) -> tuple[Any, int]:
+async def _stored(
+    room: StoreAccess, session: str, kind: Literal["message", "part"], id: str
+) -> tuple[Any, int]:
     record = await room.store.get(session, kind, id)
     if record is None:
         raise NotFound(f"{kind} {id[:60]} does not exist in session {session}")
@@ -140,7 +142,7 @@ def _put(value: Message | Part) -> Put:
     return Put(value.session_id, "part", value.id, data, parent=value.message_id, mark=stored.mark(value))
 
 
-async def remove_message(room: Room, session: str, id: str) -> None:
+async def remove_message(room: StoreAccess, session: str, id: str) -> None:
     """Remove a message with its parts."""
 
     async def once() -> None:
@@ -159,7 +161,7 @@ async def remove_message(room: Room, session: str, id: str) -> None:
     await again(once)
 
 
-async def _compactions(room: Room, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
+async def _compactions(room: StoreAccess, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
     """What compactions have to do with a message: the summaries that it asked for, which go with it, and the
     tails that begin with it, which begin with the next one.
     """
@@ -186,7 +188,7 @@ def _steps(message: StoredMessage) -> list[StepFinishPart]:
     return [value for value in values if isinstance(value, StepFinishPart)]
 
 
-async def remove_part(room: Room, session: str, id: str) -> None:
+async def remove_part(room: StoreAccess, session: str, id: str) -> None:
     """Remove one part."""
 
     async def once() -> None:
@@ -204,7 +206,7 @@ async def remove_part(room: Room, session: str, id: str) -> None:
 
 
 async def _commit(
-    room: Room,
+    room: StoreAccess,
     record: SessionRecord,
     changes: Sequence[Change],
     expect: Sequence[Expectation],
@@ -220,7 +222,7 @@ async def _commit(
     await room.store.commit(Batch(tuple(every), tuple(expectations)))
 
 
-async def _edited(room: Room, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
+async def _edited(room: StoreAccess, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
     """Note in the epochs whose requests showed this message that the model will be shown something else: the
     prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages and
     parts that are removed.
@@ -293,16 +295,18 @@ def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[t
     ]
 
 
-async def set_todos(room: Room, session: str, todos: Sequence[Todo]) -> None:
+async def set_todos(room: StoreAccess, session: str, todos: Sequence[Todo]) -> None:
     """Replace the todo list."""
     await _put_list(room, session, "todo", list(todos))
 
 
-async def set_diffs(room: Room, session: str, diffs: Sequence[FileDiff]) -> None:
+async def set_diffs(room: StoreAccess, session: str, diffs: Sequence[FileDiff]) -> None:
     """Replace the session's file changes."""
     await _put_list(room, session, "diff", list(diffs))
 
 
-async def _put_list(room: Room, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]) -> None:
+async def _put_list(
+    room: StoreAccess, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]
+) -> None:
     await found(room, session)
     await room.store.commit(Batch((Put(session, kind, session, stored.strip(kind, items)),)))

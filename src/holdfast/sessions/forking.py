@@ -19,14 +19,14 @@ from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
-from holdfast.sessions.room import Room, found, put_session
+from holdfast.sessions.room import StoreAccess, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast.sessions.restoring import Restored
+    from holdfast.sessions.restoring import RestoredEpoch
 
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
@@ -36,7 +36,7 @@ _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-async def fork(room: Room, session: str, message: str | None = None) -> Session:
+async def fork(room: StoreAccess, session: str, message: str | None = None) -> Session:
     """A new session with everything before the message, or with all that is settled."""
     from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
 
@@ -83,7 +83,7 @@ async def fork(room: Room, session: str, message: str | None = None) -> Session:
     return forked
 
 
-async def _above(room: Room, session: Session) -> list[Session]:
+async def _above(room: StoreAccess, session: Session) -> list[Session]:
     """The sessions above one, its root last. A fork stands in no tree: their rules and their budget, with
     nothing spent of it, go with it.
     """
@@ -118,7 +118,7 @@ def copies(
     messages: Iterable[StoredMessage],
     session: str,
     mint: Mint,
-    epoch: "Restored | None" = None,
+    epoch: "RestoredEpoch | None" = None,
     shown: Mapping[str, bytes] = _NOTHING,
 ) -> Iterable[Put]:
     """The puts that write messages and parts into another session, under new ids that rise.

@@ -3,14 +3,14 @@
 from collections.abc import Iterable
 
 from holdfast.location.project import Checkout, Known
-from holdfast.schema.project_records import CacheEntry
+from holdfast.schema.project_records import CheckoutProject
 from holdfast.store.record import StoredRecord
 
 
 def remembered(entries: Iterable[StoredRecord]) -> Known:
     """Answers the project id that the machine's cache records hold for a checkout."""
     values = [entry.value() for entry in entries]
-    ids = {(value.key, value.etag): value.text for value in values if isinstance(value, CacheEntry)}
+    ids = {(value.key, value.etag): value.text for value in values if isinstance(value, CheckoutProject)}
 
     def known(checkout: Checkout) -> str | None:
         return ids.get((checkout.common, checkout.mark))

@@ -22,7 +22,7 @@ from holdfast.schema.stored import Mark
 from holdfast.sessions import compacting, context, reading, state
 from holdfast.sessions.compacting import Answer
 from holdfast.sessions.context import ContextView
-from holdfast.sessions.room import Room
+from holdfast.sessions.room import StoreAccess
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
 
@@ -35,7 +35,7 @@ LATE_S = 0.5
 class Prompting:
     """The verbs that make a session work."""
 
-    def __init__(self, room: Room, engine: Engine, coordinator: Coordinator) -> None:
+    def __init__(self, room: StoreAccess, engine: Engine, coordinator: Coordinator) -> None:
         self._room = room
         self._engine = engine
         self._coordinator = coordinator

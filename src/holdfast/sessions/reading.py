@@ -14,7 +14,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import decode_known
 from holdfast.sessions.naming import name_queries, the_one
-from holdfast.sessions.room import Room, found
+from holdfast.sessions.room import StoreAccess, found
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
 
@@ -44,12 +44,12 @@ class Sessions(msgspec.Struct, frozen=True):
     damaged: tuple[str, ...] = ()
 
 
-async def get(room: Room, session: str) -> Session:
+async def get(room: StoreAccess, session: str) -> Session:
     """The session."""
     return (await found(room, session)).value()
 
 
-async def latest(room: Room, session: str) -> list[MessageWithParts]:
+async def latest(room: StoreAccess, session: str) -> list[MessageWithParts]:
     """The latest messages, in the model's order."""
     page = await room.store.messages(MessageQuery(session, limit=_LATEST))
     return [
@@ -58,7 +58,7 @@ async def latest(room: Room, session: str) -> list[MessageWithParts]:
     ]
 
 
-async def list_(room: Room, query: SessionQuery) -> Sessions:
+async def list_(room: StoreAccess, query: SessionQuery) -> Sessions:
     """A page of sessions."""
     page = await room.store.sessions(query)
     sound, damaged = [], list(page.damaged)
@@ -70,7 +70,7 @@ async def list_(room: Room, query: SessionQuery) -> Sessions:
     return Sessions(tuple(sound), page.next, tuple(damaged))
 
 
-async def children(room: Room, session: str, *, deep: bool = False) -> list[Session]:
+async def children(room: StoreAccess, session: str, *, deep: bool = False) -> list[Session]:
     """The direct children, or all descendants, the oldest generation first.
 
     One that cannot be read is left out, as from every list; those below it are not.
@@ -86,7 +86,7 @@ async def children(room: Room, session: str, *, deep: bool = False) -> list[Sess
     return below
 
 
-async def _children(room: Room, parent: str) -> Sessions:
+async def _children(room: StoreAccess, parent: str) -> Sessions:
     sound: list[Session] = []
     damaged: list[str] = []
     cursor: str | None = None
@@ -100,7 +100,7 @@ async def _children(room: Room, parent: str) -> Sessions:
             return Sessions(tuple(sound), None, tuple(damaged))
 
 
-async def messages(room: Room, query: MessageQuery) -> Messages:
+async def messages(room: StoreAccess, query: MessageQuery) -> Messages:
     """A page of messages with their parts."""
     page = await room.store.messages_json(query)
     # One call for all of them: a third of the time of one call a record. A record that says more than we
@@ -129,17 +129,17 @@ def _collector_paused(size: int) -> Iterator[None]:
         gc.enable()
 
 
-async def messages_json(room: Room, query: MessageQuery) -> JsonPage:
+async def messages_json(room: StoreAccess, query: MessageQuery) -> JsonPage:
     """The same page as JSON, for callers that only pass it on."""
     return await room.store.messages_json(query)
 
 
-async def message(room: Room, session: str, id: str) -> MessageWithParts:
+async def message(room: StoreAccess, session: str, id: str) -> MessageWithParts:
     """One message with its parts."""
     return typed(await stored_message(room, session, id))
 
 
-async def stored_message(room: Room, session: str, id: str) -> StoredMessage:
+async def stored_message(room: StoreAccess, session: str, id: str) -> StoredMessage:
     """The message as it is stored, with its parts."""
     page = await room.store.messages(MessageQuery(session, only=id))
     if not page.messages:
@@ -152,23 +152,23 @@ def typed(message: StoredMessage) -> MessageWithParts:
     return MessageWithParts(message.info.value(), tuple(part.value() for part in message.parts))
 
 
-async def todos(room: Room, session: str) -> list[Todo]:
+async def todos(room: StoreAccess, session: str) -> list[Todo]:
     """The session's todo list."""
     return await _list(room, session, "todo")
 
 
-async def diffs(room: Room, session: str) -> list[FileDiff]:
+async def diffs(room: StoreAccess, session: str) -> list[FileDiff]:
     """What the session changed in files."""
     return await _list(room, session, "diff")
 
 
-async def _list(room: Room, session: str, kind: stored.Kind) -> list[Any]:
+async def _list(room: StoreAccess, session: str, kind: stored.Kind) -> list[Any]:
     await found(room, session)
     record = await room.store.get(session, kind, session)
     return [] if record is None else record.value()
 
 
-async def named(room: Room, name: str) -> SessionRecord:
+async def named(room: StoreAccess, name: str) -> SessionRecord:
     """The one session that a person means: by id, by a unique beginning of the id, or by slug."""
     exact = await room.store.session(name) if name.startswith("ses") and name.isascii() else None
     if exact is not None:

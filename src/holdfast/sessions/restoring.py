@@ -27,7 +27,7 @@ _PREFIX = b'"prefix"'
 _REFUSED = b'"refused"'
 
 
-class Restored(msgspec.Struct, frozen=True):
+class RestoredEpoch(msgspec.Struct, frozen=True):
     """The change that writes the epoch, and the position that it had among the messages."""
 
     put: Put
@@ -41,7 +41,7 @@ def restored(
     *,
     cut: int | None = None,
     unpruned: bool = False,
-) -> Restored | None:
+) -> RestoredEpoch | None:
     """The epoch for another session that has the messages `kept`; None where nothing was told yet.
 
     `cut` is the place of the first message that is left out, if any; `unpruned`: output is shown again that
@@ -82,7 +82,7 @@ def restored(
         time=replace(epoch.time, ended=None),
     )
     put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
-    return Restored(put, record.position)
+    return RestoredEpoch(put, record.position)
 
 
 def _is_later(sent: SentRequest | None, cut: int | None) -> bool:

@@ -26,7 +26,7 @@ TRIES = 30
 PAUSE_MAX_S = 0.05
 
 
-class Room(msgspec.Struct, frozen=True):
+class StoreAccess(msgspec.Struct, frozen=True):
     """The store, and what is needed to make records."""
 
     store: Store
@@ -35,7 +35,7 @@ class Room(msgspec.Struct, frozen=True):
     host: Host
 
 
-async def found(room: Room, session: str) -> SessionRecord:
+async def found(room: StoreAccess, session: str) -> SessionRecord:
     """The session's record, or `NotFound`."""
     record = await room.store.session(session)
     if record is None:
@@ -45,7 +45,7 @@ async def found(room: Room, session: str) -> SessionRecord:
     return record
 
 
-async def idle(room: Room, session: str) -> SessionRecord:
+async def idle(room: StoreAccess, session: str) -> SessionRecord:
     """The session's record, or `Refused` while it runs."""
     record = await found(room, session)
     if record.busy:

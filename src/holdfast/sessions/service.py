@@ -14,7 +14,7 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
 from holdfast.sessions.editing import MessageEditor, PartEditor
 from holdfast.sessions.reading import Messages, Sessions
-from holdfast.sessions.room import Room, found
+from holdfast.sessions.room import StoreAccess, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only read
 class SessionService:
     """What a caller may ask of sessions."""
 
-    def __init__(self, room: Room, prompting: "Callable[[], Prompting]") -> None:
+    def __init__(self, room: StoreAccess, prompting: "Callable[[], Prompting]") -> None:
         self.room = room
         self._prompting = prompting
 

@@ -14,7 +14,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.session_lists import Todo
 from holdfast.sessions import reading
 from holdfast.sessions.reading import Messages
-from holdfast.sessions.room import Room, found
+from holdfast.sessions.room import StoreAccess, found
 from holdfast.store.query import MessageQuery
 
 
@@ -37,13 +37,13 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     recoverable: bool
 
 
-async def read(room: Room, engine: Engine, session: str, *, limit: int) -> State:
+async def read(room: StoreAccess, engine: Engine, session: str, *, limit: int) -> State:
     """Everything in one answer; each part is as it was when it was read."""
     record = await found(room, session)
     info = record.value()
     page = await reading.messages(room, MessageQuery(session, limit=limit, system=False))
-    around = await engine.around(info)
-    policy = await authority.policy_of(engine, info, around, authority.agent_of(info, around))
+    workspace = await engine.workspace(info)
+    policy = await authority.policy_of(engine, info, workspace, authority.agent_of(info, workspace))
     history = await reading.latest(room, session)
     return State(
         info=info,

@@ -14,7 +14,7 @@ from holdfast.location.project import is_utf8
 from holdfast.schema import stored
 from holdfast.schema.project_records import Trust
 from holdfast.schema.times import Created
-from holdfast.sessions.room import Room
+from holdfast.sessions.room import StoreAccess
 from holdfast.store.batch import Batch, Put, host_scope
 from holdfast.store.record import StoredRecord
 
@@ -43,7 +43,7 @@ class Decisions:
 class Trusting:
     """Reads and writes the decisions."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: StoreAccess) -> None:
         self._room = room
 
     async def decisions(self) -> Decisions:

@@ -11,13 +11,13 @@ from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.sessions.creating import checked_title, known_project, locate_
-from holdfast.sessions.room import Room, again, found, idle, put_session
+from holdfast.sessions.room import StoreAccess, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 
 Editor = Callable[[Session], Session]
 
 
-async def update(room: Room, session: str, editor: Editor) -> Session:
+async def update(room: StoreAccess, session: str, editor: Editor) -> Session:
     """Replace the session by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change who the session is.
@@ -41,7 +41,7 @@ async def update(room: Room, session: str, editor: Editor) -> Session:
     return await again(once)
 
 
-async def set_budget(room: Room, session: str, budget: Budget | None) -> Session:
+async def set_budget(room: StoreAccess, session: str, budget: Budget | None) -> Session:
     """What the tree below a root session may spend; None lifts every limit."""
 
     def edit(value: Session) -> Session:
@@ -52,32 +52,32 @@ async def set_budget(room: Room, session: str, budget: Budget | None) -> Session
     return await update(room, session, edit)
 
 
-async def touch(room: Room, session: str) -> Session:
+async def touch(room: StoreAccess, session: str) -> Session:
     """Move the session to the top of lists."""
     now_ms = room.clock.now_ms()
     return await update(room, session, lambda old: replace(old, time=replace(old.time, updated=now_ms)))
 
 
-async def rename(room: Room, session: str, title: str) -> Session:
+async def rename(room: StoreAccess, session: str, title: str) -> Session:
     """Give it another title. This is not activity: `time.updated` stays."""
     text = checked_title(title)
     return await update(room, session, lambda old: replace(old, title=text))
 
 
-async def archive(room: Room, session: str) -> Session:
+async def archive(room: StoreAccess, session: str) -> Session:
     """Hide it from ordinary lists."""
     now_ms = room.clock.now_ms()
     return await update(room, session, lambda old: replace(old, time=replace(old.time, archived=now_ms)))
 
 
-async def restore(room: Room, session: str) -> Session:
+async def restore(room: StoreAccess, session: str) -> Session:
     """Show it in lists again. One that was made for a run of an agent is an ordinary session from then on."""
     return await update(
         room, session, lambda old: replace(old, time=replace(old.time, archived=None), agent_run=None)
     )
 
 
-async def move(room: Room, session: str, directory: str) -> Session:
+async def move(room: StoreAccess, session: str, directory: str) -> Session:
     """Let the session work in another directory of this machine. Refused while it runs."""
     here = await locate_(room, directory)
 
@@ -105,7 +105,7 @@ async def move(room: Room, session: str, directory: str) -> Session:
     return await again(once)
 
 
-async def _left(room: Room, session: str) -> tuple[list[Put], list[Unchanged]]:
+async def _left(room: StoreAccess, session: str) -> tuple[list[Put], list[Unchanged]]:
     """Note in the epoch that the session has left its place: that ends it, wherever the session goes on."""
     open_ = await room.store.select("epoch", session=session, mark=Mark.OPEN)
     epochs = [replace(record.value(), left=True) for record in open_]

@@ -23,7 +23,7 @@ _ENGINES: dict[str, Engine] = {
 }
 
 
-class Place(msgspec.Struct, frozen=True):
+class StoreUrl(msgspec.Struct, frozen=True):
     """An engine and where its data lies: a path, or for PostgreSQL the URL itself."""
 
     engine: Engine
@@ -31,12 +31,12 @@ class Place(msgspec.Struct, frozen=True):
     url: str
 
 
-def find_place(url: str | None = None) -> Place:
+def find_place(url: str | None = None) -> StoreUrl:
     """The place that a URL names. Nothing is opened or made."""
     url = url or os.environ.get("HOLDFAST_STORE")
     if not url:
         path = directories.data() / "holdfast.db"
-        return Place("sqlite", path, f"sqlite://{quote(os.fsencode(path))}")
+        return StoreUrl("sqlite", path, f"sqlite://{quote(os.fsencode(path))}")
     parts = _split(url)
     engine = _ENGINES.get(parts.scheme)
     if engine is None:
@@ -44,13 +44,13 @@ def find_place(url: str | None = None) -> Place:
             f"the store {shown(url)!r} is not one of sqlite:///PATH, file:///PATH and postgresql://…"
         )
     if engine == "postgres":
-        return Place(engine, None, url)
+        return StoreUrl(engine, None, url)
     if "?" in url or "#" in url:
         raise InvalidInput(f"in the store {shown(url)!r} write %3F for ? and %23 for #")
     name = _path(parts.path)
     if parts.netloc or not name.startswith("/") or "\0" in name or name.strip("/") == "":
         raise InvalidInput(f"the store {shown(url)!r} must name an absolute path: {parts.scheme}:///PATH")
-    return Place(engine, Path(name), url)
+    return StoreUrl(engine, Path(name), url)
 
 
 def _split(url: str) -> SplitResult:

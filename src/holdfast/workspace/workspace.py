@@ -31,7 +31,7 @@ from holdfast.schema.command import Command
 from holdfast.workspace import host_settings
 
 
-class Surroundings:
+class Workspace:
     """The surroundings of one directory at one moment."""
 
     def __init__(
@@ -93,7 +93,7 @@ def surroundings(
     trusted: Callable[[Path], bool],
     remote: Sequence[Remote] = (),
     is_here: bool = True,
-) -> Surroundings:
+) -> Workspace:
     """What a session in this place has around it."""
     places = places_of(location)
     loaded = load.load(places, trusted=trusted, remote=remote)
@@ -102,7 +102,7 @@ def surroundings(
         private = temporary.folder()
     except ContextError as error:
         loaded = replace(loaded, warnings=(*loaded.warnings, str(error)))
-    return Surroundings(
+    return Workspace(
         places,
         loaded,
         credentials.load(),

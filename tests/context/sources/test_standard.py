@@ -12,7 +12,7 @@ from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import Codec, ContextSource
 from holdfast.context.sources import remote_instructions
 from holdfast.context.sources.files import sampled_in
-from holdfast.context.sources.standard import Around, standard
+from holdfast.context.sources.standard import ContextWorld, standard
 from holdfast.errors import Conflict
 from holdfast.net.stream import Http
 from holdfast.permission.policy import Policy
@@ -28,9 +28,9 @@ MODEL = Model(provider_id="a", id="m", api_id="m", name="M", wire=WireKind.SCRIP
 
 
 @pytest.fixture
-async def around(world: SourceWorld) -> AsyncIterator[Around]:
+async def around(world: SourceWorld) -> AsyncIterator[ContextWorld]:
     http = Http()
-    yield Around(
+    yield ContextWorld(
         places=world.places,
         git=True,
         loaded=world.loaded(),
@@ -47,7 +47,7 @@ async def around(world: SourceWorld) -> AsyncIterator[Around]:
     await http.aclose()
 
 
-async def test_the_least_there_is(around: Around) -> None:
+async def test_the_least_there_is(around: ContextWorld) -> None:
     """Without settings, skills, tools and nested files."""
     assert standard(around).keys == (
         "core/environment",
@@ -59,7 +59,7 @@ async def test_the_least_there_is(around: Around) -> None:
     assert "core/skills" not in standard(replace(around, tools=frozenset({"read"}))).keys
 
 
-async def test_everything_there_is(world: SourceWorld, around: Around) -> None:
+async def test_everything_there_is(world: SourceWorld, around: ContextWorld) -> None:
     """In one order, whatever order things were given in; all of it makes one baseline."""
 
     async def load() -> str:
@@ -110,7 +110,7 @@ async def test_everything_there_is(world: SourceWorld, around: Around) -> None:
     assert world.warnings == []
 
 
-async def test_a_stranger_fetches_nothing(world: SourceWorld, around: Around) -> None:
+async def test_a_stranger_fetches_nothing(world: SourceWorld, around: ContextWorld) -> None:
     """An address in a project that nobody trusts has no source."""
     write(world.project / "holdfast.json", {"instructions": ["https://evil.example/a"]})
 
@@ -123,7 +123,7 @@ async def test_a_stranger_fetches_nothing(world: SourceWorld, around: Around) ->
     assert "core/instructions/remote" in standard(replace(around, loaded=world.loaded())).keys
 
 
-async def test_a_switch_of_models_does_not_end_the_epoch(world: SourceWorld, around: Around) -> None:
+async def test_a_switch_of_models_does_not_end_the_epoch(world: SourceWorld, around: ContextWorld) -> None:
     """To one without tools and back: every change is an update, and the files are sampled once."""
     write(world.project / "one", "x")
     begun = await standard(around).initialize()
@@ -146,7 +146,9 @@ async def test_a_switch_of_models_does_not_end_the_epoch(world: SourceWorld, aro
     )
 
 
-async def test_a_switch_of_agents_changes_what_may_be_loaded(world: SourceWorld, around: Around) -> None:
+async def test_a_switch_of_agents_changes_what_may_be_loaded(
+    world: SourceWorld, around: ContextWorld
+) -> None:
     """Skills that the new agent is denied are told no more; what has to be asked is."""
     write(world.ours / "skills/s/SKILL.md", "---\nname: s\ndescription: d\n---\n")
     ask = Rule(permission="skill", pattern="*", action="ask")
@@ -161,7 +163,7 @@ async def test_a_switch_of_agents_changes_what_may_be_loaded(world: SourceWorld,
 
 
 async def test_what_the_model_was_told_holds_where_it_cannot_be_had(
-    world: SourceWorld, around: Around
+    world: SourceWorld, around: ContextWorld
 ) -> None:
     """A plugin that fails, and an address that is away with its copy lost: nothing is taken back."""
 
@@ -185,7 +187,7 @@ async def test_what_the_model_was_told_holds_where_it_cannot_be_had(
     assert await standard(replace(around, told=told)).reconcile(told) == Unchanged()
 
 
-async def test_a_plugin_cannot_come_twice(around: Around) -> None:
+async def test_a_plugin_cannot_come_twice(around: ContextWorld) -> None:
     """Two sources under one key are a fault of the plugins, and named."""
 
     async def load() -> str:

@@ -13,7 +13,7 @@ async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pyt
     warned: list[str] = []
     begun, third, drained = 0, anyio.Event(), anyio.Event()
 
-    async def listener() -> None:
+    async def watcher() -> None:
         nonlocal begun
         begun += 1
         if begun < 3:
@@ -28,7 +28,7 @@ async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pyt
         await third.wait()
         drained.set()
 
-    beside = Background(listener, warn=warned.append)
+    beside = Background(watcher, warn=warned.append)
     group = await beside.group()
     group.start_soon(drain)
     beside.start(title)

@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import RecordCorrupt
 from holdfast.schema.stored import Mark
 from holdfast.sessions import reading
-from holdfast.sessions.room import Room
+from holdfast.sessions.room import StoreAccess
 from holdfast.store.batch import Batch
 from holdfast.store.files.store import READERS, FilesStore
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
@@ -245,7 +245,7 @@ async def test_those_below_a_damaged_session_are_found(tmp_path: Path) -> None:
     async with opened(life) as store:
         await store.commit(Batch((session(), session(S2, parent=S1), session(S3, parent=S2))))
         (life.root / f"session/global/{S2}.json").write_bytes(b"{")
-        room = cast("Room", SimpleNamespace(store=store))
+        room = cast("StoreAccess", SimpleNamespace(store=store))
 
         assert [each.id for each in await reading.children(room, S1)] == []
         assert [each.id for each in await reading.children(room, S1, deep=True)] == [S3]

@@ -26,7 +26,7 @@ def config(ctx: click.Context, *, form: str) -> None:
     from holdfast.config.layers import redact
     from holdfast.schema.config import NO_EFFECT_YET
 
-    loaded = here(ctx).around.loaded
+    loaded = here(ctx).workspace.loaded
     value = redact.redacted(loaded.value, loaded.origins)
     rows = [
         (".".join(map(str, path)), item, origin) for path, item, origin in settings(value, loaded.origins)

@@ -15,13 +15,13 @@ from holdfast.provider.accounts.secret import Credential
 from holdfast.sessions.trusting import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost
-from holdfast.workspace.workspace import Surroundings, surroundings
+from holdfast.workspace.workspace import Workspace, surroundings
 
 
 class Here(NamedTuple):
     """What surrounds a directory, and what was decided about it."""
 
-    around: Surroundings
+    workspace: Workspace
     decisions: Decisions
 
 

@@ -23,7 +23,7 @@ def list_(ctx: click.Context, provider_id: str | None, *, everything: bool, fres
     """Models that can be used. Prices are US dollars for a million tokens; ? is unknown."""
     if fresh:
         _refresh()
-    providers = here(ctx).around.providers
+    providers = here(ctx).workspace.providers
     chosen = _chosen(providers, provider_id, everything=everything)
     shown = [
         (provider, model)

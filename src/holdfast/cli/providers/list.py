@@ -15,9 +15,9 @@ from holdfast.provider.accounts.secret import Credential
 @click.pass_context
 def list_(ctx: click.Context, *, form: str) -> None:
     """Providers with a key or an entry in the settings."""
-    around = here(ctx).around
-    providers, held = around.providers, around.credentials
-    configured = around.loaded.config.provider or {}
+    workspace = here(ctx).workspace
+    providers, held = workspace.providers, workspace.credentials
+    configured = workspace.loaded.config.provider or {}
     known = [providers.provider(id) for id in providers.ids()]
     shown = [one for one in known if one.origin or one.id in configured or one.id in held]
     strangers = sorted(set(held) - set(providers.ids()))

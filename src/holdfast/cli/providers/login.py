@@ -36,7 +36,7 @@ def login(ctx: click.Context, provider_id: str, *, key_stdin: bool, force: bool)
 
 def _known(ctx: click.Context, provider_id: str) -> None:
     try:
-        provider = here(ctx).around.providers.provider(provider_id)
+        provider = here(ctx).workspace.providers.provider(provider_id)
     except NotFound as error:
         raise NotFound(f"{error} (--force keeps a key all the same)") from None
     why = packages.find(provider.npm, provider_id).why

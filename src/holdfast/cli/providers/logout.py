@@ -28,7 +28,7 @@ def _elsewhere(ctx: click.Context, provider_id: str) -> str:
     if held is not None and held.origin == "opencode":
         return f"; another one is in {credentials.opencode_file()}"
     try:
-        names = here(ctx).around.providers.provider(provider_id).env
+        names = here(ctx).workspace.providers.provider(provider_id).env
     except HoldfastError:
         return ""
     found = [name for name in names if os.environ.get(name)]

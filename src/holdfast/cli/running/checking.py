@@ -4,7 +4,7 @@ from holdfast.runtime.inbox import choice
 from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.session import Session, SessionTime
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 BLANK = Session(
     id=SessionID(""),
@@ -18,7 +18,7 @@ BLANK = Session(
 """A session that has chosen nothing yet."""
 
 
-def check(around: Surroundings, wish: Wish) -> None:
+def check(workspace: Workspace, wish: Wish) -> None:
     """Raise what a new session would meet: an agent, model or variant that is not there, a missing key."""
-    chosen = choice.choose(wish, BLANK, around).model
-    around.providers.endpoint(around.providers.model(chosen.provider_id, chosen.model_id))
+    chosen = choice.choose(wish, BLANK, workspace).model
+    workspace.providers.endpoint(workspace.providers.model(chosen.provider_id, chosen.model_id))

@@ -9,7 +9,7 @@ import anyio
 
 from holdfast.cli.running.interrupts import Interrupts
 from holdfast.runtime.side_calls.session_title import AGENT
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 TITLE_S = 3.0
 
 
-async def entitled(hf: "Holdfast", session: str, around: Surroundings, interrupts: Interrupts) -> None:
+async def entitled(hf: "Holdfast", session: str, workspace: Workspace, interrupts: Interrupts) -> None:
     """Return when the session has a title, when it gets none, or when somebody has had enough."""
-    if all(agent.name != AGENT for agent in around.agents.all):
+    if all(agent.name != AGENT for agent in workspace.agents.all):
         return  # A person has switched it off.
     with anyio.move_on_after(TITLE_S):
         async with anyio.create_task_group() as group:

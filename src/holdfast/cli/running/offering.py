@@ -16,15 +16,15 @@ from holdfast.net.stream import Http
 from holdfast.person import directories, small_file
 from holdfast.provider.local import answers, catalogue, discover, installable
 from holdfast.provider.local.discover import Found
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 
-def offer(around: Surroundings) -> bool:
+def offer(workspace: Workspace) -> bool:
     """Whether the settings were changed, so that they must be read again."""
-    if around.loaded.config.model or around.providers.available():
+    if workspace.loaded.config.model or workspace.providers.available():
         return False  # Whatever is wrong with a model that was named is told by its name.
     found = anyio.run(_find)
-    configured = bool(around.loaded.config.provider)
+    configured = bool(workspace.loaded.config.provider)
     offered = discover.offers(
         found, answered=answers.read(), configured=configured, interactive=_somebody_is_there()
     )
@@ -34,8 +34,8 @@ def offer(around: Surroundings) -> bool:
         answers.remember(one, accepted=accepted)
         if accepted:
             return _keep(one)
-    for id in around.loaded.config.provider or ():
-        if problem := around.providers.provider(id).problem:
+    for id in workspace.loaded.config.provider or ():
+        if problem := workspace.providers.provider(id).problem:
             note(f"{id} cannot be used: {problem}")
     note("No provider can be used yet. Either `holdfast providers login ID` keeps a key,")
     note("or `holdfast providers discover` finds a model server on this machine,")

@@ -24,7 +24,7 @@ from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.model import ModelRef
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -68,9 +68,9 @@ def run(
     text = said(message)
     wish = Wish(agent=agent, model=None if model is None else _ref(model), variant=variant)
     known = _known(ctx, name, go_on=go_on)
-    around = _around(ctx, wish)
+    workspace = _around(ctx, wish)
     if known is None:
-        check(around, wish)
+        check(workspace, wish)
 
     async def work(hf: "Holdfast") -> int:
         interrupts = Interrupts()
@@ -88,7 +88,7 @@ def run(
             note(f"holdfast: {why}")
             code = FAILED
         if known is None and code == DONE:
-            await entitled(hf, session, around, interrupts)
+            await entitled(hf, session, workspace, interrupts)
         return code
 
     ctx.exit(with_holdfast(ctx, work, create=known is None))
@@ -140,18 +140,18 @@ def _known(ctx: click.Context, name: str | None, *, go_on: bool) -> str | None:
     return found.id
 
 
-def _around(ctx: click.Context, wish: Wish) -> Surroundings:
+def _around(ctx: click.Context, wish: Wish) -> Workspace:
     """What is around the current directory, when the person has been asked what must be asked."""
-    around, decisions = here(ctx)
-    if wish.model is None and offer(around):
-        around, decisions = here(ctx)
-    worktree = around.places.worktree
-    trusts = ask_trust(around.loaded, decisions.about(worktree))
+    workspace, decisions = here(ctx)
+    if wish.model is None and offer(workspace):
+        workspace, decisions = here(ctx)
+    worktree = workspace.places.worktree
+    trusts = ask_trust(workspace.loaded, decisions.about(worktree))
     if trusts is None:
-        return around
+        return workspace
 
     async def decide(hf: "Holdfast") -> None:
         await hf.trust.decide(worktree, granted=trusts)
 
     with_holdfast(ctx, decide, create=True)
-    return here(ctx).around
+    return here(ctx).workspace

@@ -15,7 +15,7 @@ from holdfast.schema.config import PermissionConfig
 from holdfast.schema.permission import Ruleset
 
 
-class Guests(msgspec.Struct):
+class UntrustedEntries(msgspec.Struct):
     """What all strangers together brought."""
 
     restrictions: list[Ruleset] = []
@@ -42,7 +42,7 @@ def adopt(
     origin: Origin,
     *,
     merged: Merged,
-    guests: Guests,
+    guests: UntrustedEntries,
     known: dict[str, set[str]],
     home: str,
 ) -> tuple[Ruleset, list[str]]:

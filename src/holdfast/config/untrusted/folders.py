@@ -18,7 +18,7 @@ from holdfast.config.layers import check
 from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.places import Folder, Places
 from holdfast.config.untrusted import adopt, distrust
-from holdfast.config.untrusted.adopt import Guests
+from holdfast.config.untrusted.adopt import UntrustedEntries
 from holdfast.config.untrusted.distrust import Reduced
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.permission import Ruleset
@@ -62,7 +62,7 @@ class Strangers:
                     self._drop(str(each.path), [f"{name}/"], each)
         self.notices.extend(f"not trusted: {problem}" for problem in problems)
 
-    def settle(self, merged: Merged, guests: Guests, home: str) -> None:
+    def settle(self, merged: Merged, guests: UntrustedEntries, home: str) -> None:
         """Take in what was set aside; the person's own layers are all laid by now."""
         rules: Ruleset = []
         known = adopt.names_in_use(merged)

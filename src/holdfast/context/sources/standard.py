@@ -36,7 +36,7 @@ from holdfast.provider.catalog.model import Model
 SKILL_TOOL = "skill"
 
 
-class Around(msgspec.Struct, frozen=True, kw_only=True):
+class ContextWorld(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the sources of a turn look at."""
 
     places: Places
@@ -63,14 +63,14 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     warn: Warn
 
 
-def standard(around: Around) -> SystemContext:
+def standard(around: ContextWorld) -> SystemContext:
     """The System Context of a turn."""
     foreign = {source.key for source in around.plugins}
     made = ((source.key, SystemContext.make(source)) for source in sources(around))
     return SystemContext.combine(*(one.keeping_texts() if key in foreign else one for key, one in made))
 
 
-def sources(around: Around) -> list[ContextSource[Any]]:
+def sources(around: ContextWorld) -> list[ContextSource[Any]]:
     """The sources in their order."""
     where, warn = around.places, around.warn
     urls = [each.entry for each in around.loaded.instructions if each.is_url and not each.contained]

@@ -3,14 +3,14 @@
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
 
 
-def begun(ready: Ready, id: MessageID, now_ms: int) -> AssistantMessage:
+def begun(ready: PreparedTurn, id: MessageID, now_ms: int) -> AssistantMessage:
     """The answer of a turn, before anything is sent."""
     made = _made(id, ready.user, ready.agent.name, now_ms)
     return replace(
@@ -23,7 +23,7 @@ def begun(ready: Ready, id: MessageID, now_ms: int) -> AssistantMessage:
 
 
 def summary(
-    ready: Ready, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
+    ready: PreparedTurn, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
 ) -> AssistantMessage:
     """The summary that a compaction is going to write."""
     made = _made(id, asked, agent, now_ms)
@@ -56,5 +56,5 @@ def _made(id: MessageID, user: UserMessage, agent: str, now_ms: int) -> Assistan
     )
 
 
-def _path(ready: Ready) -> AssistantPath:
-    return AssistantPath(cwd=ready.session.directory, root=str(ready.around.places.worktree))
+def _path(ready: PreparedTurn) -> AssistantPath:
+    return AssistantPath(cwd=ready.session.directory, root=str(ready.workspace.places.worktree))

@@ -12,7 +12,7 @@ from holdfast.schema import usage
 from holdfast.schema.usage import Tokens
 
 
-class Said(msgspec.Struct, frozen=True):
+class Completion(msgspec.Struct, frozen=True):
     """What the model said, why it ended, and what it took."""
 
     text: str
@@ -20,7 +20,7 @@ class Said(msgspec.Struct, frozen=True):
     reason: FinishReason
 
 
-async def said(provider: Provider, request: Request) -> Said | ProviderError:
+async def said(provider: Provider, request: Request) -> Completion | ProviderError:
     """What the model says to the end, or why it could not."""
     pieces: list[str] = []
     tokens = usage.ZERO
@@ -37,4 +37,4 @@ async def said(provider: Provider, request: Request) -> Said | ProviderError:
                     return error
                 case _:
                     pass
-    return Said("".join(pieces).strip(), tokens, reason)
+    return Completion("".join(pieces).strip(), tokens, reason)

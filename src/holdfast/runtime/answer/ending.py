@@ -15,8 +15,8 @@ from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Ready
-from holdfast.runtime.history.work import BROKEN_OFF, Ended
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
+from holdfast.runtime.history.work import BROKEN_OFF, TurnOutcome
 from holdfast.schema.fault import (
     BudgetFault,
     ContentFilterFault,
@@ -39,7 +39,7 @@ BROKEN: Final = (
 _BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall", "timeout"})
 
 
-async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard) -> Ended:
+async def close(run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard) -> TurnOutcome:
     """Record how the turn ended, and say what comes next."""
     failed = heard.processor.failed
     if failed is not None:
@@ -52,21 +52,21 @@ async def close(run: Run, ready: Ready, message: AssistantMessage, heard: Heard)
     await _finished(run, ready, done, finish, fault, remind=missing)
     if fault is not None:
         status_events.error(run.engine.feed, run.recorder.session, fault)
-        return Ended(next="stop")
+        return TurnOutcome(next="stop")
     if heard.settling.taken is not None and not heard.settling.parked:
-        return Ended(next="stop")
-    return Ended(next="continue") if missing else _next(heard)
+        return TurnOutcome(next="stop")
+    return TurnOutcome(next="continue") if missing else _next(heard)
 
 
-def _next(heard: Heard) -> Ended:
+def _next(heard: Heard) -> TurnOutcome:
     settling = heard.settling
     if settling.parked:
-        return Ended(next="park")
+        return TurnOutcome(next="park")
     if settling.stopped:
-        return Ended(next="stop")
+        return TurnOutcome(next="stop")
     if settling.count == 0:
-        return Ended(next="done")
-    return Ended(next="continue", failed=settling.succeeded == 0)
+        return TurnOutcome(next="done")
+    return TurnOutcome(next="continue", failed=settling.succeeded == 0)
 
 
 def _filtered(finish: StepFinish) -> Fault | None:
@@ -77,7 +77,7 @@ def _filtered(finish: StepFinish) -> Fault | None:
 
 async def _finished(
     run: Run,
-    ready: Ready,
+    ready: PreparedTurn,
     message: AssistantMessage,
     finish: StepFinish,
     fault: Fault | None,
@@ -119,8 +119,8 @@ async def _finished(
 
 
 async def _failed(
-    run: Run, ready: Ready, message: AssistantMessage, heard: Heard, error: ProviderError
-) -> Ended:
+    run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard, error: ProviderError
+) -> TurnOutcome:
     """A stream that broke after it had said something is gone on with; any other failure ends the work."""
     now_ms = run.engine.clock.now_ms()
     # No error: what arrived of it stays in the model's view, and the answer is still owed.
@@ -131,25 +131,25 @@ async def _failed(
     if said and error.retryable and error.kind in _BROKEN_KINDS:
         return await _broke_off(run, message, broke, heard, now_ms)
     if not said and await quarantine.take_out(run, ready, broke, error):
-        return Ended(next="continue")
+        return TurnOutcome(next="continue")
     fault = fault_of(error, ready.model.provider_id)
     if error.kind == "context-overflow" and not heard.processor.said and ready.compacts:
         await run.recorder.commit(message_put(broke))
-        return Ended(next="stop", overflowed=True)
+        return TurnOutcome(next="stop", overflowed=True)
     failed = message_put(assistant_message.failed(message, fault, now_ms))
     if not await quarantine.take_back(run, ready, error, failed):
         await run.recorder.commit(failed)
     status_events.error(run.engine.feed, run.recorder.session, fault)
-    return Ended(next="stop")
+    return TurnOutcome(next="stop")
 
 
 async def _broke_off(
     run: Run, message: AssistantMessage, broke: AssistantMessage, heard: Heard, now_ms: int
-) -> Ended:
+) -> TurnOutcome:
     """Go on with an answer whose stream broke off, unless too many in a row have."""
     if heard.settling.parked:
         await run.recorder.commit(message_put(broke))
-        return Ended(next="park")
+        return TurnOutcome(next="park")
     run.breaks += 1
     if run.breaks > run.engine.limits.malformed_max:
         # An answer that failed is not shown to the model, so the model is told nothing of it either.
@@ -157,12 +157,12 @@ async def _broke_off(
         fault = UnknownFault(data=UnknownData(message=told))
         await run.recorder.commit(message_put(assistant_message.failed(message, fault, now_ms)))
         status_events.error(run.engine.feed, run.recorder.session, fault)
-        return Ended(next="stop")
+        return TurnOutcome(next="stop")
     if heard.settling.count == 0:
         await run.recorder.add_message(lambda id: broken(id, message, now_ms), message_put(broke))
     else:
         await run.recorder.commit(message_put(broke))
-    return Ended(next="continue", malformed=True)
+    return TurnOutcome(next="continue", malformed=True)
 
 
 def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
@@ -170,14 +170,14 @@ def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessa
     return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=BROKEN)
 
 
-async def refuse(run: Run, message: AssistantMessage, why: str) -> Ended:
+async def refuse(run: Run, message: AssistantMessage, why: str) -> TurnOutcome:
     """End a turn that may not begin: the tree has spent what it may."""
     fault = BudgetFault(data=MessageData(message=why))
     await run.recorder.commit(
         message_put(assistant_message.failed(message, fault, run.engine.clock.now_ms()))
     )
     status_events.error(run.engine.feed, run.recorder.session, fault)
-    return Ended(next="stop")
+    return TurnOutcome(next="stop")
 
 
 async def give_up(run: Run, fault: Fault) -> None:

@@ -18,12 +18,12 @@ from holdfast.runtime.answer import retry
 from holdfast.runtime.answer.processor import Processor
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import repetition
-from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.calls.tool_calls import Place, Settling
+from holdfast.runtime.calls.tool_calls import Place, ToolCalls
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
@@ -37,12 +37,12 @@ NO_STEPS: Final = "All the steps that this task may take are used up, so no tool
 class Heard:
     """One answer, with its calls."""
 
-    def __init__(self, processor: Processor, settling: Settling) -> None:
+    def __init__(self, processor: Processor, settling: ToolCalls) -> None:
         self.processor = processor
         self.settling = settling
 
 
-async def answer(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+async def answer(run: Run, ready: PreparedTurn, request: Request, message: AssistantMessage) -> Heard:
     """The model's answer. A failure before its first word is tried again, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
@@ -63,7 +63,13 @@ async def answer(run: Run, ready: Ready, request: Request, message: AssistantMes
 
 
 async def _tell_retry(
-    run: Run, ready: Ready, message: AssistantMessage, error: ProviderError, *, attempt: int, wait_ms: int
+    run: Run,
+    ready: PreparedTurn,
+    message: AssistantMessage,
+    error: ProviderError,
+    *,
+    attempt: int,
+    wait_ms: int,
 ) -> None:
     now_ms = run.engine.clock.now_ms()
     status_events.retry(
@@ -89,7 +95,7 @@ async def _tell_retry(
         await run.recorder.add_parts(make)
 
 
-async def _once(run: Run, ready: Ready, request: Request, message: AssistantMessage) -> Heard:
+async def _once(run: Run, ready: PreparedTurn, request: Request, message: AssistantMessage) -> Heard:
     asking = asking_of(run, ready)
     settling = settling_of(run, ready, asking)
     earlier = repetition.calls_since_prompt(ready.history)
@@ -112,7 +118,7 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
         async with anyio.create_task_group() as calls:
             settling.within(calls)
             try:
-                async with aclosing(run.provider(ready.around).stream(request)) as events:
+                async with aclosing(run.provider(ready.workspace).stream(request)) as events:
                     async for event in events:
                         await processor.hear(event)
                 if settling.count and processor.finish is not None:
@@ -128,33 +134,33 @@ async def _once(run: Run, ready: Ready, request: Request, message: AssistantMess
     return Heard(processor, settling)
 
 
-def asking_of(run: Run, ready: Ready, *, again: bool = False) -> Asking:
+def asking_of(run: Run, ready: PreparedTurn, *, again: bool = False) -> PermissionAsk:
     """Asks for the calls of a turn."""
-    wishes = ready.around.loaded.config.experimental
-    return Asking(
+    wishes = ready.workspace.loaded.config.experimental
+    return PermissionAsk(
         run.engine,
         run.recorder,
-        run.listener,
+        run.watcher,
         ready.session,
         ready.policy,
-        worktree=str(ready.around.places.worktree),
+        worktree=str(ready.workspace.places.worktree),
         goes_on=wishes is not None and bool(wishes.continue_loop_on_deny),
         again=again,
     )
 
 
-def settling_of(run: Run, ready: Ready, asking: Asking) -> Settling:
+def settling_of(run: Run, ready: PreparedTurn, asking: PermissionAsk) -> ToolCalls:
     """Runs and settles the calls of a turn."""
-    places = ready.around.places
+    places = ready.workspace.places
     closed = ready.user.tools or {}
-    return Settling(
+    return ToolCalls(
         run.recorder,
         ready.toolset,
         asking,
         Place(agent=ready.agent.name, directory=Path(ready.session.directory), worktree=places.worktree),
         mint=run.engine.mint,
         limits=run.engine.limits,
-        output=run.output_limits(ready.around),
+        output=run.output_limits(ready.workspace),
         keep=run.keep,
         feed=run.engine.feed,
         guard=run.guard,

@@ -26,7 +26,7 @@ from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import PartID
@@ -117,7 +117,7 @@ def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
     return [now for was, now in parts if now is not was]
 
 
-async def take_out(run: Run, ready: Ready, message: AssistantMessage, error: ProviderError) -> bool:
+async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, error: ProviderError) -> bool:
     """Mark what the provider may have refused, close the answer that never came, and tell the user, in one
     commit; False where nothing is suspected. The answer is still owed.
     """
@@ -146,7 +146,7 @@ async def take_out(run: Run, ready: Ready, message: AssistantMessage, error: Pro
     return True
 
 
-async def take_back(run: Run, ready: Ready, error: ProviderError, failed: Put) -> bool:
+async def take_back(run: Run, ready: PreparedTurn, error: ProviderError, failed: Put) -> bool:
     """Show again what was taken out in vain, in one commit with the answer that `failed`; False where there
     is nothing, and nothing was written.
     """

@@ -3,7 +3,7 @@
 from typing import Final
 
 from holdfast.runtime.answer.provider_call import Heard
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
@@ -31,7 +31,7 @@ def taken_in(message: MessageWithParts) -> JsonMap | None:
     return given[-1] if given else None
 
 
-def is_missing(ready: Ready, heard: Heard) -> bool:
+def is_missing(ready: PreparedTurn, heard: Heard) -> bool:
     """Whether an answer of the form was asked for, and the model ended without calling any tool."""
     return (
         isinstance(ready.user.format, JsonSchemaFormat)
@@ -40,7 +40,7 @@ def is_missing(ready: Ready, heard: Heard) -> bool:
     )
 
 
-def fault(ready: Ready, heard: Heard) -> Fault | None:
+def fault(ready: PreparedTurn, heard: Heard) -> Fault | None:
     """Why the work ends without the answer: it was tried often enough, or there is no step left."""
     form = ready.user.format
     if not isinstance(form, JsonSchemaFormat) or heard.settling.taken is not None:
@@ -57,7 +57,7 @@ def _tried_now(heard: Heard) -> int:
     return heard.settling.shaped or (1 if heard.settling.count == 0 else 0)
 
 
-def _tries_before(ready: Ready) -> int:
+def _tries_before(ready: PreparedTurn) -> int:
     """Earlier tries for the same prompt: calls that were sent back, and answers without a call."""
     count = 0
     begun = False

@@ -17,7 +17,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.permission.policy import Approved, Policy
 from holdfast.runtime.engine.engine import Engine, OnAsk
 from holdfast.runtime.engine.recorder import Recorder
-from holdfast.runtime.engine.request_watcher import Listener
+from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.schema import stored
 from holdfast.schema.ids import ApprovalID
 from holdfast.schema.permission import Action
@@ -45,14 +45,14 @@ LEAVE_S: Final = 0.05
 """How long a program that answers questions has to end when nobody needs its answer any more."""
 
 
-class Asking:
+class PermissionAsk:
     """Asks for one session, with the policy of the turn that made the call."""
 
     def __init__(
         self,
         engine: Engine,
         recorder: Recorder,
-        listener: Listener,
+        watcher: RequestWatcher,
         session: Session,
         policy: Policy,
         *,
@@ -62,7 +62,7 @@ class Asking:
     ) -> None:
         self._engine = engine
         self._recorder = recorder
-        self._listener = listener
+        self._listener = watcher
         self._session = session
         self._policy = policy
         self._worktree = worktree
@@ -322,7 +322,7 @@ async def _answers(
         no = PermissionAnswer(reply="reject")
         covered += [(*other, no) for other in await _others(engine, session, id)]
     elif given.reply == "always":
-        worktree = str((await engine.around(owner)).places.worktree)
+        worktree = str((await engine.workspace(owner)).places.worktree)
         saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
         scope = project_scope(owner.project_id)
         changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]

@@ -17,11 +17,11 @@ from msgspec.structs import replace
 from holdfast.errors import LeaseLost, StoreError
 from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
-from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
-from holdfast.runtime.calls.tool_context import Call
+from holdfast.runtime.calls.tool_context import RunningCall
 from holdfast.runtime.engine.engine import Limits
 from holdfast.runtime.engine.recorder import Recorder, part_put
 from holdfast.schema.fault import Fault, UnknownData, UnknownFault
@@ -64,14 +64,14 @@ class Place:
         self.worktree = worktree
 
 
-class Settling:
+class ToolCalls:
     """The calls of one turn."""
 
     def __init__(
         self,
         recorder: Recorder,
         toolset: Toolset,
-        asking: Asking,
+        asking: PermissionAsk,
         place: Place,
         *,
         mint: Mint,
@@ -134,7 +134,7 @@ class Settling:
         self._group.start_soon(self._run, called, looping)
 
     async def _run(self, called: RecordedCall, row: Row) -> None:
-        call = Call(
+        call = RunningCall(
             called.part,
             agent=self._place.agent,
             directory=self._place.directory,
@@ -166,7 +166,7 @@ class Settling:
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
 
-    async def _carried_out(self, call: Call, called: RecordedCall, row: Row) -> Settlement:
+    async def _carried_out(self, call: RunningCall, called: RecordedCall, row: Row) -> Settlement:
         refused = await self._looping(call, row)
         if refused is not None:
             return refused
@@ -174,7 +174,7 @@ class Settling:
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._execute(call, called)
 
-    async def _looping(self, call: Call, row: Row) -> Settlement | None:
+    async def _looping(self, call: RunningCall, row: Row) -> Settlement | None:
         """Why a call that repeats itself is not run again; None when it may be."""
         if row.times < LOOP:
             return None
@@ -210,7 +210,7 @@ class Settling:
             )
         return None
 
-    async def _execute(self, call: Call, called: RecordedCall) -> Settlement:
+    async def _execute(self, call: RunningCall, called: RecordedCall) -> Settlement:
         part = called.part
         return await executing.execute(
             self._toolset,
@@ -230,7 +230,9 @@ class Settling:
         await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
 
 
-async def _bounded(call: Call, work: Coroutine[Any, Any, Settlement], recorder: Recorder) -> Settlement:
+async def _bounded(
+    call: RunningCall, work: Coroutine[Any, Any, Settlement], recorder: Recorder
+) -> Settlement:
     """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
 
     What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
-from holdfast.runtime.calls.permission_ask import Asking
+from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Recorder, part_put
@@ -37,7 +37,7 @@ _OWN: Final[dict[OwnKind, Any]] = {"todo": list[Todo], "diff": list[FileDiff]}
 OVER: Final = "The call is over; nothing more can be done for it."
 
 
-class Call:
+class RunningCall:
     """Fills `tool.context.ToolContext`."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Call:
         agent: str,
         directory: Path,
         worktree: Path,
-        asking: Asking,
+        asking: PermissionAsk,
         recorder: Recorder,
         feed: Feed,
         guard: Guard,

@@ -6,19 +6,19 @@ import anyio
 
 from holdfast.provider.request.request import Request
 from holdfast.runtime.answer import retry
-from holdfast.runtime.answer.completion import Said, said
+from holdfast.runtime.answer.completion import Completion, said
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 
-async def ask(run: Run, around: Surroundings, request: Request) -> Said:
+async def ask(run: Run, workspace: Workspace, request: Request) -> Completion:
     """The model's text; a failure that does not pass is a `ProviderError`."""
     waited_ms = attempt = 0
     while True:
         attempt += 1
-        heard = await said(run.provider(around), request)
-        if isinstance(heard, Said):
+        heard = await said(run.provider(workspace), request)
+        if isinstance(heard, Completion):
             return heard
         chance = random.random()  # noqa: S311 - a pause, not a secret
         wait_ms = retry.wait_ms(heard, attempt, waited_ms=waited_ms, random=chance, limits=run.engine.limits)

@@ -22,10 +22,10 @@ from holdfast.runtime.compaction.summarise import AGENT, Refusal, Written
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.carried import Carried, carried_before
-from holdfast.runtime.history.work import Ended
+from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import CompactionPart
@@ -34,7 +34,7 @@ from holdfast.schema.times import Created
 from holdfast.store.batch import Put
 
 
-async def by_hand(run: Run, ready: Ready, asked: MessageWithParts) -> Ended:
+async def by_hand(run: Run, ready: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
     """Compact because somebody asked for it."""
     part = model_view.compaction_of(asked)
     assert isinstance(asked.info, UserMessage)
@@ -42,7 +42,7 @@ async def by_hand(run: Run, ready: Ready, asked: MessageWithParts) -> Ended:
     return await _attempt(run, ready, asked.info, part)
 
 
-async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
+async def automatic(run: Run, ready: PreparedTurn, *, overflow: bool = False) -> TurnOutcome:
     """Compact because the next request is, or was found to be, too long."""
     tried = measure.attempts(ready.history)
     if tried >= ATTEMPTS_MAX:
@@ -73,7 +73,7 @@ async def automatic(run: Run, ready: Ready, *, overflow: bool = False) -> Ended:
     return await _attempt(run, ready, *made[-1])
 
 
-async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPart) -> Ended:
+async def _attempt(run: Run, ready: PreparedTurn, info: UserMessage, part: CompactionPart) -> TurnOutcome:
     """One attempt, to its end."""
     run.begin_turn()
     message = await _opened(run, ready, info)
@@ -95,8 +95,8 @@ async def _attempt(run: Run, ready: Ready, info: UserMessage, part: CompactionPa
     await write.finish(run, result, goes_on=ready.user if goes_on else None, rests=ready.rests)
     status_events.compacted(run.engine.feed, run.recorder.session)
     if not owed:
-        return Ended(next="done", compacted=True)
-    return Ended(next="continue" if goes_on and not ready.rests else "stop", compacted=True)
+        return TurnOutcome(next="done", compacted=True)
+    return TurnOutcome(next="continue" if goes_on and not ready.rests else "stop", compacted=True)
 
 
 class _Cut(NamedTuple):
@@ -106,7 +106,7 @@ class _Cut(NamedTuple):
     carried: Carried
 
 
-def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
+def _cut(ready: PreparedTurn, divided: Divided, todos: list[Todo]) -> _Cut:
     carried = carry.carry(
         carried_before(ready.history),
         current_request.current(ready.history),
@@ -119,12 +119,12 @@ def _cut(ready: Ready, divided: Divided, todos: list[Todo]) -> _Cut:
     return _Cut(divided, carried)
 
 
-def _useless(ready: Ready, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
+def _useless(ready: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
     return fit.useless(ready, cut.divided, cut.carried, summary, goes_on=goes_on)
 
 
 async def _written(
-    run: Run, ready: Ready, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
+    run: Run, ready: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
 ) -> tuple[_Cut, Written | Refusal]:
     """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
     if not cut.divided.head:
@@ -149,15 +149,15 @@ async def _written(
 
 
 async def _refused(
-    run: Run, ready: Ready, part: CompactionPart, message: AssistantMessage, refusal: Refusal
-) -> Ended:
+    run: Run, ready: PreparedTurn, part: CompactionPart, message: AssistantMessage, refusal: Refusal
+) -> TurnOutcome:
     """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
     does a request that fits by its length, where only a count spoke against it.
     """
     judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(ready)
     goes_on = judged if part.auto else ready.owed
     await write.fail(run, message, refusal, goes_on=goes_on, asked=not part.auto)
-    return Ended(next="continue" if goes_on else "stop", compacted=True)
+    return TurnOutcome(next="continue" if goes_on else "stop", compacted=True)
 
 
 async def _todos(run: Run) -> list[Todo]:
@@ -165,9 +165,9 @@ async def _todos(run: Run) -> list[Todo]:
     return [todo for record in records for todo in record.value()]
 
 
-async def _goes_on(run: Run, ready: Ready, *, overflow: bool) -> bool:
+async def _goes_on(run: Run, ready: PreparedTurn, *, overflow: bool) -> bool:
     """Whether the work goes on by itself after the compaction; a plugin may say no."""
-    plugins = run.engine.plugins(ready.around)
+    plugins = run.engine.plugins(ready.workspace)
     if not plugins.wants(COMPACTION_AUTOCONTINUE):
         return True
     seen = Compacted(
@@ -180,16 +180,16 @@ async def _goes_on(run: Run, ready: Ready, *, overflow: bool) -> bool:
     return (await plugins.call(COMPACTION_AUTOCONTINUE, seen, AutoContinue())).enabled
 
 
-async def _opened(run: Run, ready: Ready, info: UserMessage) -> AssistantMessage:
+async def _opened(run: Run, ready: PreparedTurn, info: UserMessage) -> AssistantMessage:
     """The message that will hold the summary; until it is finished the old boundary counts."""
     now_ms = run.engine.clock.now_ms()
     model = ready.model
     try:
-        agent = ready.around.agents.get(AGENT)
+        agent = ready.workspace.agents.get(AGENT)
     except NotFound:
         agent = None  # A person switched it off; the model of the turn summarises, without instructions.
     if agent is not None and agent.model is not None:
-        model = ready.around.providers.model(agent.model.provider_id, agent.model.model_id)
+        model = ready.workspace.providers.model(agent.model.provider_id, agent.model.model_id)
 
     made: list[AssistantMessage] = []
 

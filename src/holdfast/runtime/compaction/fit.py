@@ -12,13 +12,13 @@ from holdfast.provider.request.request import Assistant, ProviderMessage, Reques
 from holdfast.runtime.compaction import carry, current_request, divide, wording
 from holdfast.runtime.compaction import measure as measuring
 from holdfast.runtime.compaction.divide import Divided
-from holdfast.runtime.compaction.measure import Room, Trigger
+from holdfast.runtime.compaction.measure import ContextLimits, Trigger
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session_lists import Todo
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 SUMMARY_TOKENS_MAX: Final = 4_096
 
@@ -27,7 +27,7 @@ class View(Protocol):
     """What is asked of a model, as far as its length goes: a turn that is ready, or one that might come."""
 
     @property
-    def around(self) -> Surroundings: ...
+    def workspace(self) -> Workspace: ...
     @property
     def model(self) -> Model: ...
     @property
@@ -42,16 +42,18 @@ class View(Protocol):
     def compacts(self) -> bool: ...
 
 
-def is_off(around: Surroundings) -> bool:
+def is_off(workspace: Workspace) -> bool:
     """Whether the user wants no compaction without a request for it."""
-    config = around.loaded.config.compaction
+    config = workspace.loaded.config.compaction
     return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
 
 
-def room_of(view: View) -> Room:
+def room_of(view: View) -> ContextLimits:
     """The room of the turn's model."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
-    return measuring.room(view.model, view.around.loaded.config.compaction, output_tokens_max=output)
+    return measuring.context_limits(
+        view.model, view.workspace.loaded.config.compaction, output_tokens_max=output
+    )
 
 
 def needed(view: View, characters: int) -> Trigger | None:
@@ -89,7 +91,7 @@ def divided(
     `overflowed`: the provider found the request too long, so the tail holds no media.
     """
     limits = room_of(view)
-    config = view.around.loaded.config.compaction
+    config = view.workspace.loaded.config.compaction
     configured = None if config is None else config.preserve_recent_tokens
     turns = None if config is None else config.tail_turns
     ratio = measuring.ratio(view.history, view.model)
@@ -112,14 +114,14 @@ def divided(
     return divide.without_media(found) if overflowed else found
 
 
-def _messages_max(limits: Room) -> int:
+def _messages_max(limits: ContextLimits) -> int:
     """How many messages the tail may have, so that the person's own limit is kept to after it."""
     if limits.max_messages is None:
         return divide.TAIL_MESSAGES_MAX
     return max(0, min(divide.TAIL_MESSAGES_MAX, limits.max_messages - measuring.MESSAGES_MIN))
 
 
-def _target(limits: Room) -> int | None:
+def _target(limits: ContextLimits) -> int | None:
     """What the request after the compaction may have at most."""
     known = [each for each in (limits.usable, limits.max_tokens) if each is not None]
     return min(known, default=None)

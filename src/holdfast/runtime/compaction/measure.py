@@ -30,7 +30,7 @@ MESSAGES_MIN: Final = 4
 Trigger = Literal["estimate", "usage", "tokens", "messages"]
 
 
-class Room(msgspec.Struct, frozen=True, kw_only=True):
+class ContextLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What a request may hold. `usable` is None where the model's limits are not known."""
 
     usable: int | None
@@ -38,7 +38,9 @@ class Room(msgspec.Struct, frozen=True, kw_only=True):
     max_messages: int | None = None
 
 
-def room(model: Model, config: CompactionConfig | None, *, output_tokens_max: int | None = None) -> Room:
+def context_limits(
+    model: Model, config: CompactionConfig | None, *, output_tokens_max: int | None = None
+) -> ContextLimits:
     """The room of a model, with the person's own limits."""
     config = config or CompactionConfig()
     answer = assemble.output_tokens(model, output_tokens_max)
@@ -48,7 +50,7 @@ def room(model: Model, config: CompactionConfig | None, *, output_tokens_max: in
         usable = max(0, model.limit.input - reserved)
     elif model.limit.context:
         usable = max(0, model.limit.context - answer - (config.reserved or 0))
-    return Room(usable=usable, max_tokens=config.max_tokens, max_messages=config.max_messages)
+    return ContextLimits(usable=usable, max_tokens=config.max_tokens, max_messages=config.max_messages)
 
 
 def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
@@ -133,7 +135,12 @@ def _total(tokens: Tokens) -> int:
 
 
 def needed(
-    room: Room, history: Sequence[MessageWithParts], model: Model, *, characters: int, usage: bool = True
+    context_limits: ContextLimits,
+    history: Sequence[MessageWithParts],
+    model: Model,
+    *,
+    characters: int,
+    usage: bool = True,
 ) -> Trigger | None:
     """Why a request of so many characters needs a compaction before it; None when it does not.
 
@@ -141,7 +148,7 @@ def needed(
     """
     last = _last_counted(history) if usage else None
     return trigger(
-        room,
+        context_limits,
         history,
         estimated=round(characters / ratio(history, model)),
         same_model=last is not None and (last.provider_id, last.model_id) == (model.provider_id, model.id),
@@ -149,27 +156,29 @@ def needed(
 
 
 def trigger(
-    room: Room, history: Sequence[MessageWithParts], *, estimated: int, same_model: bool
+    context_limits: ContextLimits, history: Sequence[MessageWithParts], *, estimated: int, same_model: bool
 ) -> Trigger | None:
     """Why the next request needs a compaction before it; None when it does not.
 
     What another model counted says nothing about this one's room.
     """
     used = reported(history) if same_model else 0
-    if room.usable is not None and estimated > room.usable:
+    if context_limits.usable is not None and estimated > context_limits.usable:
         return "estimate"
-    if room.usable is not None and used > room.usable:
+    if context_limits.usable is not None and used > context_limits.usable:
         return "usage"
-    if room.max_tokens is not None and max(used, estimated) > room.max_tokens:
+    if context_limits.max_tokens is not None and max(used, estimated) > context_limits.max_tokens:
         return "tokens"
-    if room.max_messages is not None and is_over(room, len(model_view.project(history))):
+    if context_limits.max_messages is not None and is_over(context_limits, len(model_view.project(history))):
         return "messages"
     return None
 
 
-def is_over(room: Room, messages: int) -> bool:
+def is_over(context_limits: ContextLimits, messages: int) -> bool:
     """Whether there are more messages than the person wants."""
-    return room.max_messages is not None and messages > max(room.max_messages, MESSAGES_MIN)
+    return context_limits.max_messages is not None and messages > max(
+        context_limits.max_messages, MESSAGES_MIN
+    )
 
 
 def attempts(history: Sequence[MessageWithParts]) -> int:

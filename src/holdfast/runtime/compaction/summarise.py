@@ -20,7 +20,7 @@ from holdfast.runtime.compaction import asking, carry, current_request, fit, mea
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.fit import SUMMARY_TOKENS_MAX
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, transcript
 from holdfast.runtime.history.carried import carried_before
 from holdfast.schema import usage
@@ -67,7 +67,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 async def write(
     run: Run,
-    ready: Ready,
+    ready: PreparedTurn,
     message: AssistantMessage,
     divided: Divided,
     *,
@@ -77,7 +77,7 @@ async def write(
 
     Where the tail has to give way to it, it is folded in as well: how long a summary is, nobody knows before.
     """
-    plugins = run.engine.plugins(ready.around)
+    plugins = run.engine.plugins(ready.workspace)
     more = CompactionAsked()
     if plugins.wants(SESSION_COMPACTING):
         more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
@@ -95,7 +95,7 @@ async def write(
     return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model, with_tail=with_tail)
 
 
-def _pieces(ready: Ready, head: Sequence[MessageWithParts]) -> list[str]:
+def _pieces(ready: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
     """What has to be summarised: also the request that was carried until now, and is no longer."""
     own = _told(ready, head)
     before = carried_before(ready.history)
@@ -104,7 +104,7 @@ def _pieces(ready: Ready, head: Sequence[MessageWithParts]) -> list[str]:
     return own or [NOTHING_MORE]
 
 
-def _told(ready: Ready, messages: Sequence[MessageWithParts]) -> list[str]:
+def _told(ready: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
     """Messages as text. The words of the current request are carried over, and need not be summarised; what
     came with them has to.
     """
@@ -115,7 +115,9 @@ def _told(ready: Ready, messages: Sequence[MessageWithParts]) -> list[str]:
 class _Folding:
     """The calls of one compaction."""
 
-    def __init__(self, run: Run, ready: Ready, message: AssistantMessage, more: CompactionAsked) -> None:
+    def __init__(
+        self, run: Run, ready: PreparedTurn, message: AssistantMessage, more: CompactionAsked
+    ) -> None:
         self._run = run
         self._ready = ready
         self._message = message
@@ -160,7 +162,7 @@ class _Folding:
             return BudgetFault(data=MessageData(message=why))
         self._reserved.append(key)  # Held to the end: what was used stays used.
         try:
-            said = await asking.ask(self._run, self._ready.around, request)
+            said = await asking.ask(self._run, self._ready.workspace, request)
         except ProviderError as error:
             return error
         self.taken = usage.add(self.taken, said.tokens)
@@ -197,19 +199,19 @@ def _bounded(chunks: list[str]) -> list[str]:
     return [chunks[0], f"[{gone} pieces of the conversation are left out here.]\n\n{kept[0]}", *kept[1:]]
 
 
-def _who(ready: Ready, message: AssistantMessage) -> tuple[Agent | None, Model]:
+def _who(ready: PreparedTurn, message: AssistantMessage) -> tuple[Agent | None, Model]:
     """The compaction agent, and its model or the one of the turn."""
     try:
-        agent = ready.around.agents.get(AGENT)
+        agent = ready.workspace.agents.get(AGENT)
     except NotFound:
         return None, ready.model
-    return agent, ready.around.providers.model(message.provider_id, message.model_id)
+    return agent, ready.workspace.providers.model(message.provider_id, message.model_id)
 
 
-def _chunk_characters(ready: Ready, model: Model) -> int:
+def _chunk_characters(ready: PreparedTurn, model: Model) -> int:
     """How much of the conversation one request to summarise may hold."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
-    usable = measure.room(model, None, output_tokens_max=output or SUMMARY_TOKENS_MAX).usable
+    usable = measure.context_limits(model, None, output_tokens_max=output or SUMMARY_TOKENS_MAX).usable
     tokens = 100_000 if usable is None else max(1_000, int(usable * 0.9) - SUMMARY_TOKENS_MAX - 1_000)
     return int(tokens * min(measure.ratio(ready.history, model), size.CHARACTERS_A_TOKEN))
 

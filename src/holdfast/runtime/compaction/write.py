@@ -13,11 +13,11 @@ from holdfast.runtime.compaction.summarise import Refusal, Written
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids, message_put, part_put
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Ready
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work
 from holdfast.runtime.history.carried import Carried
 from holdfast.runtime.history.model_view import CONTINUED, RESTS
-from holdfast.runtime.history.work import Ended
+from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
@@ -172,7 +172,7 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
         status_events.error(run.engine.feed, run.recorder.session, refusal.fault)
 
 
-async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:
+async def stop(run: Run, ready: PreparedTurn, fault: Fault) -> TurnOutcome:
     """The turn cannot be taken: an answer that never began holds the reason."""
     now_ms = run.engine.clock.now_ms()
 
@@ -180,4 +180,4 @@ async def stop(run: Run, ready: Ready, fault: Fault) -> Ended:
         lambda id: assistant_message.failed(assistant_message.begun(ready, id, now_ms), fault, now_ms)
     )
     status_events.error(run.engine.feed, run.recorder.session, fault)
-    return Ended(next="stop")
+    return TurnOutcome(next="stop")

@@ -18,7 +18,7 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
 from holdfast.store.host import Host
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.net.stream import Http
@@ -78,14 +78,14 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     mint: Mint
     host: Host
     feed: Feed
-    provider: Callable[[Surroundings], Provider]
+    provider: Callable[[Workspace], Provider]
     """Who answers requests in these surroundings: real wires, or a script."""
-    around: Callable[[Session], Awaitable[Surroundings]]
+    workspace: Callable[[Session], Awaitable[Workspace]]
     presence: Presence = Nobody()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
     trees: Trees = msgspec.field(default_factory=Trees)
-    plugins: Callable[[Surroundings], Dispatcher]
+    plugins: Callable[[Workspace], Dispatcher]
     contexts: Callable[[Session], Sequence[SystemContextRegistry]]
     """What others contribute to the System Context of a session's place."""
     http: Callable[[], "Http"]

@@ -21,7 +21,7 @@ from holdfast.store.batch import Fence
 PAUSE_S = 0.05
 
 
-class Listener:
+class RequestWatcher:
     """The ears of one process."""
 
     def __init__(self, store: Store, clock: Clock) -> None:

@@ -9,14 +9,14 @@ from holdfast.location.guard import Guard
 from holdfast.provider.port import Provider
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder
-from holdfast.runtime.engine.request_watcher import Listener
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.engine.request_watcher import RequestWatcher
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
 from holdfast.tool.context import Admit
 from holdfast.tools.bounding import OutputLimits
 from holdfast.tools.executing import Keep
 from holdfast.tools.registry import Registry
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.runtime.history.epoch import Epoch
@@ -29,17 +29,17 @@ class Run:
         self,
         engine: Engine,
         recorder: Recorder,
-        listener: Listener,
+        watcher: RequestWatcher,
         *,
         tools: Callable[[Session], Registry],
         keep: Keep,
-        history: History,
+        history: SessionHistory,
         guard: Guard,
         admit: Admit,
     ) -> None:
         self.engine = engine
         self.recorder = recorder
-        self.listener = listener
+        self.watcher = watcher
         self.tools = tools
         self.keep = keep
         self.history = history
@@ -96,13 +96,13 @@ class Run:
         assert record is not None, "a claimed session cannot be removed"
         return record.value()
 
-    def provider(self, around: Surroundings) -> Provider:
+    def provider(self, workspace: Workspace) -> Provider:
         """Who answers here."""
-        return self.engine.provider(around)
+        return self.engine.provider(workspace)
 
-    def output_limits(self, around: Surroundings) -> OutputLimits:
+    def output_limits(self, workspace: Workspace) -> OutputLimits:
         """How much of a tool's output the model sees."""
-        config = around.loaded.config.tool_output
+        config = workspace.loaded.config.tool_output
         if config is None:
             return OutputLimits()
         given = {"lines_max": config.max_lines, "bytes_max": config.max_bytes}

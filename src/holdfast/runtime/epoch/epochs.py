@@ -29,7 +29,7 @@ from holdfast.provider.request import lowering
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import observe, pins
-from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, EpochTime
@@ -68,7 +68,7 @@ async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = 
     return run.epoch
 
 
-async def ensured(run: Run, chosen: Chosen) -> Epoch:
+async def ensured(run: Run, chosen: Sampled) -> Epoch:
     """The epoch in force; begun now, where there is none or the session has moved.
 
     What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
@@ -81,7 +81,7 @@ async def ensured(run: Run, chosen: Chosen) -> Epoch:
     return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
 
 
-async def _first(run: Run, chosen: Chosen) -> Initialized:
+async def _first(run: Run, chosen: Sampled) -> Initialized:
     """A complete baseline, as soon as there is one."""
     deadline = anyio.current_time() + run.engine.limits.context_wait_ms / 1_000
     attempt, why = 0, "nothing answered in time"
@@ -114,7 +114,7 @@ def _why(keys: tuple[str, ...], observed: Observation, problems: list[str]) -> s
 
 
 async def _begin(
-    run: Run, chosen: Chosen, baseline: str, snapshot: Snapshot, *, cause: str, before: Epoch | None
+    run: Run, chosen: Sampled, baseline: str, snapshot: Snapshot, *, cause: str, before: Epoch | None
 ) -> Epoch:
     """Store a new epoch, and end the one before it in the same commit."""
     now_ms = run.engine.clock.now_ms()
@@ -141,14 +141,14 @@ async def _begin(
     return replace(run.epoch, fresh=True)
 
 
-def _pins(run: Run, chosen: Chosen) -> dict[str, object]:
+def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
     """What an epoch pins when it begins: the texts and tools of the agent that it is begun for."""
     told = pins.definitions(observe.toolset(run, chosen))
     return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
 
 
 async def reconciled(
-    run: Run, chosen: Chosen, epoch: Epoch, *, compacted: bool, nested: list[str]
+    run: Run, chosen: Sampled, epoch: Epoch, *, compacted: bool, nested: list[str]
 ) -> tuple[Epoch, SystemMessage | None]:
     """Compare the world with what the model was told: the epoch to go on with, and the message about it.
 

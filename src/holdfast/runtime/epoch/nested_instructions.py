@@ -13,7 +13,7 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.location import instruction_files
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
@@ -22,7 +22,7 @@ from holdfast.schema.tool_state import ToolCompleted
 READ: Final = "read"
 
 
-async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str] | None:
+async def found(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | None:
     """The instruction files that the epoch knows, and those that came with what was read since; None where
     they could not be looked for, so that the next boundary does it.
     """
@@ -31,7 +31,7 @@ async def found(run: Run, chosen: Chosen, epoch: Epoch) -> list[str] | None:
     if not new:
         return nested
     known = [*map(Path, nested), *_told(epoch)]
-    places = chosen.around.places
+    places = chosen.workspace.places
 
     def look() -> list[str]:
         seen = list(known)

@@ -14,14 +14,14 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.permission import Rule, Ruleset
 from holdfast.schema.session import CEILINGS, FORK, Session
 from holdfast.store.query import MessageQuery
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 DEPTH_MAX: Final = 32
 _LATEST: Final = 20
 
 
 async def policy_of(
-    engine: Engine, session: Session, around: Surroundings, agent: Agent, *, depth: int = DEPTH_MAX
+    engine: Engine, session: Session, workspace: Workspace, agent: Agent, *, depth: int = DEPTH_MAX
 ) -> Policy:
     """The policy, with that of the whole tree above it."""
     above = None
@@ -31,12 +31,12 @@ async def policy_of(
         record = await engine.store.session(session.parent_id)
         if record is not None:
             parent = record.value()
-            there = await engine.around(parent)
+            there = await engine.workspace(parent)
             agent_above = agent_of(await _in_force(engine, parent), there)
             above = await policy_of(engine, parent, there, agent_above, depth=depth - 1)
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
-        restrictions=(*around.agents.restrictions(agent.name), *_left_behind(session)),
+        restrictions=(*workspace.agents.restrictions(agent.name), *_left_behind(session)),
         above=above,
     )
 
@@ -65,9 +65,9 @@ async def _in_force(engine: Engine, session: Session) -> Session:
             return session
 
 
-def agent_of(session: Session, around: Surroundings) -> Agent:
+def agent_of(session: Session, workspace: Workspace) -> Agent:
     """The agent of a session; the default one when it names none, or one that is gone."""
     try:
-        return around.agents.get(session.agent or around.agents.default)
+        return workspace.agents.get(session.agent or workspace.agents.default)
     except NotFound:
-        return around.agents.get(around.agents.default)
+        return workspace.agents.get(workspace.agents.default)

@@ -10,25 +10,25 @@ from holdfast.schema.agent import Agent
 from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.session import Session
 from holdfast.tools.registry import Toolset
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+class Sampled(msgspec.Struct, frozen=True, kw_only=True):
     """What a prompt chose. A switch after this counts for the next turn."""
 
     session: Session
-    around: Surroundings
+    workspace: Workspace
     user: UserMessage
     agent: Agent
     model: Model
     policy: Policy
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class PreparedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """All that one turn needs, fixed."""
 
     session: Session
-    around: Surroundings
+    workspace: Workspace
     user: UserMessage
     agent: Agent
     model: Model

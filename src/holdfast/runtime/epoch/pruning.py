@@ -16,7 +16,7 @@ from holdfast.provider.request.size import CHARACTERS_A_TOKEN, estimate
 from holdfast.runtime.engine.recorder import part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import Chosen
+from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema import typed
@@ -46,10 +46,10 @@ class PrunedFor(msgspec.Struct, frozen=True):
 
 
 async def prune(
-    run: Run, chosen: Chosen, epoch: Epoch, history: list[MessageWithParts]
+    run: Run, chosen: Sampled, epoch: Epoch, history: list[MessageWithParts]
 ) -> tuple[list[MessageWithParts], Epoch]:
     """The history without output that is not worth its room, and the epoch, which knows if that moves it."""
-    config = chosen.around.loaded.config.compaction
+    config = chosen.workspace.loaded.config.compaction
     wanted = None if config is None else config.prune
     if wanted is False or flags.enabled(flags.DISABLE_PRUNE):
         return history, epoch

@@ -20,7 +20,7 @@ from holdfast.store.record import Resync, SessionRecord, StoredMessage, StoredRe
 _BATCH = 500
 
 
-class Held:
+class CachedMessage:
     """One message as it was last read; its value is made when somebody looks."""
 
     __slots__ = ("_value", "compacts", "info", "parts", "values")
@@ -64,7 +64,7 @@ def _unmarked() -> dict[Mark, dict[str, str]]:
     return {mark: {} for mark in Mark if mark is not Mark.NONE}
 
 
-class History:
+class SessionHistory:
     """The messages of one session."""
 
     def __init__(self, store: Store, session: str) -> None:
@@ -72,8 +72,8 @@ class History:
         self._session = session
         self._cursor: str | None = None
         self._seen = 0
-        self._held: dict[str, Held] = {}
-        self._order: list[Held] = []
+        self._held: dict[str, CachedMessage] = {}
+        self._order: list[CachedMessage] = []
         self._values: list[MessageWithParts] = []
         self._at: dict[str, int] = {}
         """Where each message stands in the order, which is kept from reading to reading."""
@@ -114,7 +114,7 @@ class History:
         self._moved, self._changed = False, set()
         return list(self._values)
 
-    def _place(self, held: Held, *, moved: bool) -> None:
+    def _place(self, held: CachedMessage, *, moved: bool) -> None:
         """Note that a message came or changed. Nearly always it is the last, and the order stays as it is.
 
         One that came and cannot be read is not noted: each reading then finds it again, and names it.
@@ -150,9 +150,9 @@ class History:
         self._seen = 0 if self.record is None else self.record.head
         self.touched = set(self._held)
 
-    def _hold(self, message: StoredMessage, known: Held | None) -> None:
+    def _hold(self, message: StoredMessage, known: CachedMessage | None) -> None:
         """Keep a message; what was decoded of it before and has not changed since is not decoded again."""
-        held = self._held[message.info.id] = Held(message.info)
+        held = self._held[message.info.id] = CachedMessage(message.info)
         held.parts = {part.id: part for part in message.parts}
         for record in (message.info, *message.parts):
             if record.mark is not Mark.NONE:
@@ -192,7 +192,7 @@ class History:
             if known is None and not fresh:
                 return False  # An old one, written again: its parts, and whether it is seen, are not known.
             if known is None:
-                known = Held(record)
+                known = CachedMessage(record)
                 self._place(known, moved=True)
                 self._held[record.id] = known
             elif known.info.seq != record.seq:
@@ -228,7 +228,7 @@ class History:
         if record.mark is not Mark.NONE:
             self._marked[record.mark][record.id] = message
 
-    def _with(self, mark: Mark) -> list[Held]:
+    def _with(self, mark: Mark) -> list[CachedMessage]:
         return [self._held[id] for id in self._marked[mark].values() if id in self._held]
 
     def has(self, message: str) -> bool:

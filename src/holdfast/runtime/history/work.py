@@ -17,7 +17,7 @@ BROKEN_OFF: Final = "unknown"
 """The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How a turn ended.
 
     continue: the model is owed an answer to its calls, or its stream broke and is asked for anew; done: it

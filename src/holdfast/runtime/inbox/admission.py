@@ -167,11 +167,11 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
         raise Refused(
             f"session {session.id} has {len(waiting)} prompts waiting already; let it work or interrupt it"
         )
-    around = await engine.around(session)
+    workspace = await engine.workspace(session)
     if not prompt.no_reply:
-        around.check_here(session.id)
+        workspace.check_here(session.id)
     wish = Wish(agent=prompt.agent, model=prompt.model, variant=prompt.variant)
-    choice = choosing.choose(wish, session, around, last=await _last_model(engine, session))
+    choice = choosing.choose(wish, session, workspace, last=await _last_model(engine, session))
     now_ms = engine.clock.now_ms()
     id = prompt.id or engine.mint.above("msg", record.top)
     # Nobody runs the session, and nobody will for this: the prompt is history at once.

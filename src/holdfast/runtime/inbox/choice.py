@@ -9,7 +9,7 @@ from holdfast.provider.catalog.settings import NO_VARIANT
 from holdfast.schema.agent import Agent
 from holdfast.schema.model import ModelRef
 from holdfast.schema.session import Session
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,28 +28,28 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """Its variant included."""
 
 
-def choose(wish: Wish, session: Session, around: Surroundings, *, last: ModelRef | None = None) -> Choice:
+def choose(wish: Wish, session: Session, workspace: Workspace, *, last: ModelRef | None = None) -> Choice:
     """The choice for a prompt. What is named must exist; what is not named falls back in the stated order."""
-    agent = agent_in(session, around, wish.agent or session.agent or around.agents.default)
+    agent = agent_in(session, workspace, wish.agent or session.agent or workspace.agents.default)
     run = session.agent_run
     is_run = run is not None and run.agent == agent.name
     if agent.mode == "subagent" and wish.agent is not None and session.parent_id is None and not is_run:
         raise InvalidInput(f"{agent.name} works only for other agents; choose a primary agent")
-    model, kept = _model(wish, agent, session, around, last)
-    known = around.providers.model(model.provider_id, model.model_id)
+    model, kept = _model(wish, agent, session, workspace, last)
+    known = workspace.providers.model(model.provider_id, model.model_id)
     return Choice(agent=agent, model=_with_variant(wish, agent, known, model, kept))
 
 
-def agent_in(session: Session, around: Surroundings, name: str) -> Agent:
+def agent_in(session: Session, workspace: Workspace, name: str) -> Agent:
     """The agent of that name, with the text that a run of it was given in the place of its own."""
-    agent = around.agents.get(name)
+    agent = workspace.agents.get(name)
     run = session.agent_run
     given = run is not None and run.agent == agent.name and run.prompt is not None
     return replace(agent, prompt=run.prompt) if run is not None and given else agent
 
 
 def _model(
-    wish: Wish, agent: Agent, session: Session, around: Surroundings, last: ModelRef | None
+    wish: Wish, agent: Agent, session: Session, workspace: Workspace, last: ModelRef | None
 ) -> tuple[ModelRef, str | None]:
     """The model, and the variant that comes with where it was found."""
     if wish.model is not None:
@@ -61,7 +61,7 @@ def _model(
         return ModelRef(provider_id=own.provider_id, model_id=own.id), own.variant
     if last is not None:
         return last, last.variant
-    found = around.providers.default_model(around.loaded.config.model)
+    found = workspace.providers.default_model(workspace.loaded.config.model)
     return ModelRef(provider_id=found.provider_id, model_id=found.id), None
 
 

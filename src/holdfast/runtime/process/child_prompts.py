@@ -14,7 +14,7 @@ from holdfast.runtime.inbox.admission import Prompt
 from holdfast.schema.prompt import TextPartInput
 
 
-class Admitting:
+class ChildPrompts:
     """Fills `tool.context.Admit`."""
 
     def __init__(self, engine: Engine, wake: Callable[[str], Awaitable[None]]) -> None:

@@ -21,13 +21,13 @@ from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.patience import PatientStore
 from holdfast.runtime.engine.recorder import Recorder
-from holdfast.runtime.engine.request_watcher import Listener
+from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.inbox import admission
 from holdfast.runtime.process.background import Background
-from holdfast.runtime.process.child_prompts import Admitting
-from holdfast.runtime.process.lease import Ownership
+from holdfast.runtime.process.child_prompts import ChildPrompts
+from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.side_calls import prompt_summary, session_title
 from holdfast.schema.ids import SessionID
@@ -55,7 +55,7 @@ INTERRUPT_S = 10.0
 """How long an interrupt waits for a session that another process runs."""
 
 
-class Entry:
+class RunningSession:
     """A session that this process works on."""
 
     def __init__(self, *, force: bool) -> None:
@@ -75,7 +75,7 @@ class Entry:
             self.waiting.cancel()
 
 
-def _stop(entry: Entry, run: Run) -> None:
+def _stop(entry: RunningSession, run: Run) -> None:
     """Somebody in another process wants the session to stop. He may be heard more than once."""
     if not run.interrupted:
         entry.end()
@@ -97,24 +97,24 @@ class Coordinator:
         self._sweep = sweep
         self.tools = tools
         self._keep = keep
-        self._entries: dict[str, Entry] = {}
-        self._histories: dict[str, History] = {}
+        self._entries: dict[str, RunningSession] = {}
+        self._histories: dict[str, SessionHistory] = {}
         self._kept: dict[str, Fence] = {}
         """Claims that are not known to be released: the store may have been away when a drain ended."""
         self._naming: dict[str, anyio.Event] = {}
         self._titled: dict[str, None] = {}
         """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
-        self._admit = Admitting(engine, self.wake)
+        self._admit = ChildPrompts(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
         """The store, waited for when it is away."""
-        self.listener = Listener(self.patient, engine.clock)
+        self.watcher = RequestWatcher(self.patient, engine.clock)
         self.guard = Guard()
         """Ends the process groups of tools when this process cannot; started with the first of them."""
-        self.ownership = Ownership(engine, self._lost, (engine.host.id,), self.guard)
+        self.ownership = ProcessLease(engine, self._lost, (engine.host.id,), self.guard)
         self.resumption = Resumption(engine, self.ownership.owner, self.wake)
         self._background = Background(
-            self.listener.run,
+            self.watcher.run,
             self.ownership.keep,
             self._keep_swept,
             self._keep_given_back,
@@ -140,7 +140,10 @@ class Coordinator:
             entry.again = True
             entry.force = entry.force or force
             return
-        if await self._begin(session, Entry(force=force)) is not None and session not in self._titled:
+        if (
+            await self._begin(session, RunningSession(force=force)) is not None
+            and session not in self._titled
+        ):
             self._naming[session] = anyio.Event()
             self._background.start(self._entitle, session, self._naming[session])
 
@@ -161,7 +164,7 @@ class Coordinator:
             if self._naming.get(session) is done:
                 del self._naming[session]
 
-    async def _begin(self, session: str, entry: Entry) -> TaskGroup | None:
+    async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
         """Work on a session in the background; None when it was begun meanwhile."""
         group = await self._background.group()
         if (known := self._entries.get(session)) is not None:
@@ -210,7 +213,7 @@ class Coordinator:
 
     async def _end_left(self, session: str) -> None:
         """Settle what is open in a session that nobody runs."""
-        entry = Entry(force=False)
+        entry = RunningSession(force=False)
         entry.end()
         if await self._begin(session, entry) is not None:
             await entry.done.wait()
@@ -250,7 +253,7 @@ class Coordinator:
             f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
         )
 
-    async def _work(self, session: str, entry: Entry, group: TaskGroup) -> None:
+    async def _work(self, session: str, entry: RunningSession, group: TaskGroup) -> None:
         refused = 0
         try:
             while True:
@@ -279,10 +282,10 @@ class Coordinator:
             entry.done.set()
             if entry.stop and entry.again and not self._closing:
                 # It was woken while it stopped: what was said after the interrupt is not lost with it.
-                after = self._entries[session] = Entry(force=entry.force)
+                after = self._entries[session] = RunningSession(force=entry.force)
                 group.start_soon(self._work, session, after, group)
 
-    async def _free_again(self, session: str, entry: Entry, *, late: bool) -> bool:
+    async def _free_again(self, session: str, entry: RunningSession, *, late: bool) -> bool:
         """Wait while somebody else runs the session; whether there is something left to do when he is gone.
 
         He sees to what was admitted, unless he dies, or had stopped when it came. One who is `late` is not
@@ -350,7 +353,9 @@ class Coordinator:
                 return await self.patient.renumber(Fence(session, owner, record.claim))
         return claimed
 
-    async def _drain(self, session: str, entry: Entry) -> Literal["held", "parked", "interrupted", "done"]:
+    async def _drain(
+        self, session: str, entry: RunningSession
+    ) -> Literal["held", "parked", "interrupted", "done"]:
         """Claim the session and drain it; how that ended."""
         engine = self._engine
         # Interrupts from before the claim were meant for whoever ran the session then.
@@ -363,13 +368,13 @@ class Coordinator:
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.ownership.left_s(owner))
         # What stands around the session is read from the store too: which folders the user trusts.
-        around = engine.around
-        engine = replace(engine, store=store, around=lambda session: store.repeat(around, session))
+        workspace = engine.workspace
+        engine = replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
         run = Run(
             engine,
             recorder,
-            self.listener,
+            self.watcher,
             tools=self.tools,
             keep=self._keep,
             history=self._history(session),
@@ -381,12 +386,12 @@ class Coordinator:
             if late:
                 await interrupt_requests.answer(engine.store, recorder, only=late)
             # Not before that: the listener would take the late ones for orders to this run.
-            self.listener.runs(fence, lambda: _stop(entry, run))
+            self.watcher.runs(fence, lambda: _stop(entry, run))
             if entry.stop:
                 run.interrupt()
             await drain(run, force=entry.force)
         finally:
-            self.listener.stopped(session)
+            self.watcher.stopped(session)
             entry.run = None
             self._kept[session] = recorder.fence
             if run.released or run.abandoned:
@@ -401,9 +406,9 @@ class Coordinator:
             return "interrupted"
         return "parked" if run.parked else "done"
 
-    def _history(self, session: str) -> History:
+    def _history(self, session: str) -> SessionHistory:
         """What was decoded of a session before is not decoded again; the least used is forgotten."""
-        known = self._histories.pop(session, None) or History(self.patient, session)
+        known = self._histories.pop(session, None) or SessionHistory(self.patient, session)
         self._histories[session] = known
         while len(self._histories) > HISTORIES_MAX:
             del self._histories[next(iter(self._histories))]

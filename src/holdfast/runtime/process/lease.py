@@ -26,7 +26,7 @@ MARGIN_MS = 20
 """Renewals come a little more than an interval apart: who has renewed once may then bury others."""
 
 
-class Ownership:
+class ProcessLease:
     """The lease of this process. `lost` is called when it can no longer be sure of it."""
 
     def __init__(

@@ -84,9 +84,9 @@ class Resumption:
         if record is None:
             return "off"
         try:
-            around = await self._engine.around(record.value())
+            workspace = await self._engine.workspace(record.value())
         except StoreError:
             raise
         except HoldfastError:
             return "ask"
-        return around.loaded.config.recovery or "auto"
+        return workspace.loaded.config.recovery or "auto"

@@ -15,12 +15,12 @@ from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import message_put
 from holdfast.runtime.history import model_view, transcript, work
-from holdfast.runtime.history.session_history import History
+from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.side_calls import side_call
 from holdfast.schema.message import MessageWithParts, UserMessage, UserSummary
 from holdfast.schema.session import Session
 from holdfast.store.batch import Batch, Unchanged
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 TITLE_TOKENS: Final = 20
 BODY_TOKENS: Final = 200
@@ -44,11 +44,11 @@ async def _write(engine: Engine, id: str) -> None:
     if record is None:
         return
     session = record.value()
-    around = await engine.around(session)
-    wanted = around.loaded.config.experimental
+    workspace = await engine.workspace(session)
+    wanted = workspace.loaded.config.experimental
     if wanted is None or not wanted.message_summary:
         return
-    history = model_view.spoken(await History(engine.store, id).read())
+    history = model_view.spoken(await SessionHistory(engine.store, id).read())
     newest = work.newest_user(history)
     if newest is None or not isinstance(newest.info, UserMessage) or work.owes_answer(history):
         return
@@ -61,10 +61,10 @@ async def _write(engine: Engine, id: str) -> None:
     whole = "\n\n".join(transcript.pieces(answers))
     user = newest.info
     title = await _asked(
-        engine, around, session, user=user, agent_name="title", said=said, tokens_max=TITLE_TOKENS
+        engine, workspace, session, user=user, agent_name="title", said=said, tokens_max=TITLE_TOKENS
     )
     body = await _asked(
-        engine, around, session, user=user, agent_name="summary", said=whole, tokens_max=BODY_TOKENS
+        engine, workspace, session, user=user, agent_name="summary", said=whole, tokens_max=BODY_TOKENS
     )
     if title or body:
         await _store(engine, newest, side_call.first_line(title, TITLE_CHARS), body[:BODY_CHARS])
@@ -72,7 +72,7 @@ async def _write(engine: Engine, id: str) -> None:
 
 async def _asked(
     engine: Engine,
-    around: Surroundings,
+    workspace: Workspace,
     session: Session,
     *,
     user: UserMessage,
@@ -81,11 +81,11 @@ async def _asked(
     tokens_max: int,
 ) -> str:
     try:
-        agent = around.agents.get(agent_name)
+        agent = workspace.agents.get(agent_name)
     except NotFound:
         return ""  # A person has switched it off.
-    main = around.providers.model(user.model.provider_id, user.model.model_id)
-    model = side_call.model_of(agent, around, main)
+    main = workspace.providers.model(user.model.provider_id, user.model.model_id)
+    model = side_call.model_of(agent, workspace, main)
     request: Request = assemble.assemble(
         model,
         system=(agent.prompt,) if agent.prompt else (),
@@ -94,7 +94,7 @@ async def _asked(
         output_tokens_max=tokens_max,
         session=session.id,
     )
-    return await side_call.ask(engine, around, session, request, f"{KEY}:{agent_name}")
+    return await side_call.ask(engine, workspace, session, request, f"{KEY}:{agent_name}")
 
 
 async def _store(engine: Engine, message: MessageWithParts, title: str, body: str) -> None:

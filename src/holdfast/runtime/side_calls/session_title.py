@@ -45,15 +45,15 @@ async def _name(engine: Engine, id: str) -> bool:
     said, prompt = await _first_prompt(engine, id)
     if not said or prompt is None:
         return False
-    around = await engine.around(session)
+    workspace = await engine.workspace(session)
     try:
-        agent = around.agents.get(AGENT)
+        agent = workspace.agents.get(AGENT)
     except NotFound:
         return False  # A person has switched it off, and may switch it on again.
-    main = around.providers.model(prompt.model.provider_id, prompt.model.model_id)
-    model = side_call.model_of(agent, around, main)
+    main = workspace.providers.model(prompt.model.provider_id, prompt.model.model_id)
+    model = side_call.model_of(agent, workspace, main)
     request = _request(agent, model, said, id)
-    made = side_call.first_line(await side_call.ask(engine, around, session, request, AGENT), TITLE_MAX)
+    made = side_call.first_line(await side_call.ask(engine, workspace, session, request, AGENT), TITLE_MAX)
     if made:
         await _write(engine, id, made)
     return bool(made)

@@ -10,25 +10,25 @@ import anyio
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request.request import Request
-from holdfast.runtime.answer.completion import Said, said
+from holdfast.runtime.answer.completion import Completion, said
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.agent import Agent
 from holdfast.schema.session import Session
-from holdfast.workspace.workspace import Surroundings
+from holdfast.workspace.workspace import Workspace
 
 WAIT_S = 60.0
 _THOUGHT = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 
 
-def model_of(agent: Agent, around: Surroundings, main: Model) -> Model:
+def model_of(agent: Agent, workspace: Workspace, main: Model) -> Model:
     """The agent's own model, else the small one that goes with the main one."""
     if agent.model is not None:
-        return around.providers.model(agent.model.provider_id, agent.model.model_id)
-    return around.providers.small_model(around.loaded.config.small_model, main)
+        return workspace.providers.model(agent.model.provider_id, agent.model.model_id)
+    return workspace.providers.small_model(workspace.loaded.config.small_model, main)
 
 
-async def ask(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
+async def ask(engine: Engine, workspace: Workspace, session: Session, request: Request, key: str) -> str:
     """What the model says, thoughts left out; nothing when it fails or the budget does not reach.
 
     `key` names the reservation; only one call of its kind is under way in a session.
@@ -36,15 +36,15 @@ async def ask(engine: Engine, around: Surroundings, session: Session, request: R
     if await reservations.reserve(engine, session, request, key, for_ms=int(WAIT_S * 1_000)) is not None:
         return ""
     try:
-        return await _heard(engine, around, session, request, key)
+        return await _heard(engine, workspace, session, request, key)
     finally:
         with anyio.CancelScope(shield=True):
             await reservations.forget(engine, session, key)
 
 
-async def _heard(engine: Engine, around: Surroundings, session: Session, request: Request, key: str) -> str:
-    heard = await said(engine.provider(around), request)
-    if not isinstance(heard, Said):
+async def _heard(engine: Engine, workspace: Workspace, session: Session, request: Request, key: str) -> str:
+    heard = await said(engine.provider(workspace), request)
+    if not isinstance(heard, Completion):
         return ""
     spent = cost.cost(heard.tokens, request.model.prices)
     used = reservations.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)

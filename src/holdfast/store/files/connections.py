@@ -106,7 +106,7 @@ def behind(root: Path) -> StoreError:
     )
 
 
-class WritingHand(Hand):
+class WriteConnection(Hand):
     """The one connection of a process that commits: many jobs, one journal write, one sync."""
 
     def __init__(
@@ -134,7 +134,7 @@ class WritingHand(Hand):
         """All rows of a query inside the transaction."""
         return self.db.execute(sql, bindings).fetchall()
 
-    def run(self, jobs: "list[Job[WritingHand]]") -> None:
+    def run(self, jobs: "list[Job[WriteConnection]]") -> None:
         """Do the jobs together, alone in the store."""
         try:
             with self.gate.exclusive():
@@ -161,7 +161,7 @@ class WritingHand(Hand):
                 self.db.execute("ROLLBACK")
             self.make_ready()
 
-    def _commit(self, jobs: "list[Job[WritingHand]]") -> Mark | None:
+    def _commit(self, jobs: "list[Job[WriteConnection]]") -> Mark | None:
         self._journaled = False
         try:
             self.writer.begin()
@@ -198,7 +198,7 @@ class WritingHand(Hand):
         write_mark(self.db, mark)
         return mark
 
-    def _do(self, job: "Job[WritingHand]", *, alone: bool) -> None:
+    def _do(self, job: "Job[WriteConnection]", *, alone: bool) -> None:
         """One job in a savepoint of its own; alone, the transaction itself is enough."""
         if not alone:
             self.db.execute("SAVEPOINT job")
@@ -224,7 +224,7 @@ class WritingHand(Hand):
             super().close()
 
 
-class ReadingHand(Hand):
+class ReadConnection(Hand):
     """A connection that reads, one snapshot a job."""
 
     def __init__(self, index: Index, clock: Clock, host: Host, failpoint: Failpoint = no_failpoint) -> None:
@@ -240,7 +240,7 @@ class ReadingHand(Hand):
         self.reader = TreeReader(self.db, self.leases.living, self.disk)
         self.feed = TreeFeed(self.db, self.disk)
 
-    def run(self, jobs: "list[Job[ReadingHand]]") -> None:
+    def run(self, jobs: "list[Job[ReadConnection]]") -> None:
         """Do each job with the store held still, which ends before anything is awaited."""
         for job in jobs:
             try:
@@ -252,7 +252,7 @@ class ReadingHand(Hand):
             except Exception as error:  # noqa: BLE001 - it belongs to the job
                 job.error = of_caller(error)
 
-    def _run(self, job: "Job[ReadingHand]") -> None:
+    def _run(self, job: "Job[ReadConnection]") -> None:
         while True:
             with self.gate.shared():
                 if self.is_ready():

@@ -75,7 +75,7 @@ def tombstone_path(session: str, kind: Kind, id: str) -> str:
     return f"tombstone/{session}.json" if kind == "session" else f"tombstone/{session}/{kind}.{id}.json"
 
 
-class Place(msgspec.Struct, frozen=True):
+class TreePlace(msgspec.Struct, frozen=True):
     """What a path says about the record in it. Empty strings where only the file itself can tell."""
 
     kind: Kind
@@ -86,7 +86,7 @@ class Place(msgspec.Struct, frozen=True):
     aside: bool = False
 
 
-def place_of(path: str) -> Place | None:
+def place_of(path: str) -> TreePlace | None:
     """The record that a path is for; None for anything else, an array's sidecar included."""
     if not path.endswith(".json") or path.endswith(SIDECAR):
         return None
@@ -100,15 +100,15 @@ def place_of(path: str) -> Place | None:
     owner = names.pop(0)[1:] if aside else ""
     match kind, names:
         case "session", [project, id] if not aside:
-            return Place("session", id, id, project=project)
+            return TreePlace("session", id, id, project=project)
         case "part", [parent, id]:
-            return Place("part", owner, id, parent, aside=aside)
+            return TreePlace("part", owner, id, parent, aside=aside)
         case "project", [id]:
-            return Place("project", owner or project_scope(id), id)
+            return TreePlace("project", owner or project_scope(id), id)
         case (("todo" | "diff" | "share"), [name]) if not aside:
-            return Place(kind, name, name)
+            return TreePlace(kind, name, name)
         case _, [session, id] if kind not in ("session", "part", "project", *SINGLE) and not aside:
-            return Place(kind, session, id)
+            return TreePlace(kind, session, id)
     return None
 
 

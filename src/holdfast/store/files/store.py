@@ -15,7 +15,7 @@ from holdfast.errors import InvalidInput, StoreError
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Fence
 from holdfast.store.check import check_session
-from holdfast.store.files.connections import ReadingHand, WritingHand
+from holdfast.store.files.connections import ReadConnection, WriteConnection
 from holdfast.store.files.layout import component
 from holdfast.store.files.root import Root
 from holdfast.store.host import Host, ThisHost
@@ -35,7 +35,7 @@ T = TypeVar("T")
 READERS = 2
 
 
-class FilesStore(Shell[WritingHand, ReadingHand]):
+class FilesStore(Shell[WriteConnection, ReadConnection]):
     """See `store.base.Store` for what each method promises."""
 
     def __init__(self, root: Root, clock: Clock, host: Host, failpoint: Failpoint) -> None:
@@ -44,20 +44,20 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         self.host = host
         self._loop = asyncio.get_running_loop()
         self._wakes = Wakes(root.index.wake_path, readonly=root.index.readonly)
-        self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
-        self._hands: list[WritingHand | ReadingHand] = []
-        self._workers: list[Worker[WritingHand] | Worker[ReadingHand]] = []
+        self._writes: queue.SimpleQueue[Job[WriteConnection] | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[Job[ReadConnection] | None] = queue.SimpleQueue()
+        self._hands: list[WriteConnection | ReadConnection] = []
+        self._workers: list[Worker[WriteConnection] | Worker[ReadConnection]] = []
         if not root.index.readonly:
-            hand = WritingHand(root.index, clock, host, failpoint, self._wakes.written)
+            hand = WriteConnection(root.index, clock, host, failpoint, self._wakes.written)
             writer = Worker("holdfast-files-writer", self._writes, hand.run, group=64, told=self._wakes.wake)
             self._hands.append(hand)
             self._workers.append(writer)
         for number in range(READERS):
-            reader = ReadingHand(root.index, clock, host, failpoint)
+            reader = ReadConnection(root.index, clock, host, failpoint)
             self._hands.append(reader)
             self._workers.append(Worker(f"holdfast-files-reader-{number}", self._reads, reader.run, group=1))
-        self._renewing: queue.SimpleQueue[Job[ReadingHand] | None] | None = None
+        self._renewing: queue.SimpleQueue[Job[ReadConnection] | None] | None = None
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
 
@@ -86,14 +86,14 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         except OSError as error:
             raise StoreError(f"{root} cannot be opened as a store: {error}") from error
 
-    async def write(self, work: Callable[[WritingHand], T]) -> T:
+    async def write(self, work: Callable[[WriteConnection], T]) -> T:
         """Do something in the writing thread, in its next group."""
         self._check_open()
         if self.root.index.readonly:
             raise StoreError(f"{self.root.path} can only be read by this user, not written")
         return await submit(self._writes, work)
 
-    async def read(self, work: Callable[[ReadingHand], T]) -> T:
+    async def read(self, work: Callable[[ReadConnection], T]) -> T:
         """Do something in a reading thread, with the store held still."""
         self._check_open()
         return await submit(self._reads, work)
@@ -114,7 +114,7 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         check_session(session)
         # The tables' own erasing asks a hand for three things, which ours has too.
         erased = await self.write(
-            lambda hand: erase(cast("tables_hands.WritingHand", hand), session, fence, idle_since_ms)
+            lambda hand: erase(cast("tables_hands.WriteConnection", hand), session, fence, idle_since_ms)
         )
         await self.forget_words()
         return erased
@@ -128,7 +128,7 @@ class FilesStore(Shell[WritingHand, ReadingHand]):
         self._check_open()
         if self._renewing is None:
             self._renewing = queue.SimpleQueue()
-            hand = ReadingHand(self.root.index, self.clock, self.host)
+            hand = ReadConnection(self.root.index, self.clock, self.host)
             self._hands.append(hand)
             self._workers.append(Worker("holdfast-files-renewals", self._renewing, hand.run, group=1))
         await submit(self._renewing, lambda hand: hand.renew(owner))

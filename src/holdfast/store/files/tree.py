@@ -16,8 +16,8 @@ from holdfast.schema.stored import HEADS
 from holdfast.schema.wire import decode, encode
 from holdfast.store.batch import Batch, Put, Remove, Unchanged
 from holdfast.store.files import layout
-from holdfast.store.files.connections import ReadingHand
-from holdfast.store.files.layout import Place
+from holdfast.store.files.connections import ReadConnection
+from holdfast.store.files.layout import TreePlace
 from holdfast.store.files.store import FilesStore
 from holdfast.store.record import StoredRecord
 
@@ -82,7 +82,7 @@ class Tree:
         """The file that a key names; it need not be there."""
         return self._path(_place(key))
 
-    def _path(self, place: Place) -> str:
+    def _path(self, place: TreePlace) -> str:
         relative = (
             layout.session_path(place.project or "", place.id)
             if place.kind == "session"
@@ -90,14 +90,14 @@ class Tree:
         )
         return str(self._store.root.path / relative)
 
-    async def _at_home(self, place: Place) -> Place | None:
+    async def _at_home(self, place: TreePlace) -> TreePlace | None:
         """The place with its session: a part's key names only its message."""
         if place.session:
             return place
         session = await self._store.read(lambda hand: _session_of(hand, place))
         return None if session is None else msgspec.structs.replace(place, session=session)
 
-    async def _found(self, place: Place) -> StoredRecord:
+    async def _found(self, place: TreePlace) -> StoredRecord:
         home = await self._at_home(place)
         record = None if home is None else await self._store.get(home.session, home.kind, home.id)
         if record is not None and place.project is not None:
@@ -107,7 +107,7 @@ class Tree:
             raise NotFound(f"Resource not found: {self._path(place)}")
         return record
 
-    async def _put(self, place: Place, value: Any, expect: tuple[Unchanged, ...]) -> None:
+    async def _put(self, place: TreePlace, value: Any, expect: tuple[Unchanged, ...]) -> None:
         if place.kind == "part" and isinstance(value, dict) and not place.session:
             named = value.get("sessionID")
             home = await self._at_home(place) if not isinstance(named, str) else None
@@ -125,7 +125,7 @@ class _Project(msgspec.Struct):
     projectID: str = ""  # noqa: N815 - the wire's name
 
 
-def _place(key: Sequence[str]) -> Place:
+def _place(key: Sequence[str]) -> TreePlace:
     names = [_name(name) for name in key]
     place = layout.place_of("/".join(names) + ".json")
     if place is None:
@@ -137,7 +137,7 @@ def _name(name: str) -> str:
     return layout.component(name, "the key")
 
 
-def _with_heads(place: Place, value: Any) -> Any:
+def _with_heads(place: TreePlace, value: Any) -> Any:
     """The content with the ids that its key gives it."""
     if not isinstance(value, dict) or not HEADS[place.kind]:
         return value
@@ -150,7 +150,7 @@ def _with_heads(place: Place, value: Any) -> Any:
     return {**wanted, **value}
 
 
-def _session_of(hand: ReadingHand, place: Place) -> str | None:
+def _session_of(hand: ReadConnection, place: TreePlace) -> str | None:
     """The session of a part, through its natural file."""
     path = layout.record_path("part", "", place.id, place.parent)
     for name in (path, *hand.disk.walk(f"part/{place.parent}")):
@@ -165,7 +165,7 @@ class _Session(msgspec.Struct):
     sessionID: str  # noqa: N815 - the wire's name
 
 
-def _listed(hand: ReadingHand, folders: Sequence[str]) -> list[list[str]]:
+def _listed(hand: ReadConnection, folders: Sequence[str]) -> list[list[str]]:
     paths = (path for folder in folders for path in hand.disk.walk(folder))
     return sorted(
         path.removesuffix(".json").split("/")

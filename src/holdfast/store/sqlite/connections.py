@@ -29,7 +29,7 @@ T = TypeVar("T")
 LOG_PAGES = 1_000
 
 
-class WritingHand:
+class WriteConnection:
     """The one connection that commits: many jobs, one transaction, one sync."""
 
     def __init__(
@@ -71,7 +71,7 @@ class WritingHand:
         """All rows of a query inside the transaction."""
         return self.db.execute(sql, bindings).fetchall()
 
-    def run(self, jobs: "list[Job[WritingHand]]") -> None:
+    def run(self, jobs: "list[Job[WriteConnection]]") -> None:
         """Do the jobs in one transaction. The file lock is only a fair queue: SQLite keeps them apart."""
         with self._queue:
             try:
@@ -101,7 +101,7 @@ class WritingHand:
         elif self.writer.written:
             self._recent.add(self.writer.incarnation, self.writer.start, self.writer.keyed())
 
-    def _do(self, job: "Job[WritingHand]", *, alone: bool) -> None:
+    def _do(self, job: "Job[WriteConnection]", *, alone: bool) -> None:
         """One job in a savepoint of its own; alone, the transaction itself is enough."""
         if not alone:
             self.db.execute("SAVEPOINT job")
@@ -127,7 +127,7 @@ class WritingHand:
             self._queue.close()
 
 
-class ReadingHand:
+class ReadConnection:
     """A connection that reads, one snapshot a job."""
 
     def __init__(self, database: Database, clock: Clock, host: Host, *, waits: bool = True) -> None:
@@ -140,7 +140,7 @@ class ReadingHand:
         self.feed = Feed(self.db)
         self._search: Search | None = None
 
-    def run(self, jobs: "list[Job[ReadingHand]]") -> None:
+    def run(self, jobs: "list[Job[ReadConnection]]") -> None:
         """Do each job inside one read transaction, which ends before anything is awaited."""
         for job in jobs:
             try:
@@ -148,7 +148,7 @@ class ReadingHand:
             except Exception as error:  # noqa: BLE001 - it belongs to the job
                 job.error = error
 
-    def do(self, work: "Callable[[ReadingHand], T]") -> T:
+    def do(self, work: "Callable[[ReadConnection], T]") -> T:
         """Do one thing in one snapshot."""
         try:
             self.db.execute("BEGIN")

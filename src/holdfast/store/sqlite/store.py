@@ -21,7 +21,7 @@ from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
-from holdfast.store.sqlite.connections import ReadingHand, RenewingHand, WritingHand, told
+from holdfast.store.sqlite.connections import ReadConnection, RenewingHand, WriteConnection, told
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.recent import Recent
 from holdfast.store.tables.erasing import erase
@@ -39,7 +39,7 @@ INDEX_AT = 1000
 INDEX_SLICE, INDEX_PAUSE_S = 50, 0.05
 
 
-class SqliteStore(Shell[WritingHand, ReadingHand]):
+class SqliteStore(Shell[WriteConnection, ReadConnection]):
     """See `store.base.Store` for what each method promises."""
 
     def __init__(self, database: Database, clock: Clock, host: Host, failpoint: Failpoint) -> None:
@@ -47,8 +47,8 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         super().__init__(clock)
         self._host = host
         self._loop = asyncio.get_running_loop()
-        self._writes: queue.SimpleQueue[Job[WritingHand] | None] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[Job[ReadingHand] | None] = queue.SimpleQueue()
+        self._writes: queue.SimpleQueue[Job[WriteConnection] | None] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[Job[ReadConnection] | None] = queue.SimpleQueue()
         self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
         self._renewer: RenewingHand | None = None
         self._recent = Recent()
@@ -62,16 +62,16 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         with ExitStack() as opened:
             self._wakes = Wakes(database.wake_path, self._recent.forget, readonly=database.readonly)
             opened.callback(self._wakes.close)
-            writer: WritingHand | None = None
+            writer: WriteConnection | None = None
             if not database.readonly:
                 written = self._wakes.written
-                writer = WritingHand(database, clock, host, failpoint, written, recent=self._recent)
+                writer = WriteConnection(database, clock, host, failpoint, written, recent=self._recent)
                 opened.callback(writer.close)
             readers = []
             for _ in range(READERS):
-                readers.append(ReadingHand(database, clock, host))
+                readers.append(ReadConnection(database, clock, host))
                 opened.callback(readers[-1].close)
-            self._glancing = ReadingHand(database, clock, host, waits=False)
+            self._glancing = ReadConnection(database, clock, host, waits=False)
             opened.callback(self._glancing.close)
             if writer is not None:
                 self._start(
@@ -123,17 +123,17 @@ class SqliteStore(Shell[WritingHand, ReadingHand]):
         except (apsw.Error, OSError) as error:
             raise told(error, path) from error
 
-    async def write(self, work: Callable[[WritingHand], T]) -> T:
+    async def write(self, work: Callable[[WriteConnection], T]) -> T:
         self._check_open()
         if self.database.readonly:
             raise StoreError(f"{self.database.path} can only be read by this user, not written")
         return await submit(self._writes, work)
 
-    async def read(self, work: Callable[[ReadingHand], T]) -> T:
+    async def read(self, work: Callable[[ReadConnection], T]) -> T:
         self._check_open()
         return await submit(self._reads, work)
 
-    async def glance(self, work: Callable[[ReadingHand], T]) -> T:
+    async def glance(self, work: Callable[[ReadConnection], T]) -> T:
         """A look at a few rows, on the spot: to hand it to a thread takes longer than the look itself.
 
         Readers of a WAL do not wait for writers. Where one would have to wait all the same, a thread waits.

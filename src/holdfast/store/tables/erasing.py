@@ -7,7 +7,7 @@ from holdfast.store.batch import Fence
 from holdfast.store.tables.writer import SessionRow, check_fence
 
 if TYPE_CHECKING:
-    from holdfast.store.sqlite.connections import WritingHand
+    from holdfast.store.sqlite.connections import WriteConnection
 
 _TREE = """
 WITH RECURSIVE tree(id, depth) AS (
@@ -18,7 +18,7 @@ SELECT id FROM tree ORDER BY depth DESC
 
 
 def erase(
-    hand: "WritingHand", session: str, fence: Fence | None, idle_since_ms: int | None = None
+    hand: "WriteConnection", session: str, fence: Fence | None, idle_since_ms: int | None = None
 ) -> list[str]:
     """See the port. A child is never left without its parent: the deepest go first, in one transaction."""
     rows: list[SessionRow] = []

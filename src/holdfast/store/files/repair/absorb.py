@@ -19,7 +19,7 @@ from holdfast.schema.stored import Kind
 from holdfast.store.batch import scope_of
 from holdfast.store.columns import SCOPE_NUMBER, columns_of
 from holdfast.store.files import file_format, layout
-from holdfast.store.files.layout import Place
+from holdfast.store.files.layout import TreePlace
 from holdfast.store.files.trace import ASIDE
 from holdfast.store.owner import LEASE_MS
 from holdfast.store.tables.connection import Connection
@@ -144,7 +144,7 @@ class Absorber:
                 self._sessions[session] = known
         return known
 
-    def _session(self, place: Place, raw: bytes, path: str) -> None:
+    def _session(self, place: TreePlace, raw: bytes, path: str) -> None:
         numbers = file_format.session_numbers(raw)
         if numbers is None:
             self.unusable.append(path)
@@ -203,7 +203,7 @@ class Absorber:
         self._enter(path.rpartition("/")[2].removesuffix(".json"), numbers, file_format.Claim(None, 0))
         self._db.execute("UPDATE session SET data='' WHERE n=?", (numbers.number,))
 
-    def _record(self, place: Place, numbers: file_format.Numbers | None, session: str, path: str) -> None:
+    def _record(self, place: TreePlace, numbers: file_format.Numbers | None, session: str, path: str) -> None:
         n = self._number(session)
         if numbers is None or n is None:
             self.unusable.append(path)

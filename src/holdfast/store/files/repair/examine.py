@@ -31,7 +31,7 @@ class Fault(msgspec.Struct, frozen=True):
     what: str
     where: str
     cure: Cure
-    place: layout.Place | None = None
+    place: layout.TreePlace | None = None
     path: str = ""
     seq: int = 0
     """The number of the record that was found faulty."""
@@ -82,7 +82,7 @@ class Examination:
                 self._numbered(f"{layout.SCOPE}/{id}.json", position, seq)
             else:
                 self.sessions += 1
-                place = layout.Place("session", id, id, project=project)
+                place = layout.TreePlace("session", id, id, project=project)
                 self._file(layout.session_path(project, id), place, position, seq)
         self._strays()
 
@@ -95,7 +95,7 @@ class Examination:
         what: str,
         where: str,
         cure: Cure,
-        place: layout.Place | None = None,
+        place: layout.TreePlace | None = None,
         path: str = "",
         *,
         seq: int = 0,
@@ -127,7 +127,7 @@ class Examination:
             self.records += 1
             aside = data == ASIDE
             path = layout.record_path(kind, session, id, message, aside=aside)
-            place = layout.Place(kind, session, id, message, aside=aside)
+            place = layout.TreePlace(kind, session, id, message, aside=aside)
             is_child = (parent_kind, parent_session, parent_live) == (1, n, 1) and parent < k
             if kind == "part" and not is_child:
                 self._fault(ORPHANED, where, "set aside", place, path, seq=seq)
@@ -135,7 +135,7 @@ class Examination:
             self._file(path, place, position, seq)
         return top
 
-    def _file(self, path: str, place: layout.Place, position: int, seq: int) -> None:
+    def _file(self, path: str, place: layout.TreePlace, position: int, seq: int) -> None:
         """A record's file: it is there, it says what its kind says, and it has the numbers of the index."""
         self._expected.add(path)
         where = f"{path} ({place.kind} {place.id} of {place.session})"
@@ -187,7 +187,7 @@ class Examination:
                 self._fault("the index does not know it", path, "rebuild", path=path)
 
 
-def judged(disk: Disk, path: str, place: layout.Place) -> tuple[bytes, str | None]:
+def judged(disk: Disk, path: str, place: layout.TreePlace) -> tuple[bytes, str | None]:
     """What is in a record's file, and why it cannot be used; None when it can."""
     try:
         raw = disk.read(path)

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.store.batch import Batch, Put, Remove
 from holdfast.store.files import layout
-from holdfast.store.files.connections import WritingHand
+from holdfast.store.files.connections import WriteConnection
 from holdfast.store.files.repair.examine import ORPHANED, Examination, Fault, judged
 from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connections import told
@@ -50,7 +50,7 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
     return Report(report.sessions, report.records, tuple(mended))
 
 
-def set_aside(hand: WritingHand, fault: Fault) -> bool:
+def set_aside(hand: WriteConnection, fault: Fault) -> bool:
     """Keep a record's file in quarantine and leave a tombstone; a session is written anew from the index.
 
     False when it was sound by now: between the look and this, anybody may have written it anew.
@@ -74,7 +74,7 @@ def set_aside(hand: WritingHand, fault: Fault) -> bool:
     return True
 
 
-def is_still_faulty(hand: WritingHand, fault: Fault, place: layout.Place) -> bool:
+def is_still_faulty(hand: WriteConnection, fault: Fault, place: layout.TreePlace) -> bool:
     """Whether the record is the one that was looked at, and no better; the store is held alone."""
     if place.kind == "session":
         found = hand.rows("SELECT seq FROM session WHERE id=? AND data IS NOT NULL", place.id)
@@ -91,7 +91,7 @@ def is_still_faulty(hand: WritingHand, fault: Fault, place: layout.Place) -> boo
     return fault.what == ORPHANED or judged(hand.disk, fault.path, place)[1] is not None
 
 
-def keep(hand: WritingHand, path: str) -> None:
+def keep(hand: WriteConnection, path: str) -> None:
     """Copy a file into quarantine, safely, before the commit removes it."""
     try:
         raw = hand.disk.read(path)
@@ -100,7 +100,7 @@ def keep(hand: WritingHand, path: str) -> None:
     hand.disk.replace(f"{layout.QUARANTINE}/{path}", raw)
 
 
-def from_index(hand: WritingHand, id: str) -> bytes:
+def from_index(hand: WriteConnection, id: str) -> bytes:
     """A session's JSON as far as the index knows it."""
     ((project, directory, path, slug, title, placement, updated, archived, run, parent),) = hand.rows(
         "SELECT project, directory, path, slug, title, placement, updated, archived, agent_run, parent "
@@ -122,7 +122,7 @@ def from_index(hand: WritingHand, id: str) -> bytes:
     return msgspec.json.encode(info | {name: value for name, value in more.items() if value is not None})
 
 
-def move_strays(hand: WritingHand, paths: list[str]) -> None:
+def move_strays(hand: WriteConnection, paths: list[str]) -> None:
     """Move files that belong to nothing out of the tree."""
     for path in paths:
         hand.disk.rename(path, f"{layout.QUARANTINE}/{path}")

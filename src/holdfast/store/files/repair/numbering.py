@@ -15,7 +15,7 @@ from holdfast.schema import stored, typed
 from holdfast.store.columns import columns_of
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
-from holdfast.store.files.layout import Place
+from holdfast.store.files.layout import TreePlace
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.writer import KIND_NUMBER, MESSAGE
 
@@ -34,7 +34,7 @@ _info = typed.decoder(_Info)
 
 class _File(msgspec.Struct):
     path: str
-    place: Place
+    place: TreePlace
     raw: bytes | None
     """None when it cannot be read."""
     created: float = 0
@@ -56,7 +56,7 @@ class Numbering:
         """What is to be written: each file with its numbers."""
         self.damaged: list[_File] = []
         self.orphans: list[str] = []
-        self._lost: list[tuple[Place, int]] = []
+        self._lost: list[tuple[TreePlace, int]] = []
 
     def number(self, paths: Iterable[str]) -> None:
         """Number the files at these paths."""
@@ -212,7 +212,7 @@ class Numbering:
             self._db.execute("UPDATE session SET head=max(head, ?) WHERE n=?", (seq, n))
 
 
-def _mark(place: Place, data: bytes) -> int:
+def _mark(place: TreePlace, data: bytes) -> int:
     try:
         value = stored.load(place.kind, data, id=place.id, session=place.session, parent=place.parent)
     except Exception:  # noqa: BLE001 - whatever its kind makes of it, the file keeps its place
