@@ -9,10 +9,10 @@ from msgspec.structs import force_setattr, replace
 from holdfast.app import Holdfast
 from holdfast.context.source import UNAVAILABLE, Codec
 from holdfast.context.system_context import SystemContext
-from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from tests.stories.test_epochs import (
     LONG,
     Calendar,
@@ -95,7 +95,7 @@ async def test_a_snapshot_that_cannot_be_read_ends_its_epoch_as_incompatible(wor
         await hf.sessions.process(session, "one")
         (epoch,) = await epochs(hf, session)
         harmed = replace(epoch, snapshot={"core/date": 5})
-        await hf.store.commit(Batch((epoch_put(harmed),)))
+        await hf.store.commit(Batch((put(harmed),)))
     async with world.open(*says("b")) as (hf, script):
         await hf.sessions.process(session, "two")
         assert [each.cause for each in await epochs(hf, session)] == ["first", "incompatible"]
@@ -126,7 +126,7 @@ sources = [ContextSource(key="mine/branch", codec=Codec(str), load=load,
         await hf.sessions.process(session, "one")
         (epoch,) = await epochs(hf, session)
         harmed = replace(epoch, snapshot={**epoch.snapshot, "core/date": 5})
-        await hf.store.commit(Batch((epoch_put(harmed),)))
+        await hf.store.commit(Batch((put(harmed),)))
     async with world.open(*says("b", "c")) as (hf, script):
         fact.register(hf)
         fact.value = UNAVAILABLE

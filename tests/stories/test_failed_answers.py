@@ -11,9 +11,9 @@ from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.request import lowering
 from holdfast.provider.request.request import Request
-from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.schema.budget import Budget
 from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.stories.test_epochs import LONG, epochs, extends
@@ -79,7 +79,7 @@ async def old_epoch(hf: Holdfast, session: str) -> None:
     """The epoch in force as an earlier version stored it."""
     *_, epoch = await epochs(hf, session)
     assert epoch.lowering == lowering.RULES
-    await hf.store.commit(Batch((epoch_put(replace(epoch, lowering=None)),)))
+    await hf.store.commit(Batch((put(replace(epoch, lowering=None)),)))
 
 
 async def failed_session(hf: Holdfast, world: World, script: ScriptedProvider) -> str:

@@ -30,6 +30,7 @@ from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
@@ -372,7 +373,7 @@ async def ordered(
         claim=claim,
         time=RequestTime(created=hf.clock.now_ms()),
     )
-    await hf.store.commit(Batch((interrupt_requests.interrupt_put(request),)))
+    await hf.store.commit(Batch((put(request),)))
     return request
 
 

@@ -9,8 +9,8 @@ from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.request.request import Request, SystemUpdate
 from holdfast.provider.wire.wire import Endpoint
-from holdfast.runtime.epoch.epochs import epoch_put
 from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step
 from tests.provider.talking import ADAPTERS, a_model
@@ -37,7 +37,7 @@ def sent(request: Request) -> list[dict[str, Any]]:
 async def under_rules(hf: Holdfast, session: str, rules: int) -> None:
     """The epoch in force as a version with older rules stored it."""
     *_, epoch = await epochs(hf, session)
-    await hf.store.commit(Batch((epoch_put(replace(epoch, lowering=rules)),)))
+    await hf.store.commit(Batch((put(replace(epoch, lowering=rules)),)))
 
 
 async def test_a_new_session_uses_the_role_from_its_first_epoch_on(world: World) -> None:

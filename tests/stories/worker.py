@@ -20,9 +20,9 @@ if LEASE_MS:  # Before anything else takes them by name.
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
 from holdfast.errors import HoldfastError  # noqa: E402
-from holdfast.runtime.engine.recorder import session_put  # noqa: E402
 from holdfast.schema.session import Session  # noqa: E402
 from holdfast.store.batch import Batch, Fence  # noqa: E402
+from holdfast.store.put import put  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402
 from holdfast.tool.declare import Tool, tool  # noqa: E402
 
@@ -95,7 +95,7 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
             return None
         case "write late":
             value = await hf.sessions.get(session)
-            await hf.store.commit(Batch((session_put(value),), fence=fences[session]))
+            await hf.store.commit(Batch((put(value),), fence=fences[session]))
             return None
         case "active":
             return hf._prompting_now()._coordinator.active()

@@ -19,7 +19,6 @@ from holdfast.runtime.calls import permission_ask
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, settled
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import interrupt_requests, status_events
-from holdfast.runtime.engine.recorder import message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
@@ -36,6 +35,7 @@ from holdfast.schema.fault import (
 )
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
+from holdfast.store.put import put
 from holdfast.tool.cancelling import ends_the_program, is_cancelled
 from holdfast.tools import executing
 from holdfast.tools.plain import described
@@ -152,7 +152,7 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
     if last is not None:
         assert isinstance(last.info, AssistantMessage)
         puts = [
-            part_put(
+            put(
                 settled(
                     part,
                     executing.failed(INTERRUPTED, outcome="interrupted"),
@@ -164,12 +164,12 @@ async def _settle_all(run: Run, *, error: Fault) -> None:
         ]
         over = {part.call_id for part in work.unsettled(last)}
         puts += await permission_ask.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
-        puts += [part_put(part) for part in recovery.closed_texts(last, now_ms)]
+        puts += [put(part) for part in recovery.closed_texts(last, now_ms)]
         info = last.info
         if info.time.completed is None or puts:
             completed = info.time.completed or now_ms
             info = replace(info, error=error, time=replace(info.time, completed=completed))
-            puts.append(message_put(info))
+            puts.append(put(info))
         if (await run.session()).time.compacting is not None:
             await settle.change(run, lambda _: puts, write.not_compacting)
         elif puts:

@@ -22,7 +22,6 @@ from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, ToolCalls, settled
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
@@ -41,6 +40,7 @@ from holdfast.schema.tool_state import (
     ToolRunning,
 )
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 from holdfast.tools import executing, structured
 from holdfast.tools.registry import Registration, Registry
 
@@ -145,7 +145,7 @@ async def _close(
 ) -> AssistantMessage:
     """Settle what cannot be run again, close open texts and the message itself, in one commit."""
     now_ms = run.engine.clock.now_ms()
-    puts: list[Put] = [part_put(part) for part in closed_texts(last, now_ms)]
+    puts: list[Put] = [put(part) for part in closed_texts(last, now_ms)]
     for part in over:
         begun = not isinstance(part.state, ToolPending)
         settlement = (
@@ -153,7 +153,7 @@ async def _close(
             if begun
             else executing.failed(INTERRUPTED, outcome="interrupted")
         )
-        puts.append(part_put(settled(part, settlement, now_ms=now_ms, mint=run.engine.mint)))
+        puts.append(put(settled(part, settlement, now_ms=now_ms, mint=run.engine.mint)))
     info = last.info
     assert isinstance(info, AssistantMessage)
     broke_off = info.time.completed is None
@@ -166,7 +166,7 @@ async def _close(
         info = replace(
             info, finish=finish, error=error, time=time, structured=structured_answer.taken_in(last)
         )
-        puts.append(message_put(info))
+        puts.append(put(info))
     if broke_off and info.summary:
         await settle.change(run, lambda _: puts, write.not_compacting)
     elif broke_off and info.error is None and not work.has_calls(last):
@@ -218,8 +218,8 @@ async def _run_again(
             row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(RecordedCall(part, None), row)
     if settling.taken is not None:
-        await run.recorder.commit(message_put(replace(info, structured=settling.taken)))
+        await run.recorder.commit(put(replace(info, structured=settling.taken)))
     if settling.looped is not None:
-        await run.recorder.commit(message_put(replace(info, error=settling.looped)))
+        await run.recorder.commit(put(replace(info, error=settling.looped)))
         status_events.error(run.engine.feed, run.recorder.session, settling.looped)
     return settling.parked or len(here) < len(calls)

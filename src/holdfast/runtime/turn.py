@@ -14,7 +14,7 @@ from holdfast.runtime import boundary
 from holdfast.runtime.answer import assistant_message, ending, provider_call
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import compact, fit
-from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
@@ -26,6 +26,7 @@ from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 from holdfast.tools import structured
 
 T = TypeVar("T")
@@ -146,7 +147,7 @@ async def _opened(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Assistan
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )
         made.append(message)
-        return [message_put(message), part_put(step), *([] if told is None else [epochs.epoch_put(told)])]
+        return [put(message), put(step), *([] if told is None else [put(told)])]
 
     run.begin_turn()
     told = epochs.sent(ready.epoch.value)  # What moved the prefix has moved it now, for once.

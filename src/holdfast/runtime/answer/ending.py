@@ -13,7 +13,7 @@ from holdfast.runtime.answer import assistant_message, quarantine, structured_an
 from holdfast.runtime.answer.provider_call import Heard
 from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history.work import BROKEN_OFF, TurnOutcome
@@ -30,6 +30,7 @@ from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 
 BROKEN: Final = (
     "The connection to you broke off in the middle of your last message. What arrived of it stands above. "
@@ -101,9 +102,9 @@ async def _finished(
             cost_known=None if spent.known else False,
             tokens=finish.tokens,
         )
-        puts = [part_put(step), message_put(done)]
+        puts = [put(step), put(done)]
         if remind:
-            puts.append(message_put(structured_answer.reminder(ids.message(), message, now_ms)))
+            puts.append(put(structured_answer.reminder(ids.message(), message, now_ms)))
         return puts
 
     done = replace(
@@ -134,9 +135,9 @@ async def _failed(
         return TurnOutcome(next="continue")
     fault = fault_of(error, ready.model.provider_id)
     if error.kind == "context-overflow" and not heard.processor.said and ready.compacts:
-        await run.recorder.commit(message_put(broke))
+        await run.recorder.commit(put(broke))
         return TurnOutcome(next="stop", overflowed=True)
-    failed = message_put(assistant_message.failed(message, fault, now_ms))
+    failed = put(assistant_message.failed(message, fault, now_ms))
     if not await quarantine.take_back(run, ready, error, failed):
         await run.recorder.commit(failed)
     status_events.error(run.engine.feed, run.recorder.session, fault)
@@ -148,20 +149,20 @@ async def _broke_off(
 ) -> TurnOutcome:
     """Go on with an answer whose stream broke off, unless too many in a row have."""
     if heard.settling.parked:
-        await run.recorder.commit(message_put(broke))
+        await run.recorder.commit(put(broke))
         return TurnOutcome(next="park")
     run.breaks += 1
     if run.breaks > run.engine.limits.malformed_max:
         # An answer that failed is not shown to the model, so the model is told nothing of it either.
         told = f"the provider's stream broke off {run.breaks} times in a row"
         fault = UnknownFault(data=UnknownData(message=told))
-        await run.recorder.commit(message_put(assistant_message.failed(message, fault, now_ms)))
+        await run.recorder.commit(put(assistant_message.failed(message, fault, now_ms)))
         status_events.error(run.engine.feed, run.recorder.session, fault)
         return TurnOutcome(next="stop")
     if heard.settling.count == 0:
-        await run.recorder.add_message(lambda id: broken(id, message, now_ms), message_put(broke))
+        await run.recorder.add_message(lambda id: broken(id, message, now_ms), put(broke))
     else:
-        await run.recorder.commit(message_put(broke))
+        await run.recorder.commit(put(broke))
     return TurnOutcome(next="continue", malformed=True)
 
 
@@ -173,9 +174,7 @@ def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessa
 async def refuse(run: Run, message: AssistantMessage, why: str) -> TurnOutcome:
     """End a turn that may not begin: the tree has spent what it may."""
     fault = BudgetFault(data=MessageData(message=why))
-    await run.recorder.commit(
-        message_put(assistant_message.failed(message, fault, run.engine.clock.now_ms()))
-    )
+    await run.recorder.commit(put(assistant_message.failed(message, fault, run.engine.clock.now_ms())))
     status_events.error(run.engine.feed, run.recorder.session, fault)
     return TurnOutcome(next="stop")
 
@@ -186,5 +185,5 @@ async def give_up(run: Run, fault: Fault) -> None:
     last = next((each.info for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
     if last is not None:
         ended_ms = last.time.completed or run.engine.clock.now_ms()
-        await run.recorder.commit(message_put(assistant_message.failed(last, fault, ended_ms)))
+        await run.recorder.commit(put(assistant_message.failed(last, fault, ended_ms)))
     status_events.error(run.engine.feed, run.recorder.session, fault)

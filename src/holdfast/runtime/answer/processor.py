@@ -35,7 +35,7 @@ from holdfast.provider.request.events import (
     ToolResulted,
 )
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import Part, ReasoningPart, StepStartPart, TextPart, ToolPart
@@ -50,6 +50,7 @@ from holdfast.schema.tool_state import (
     ToolRunning,
 )
 from holdfast.schema.wire import JsonMap
+from holdfast.store.put import put
 
 CHECKPOINT_MS = 1_000
 
@@ -173,7 +174,7 @@ class Processor:
         """Commit the text so far of every open part that has some unsaved."""
         async with self._lock:
             parts = [text.checkpoint() for text in self._texts.values() if text.unsaved]
-            self._recorder.hold(*map(part_put, parts))
+            self._recorder.hold(*map(put, parts))
             await self._recorder.flush()
 
     async def end(self) -> None:
@@ -217,7 +218,7 @@ class Processor:
         # Its last words are written with what comes next, at the latest when open texts would be.
         async with self._lock:
             part = open_.final(self._clock.now_ms(), metadata)
-            self._recorder.hold(part_put(part))
+            self._recorder.hold(put(part))
             self._texts.pop(id, None)
         self._dirty.set()
         self._feed.closed(part.session_id, part.id)
@@ -265,7 +266,7 @@ class Processor:
             metadata=metadata or None,
         )
         self._calls[part.call_id] = part
-        await self._recorder.commit(part_put(part))
+        await self._recorder.commit(put(part))
         if not event.hosted:
             await self._on_call(RecordedCall(part, event.invalid))
 
@@ -296,7 +297,7 @@ class Processor:
             part, state=state, metadata={**(part.metadata or {}), **(event.metadata or {})} or None
         )
         self._calls[part.call_id] = settled
-        await self._recorder.commit(part_put(settled))
+        await self._recorder.commit(put(settled))
 
     async def _add(self, make: Callable[[PartID], Part]) -> Part:
         """A new part, behind the beginning of its step: one commit, since a beginning alone says nothing."""

@@ -23,7 +23,6 @@ from holdfast.provider.request.request import Media
 from holdfast.provider.wire import refusal
 from holdfast.provider.wire.refusal import Topic
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import message_put, part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
@@ -35,6 +34,7 @@ from holdfast.schema.part import Part, RetryPart, StepFinishPart, ToolPart
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 
 WORDS_MAX: Final = 200
 
@@ -139,7 +139,7 @@ async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, err
             time=Created(created=now_ms),
         )
 
-    puts = (*map(part_put, found), message_put(message))
+    puts = (*map(put, found), put(message))
     await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *puts, add=told)
     status_events.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
     run.engine.warn(f"session {ready.session.id}: {line}")
@@ -154,7 +154,7 @@ async def take_back(run: Run, ready: PreparedTurn, error: ProviderError, failed:
     epoch = await epochs.current(run)
     if not found or epoch is None:
         return False
-    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *map(part_put, found), failed)
+    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *map(put, found), failed)
     return True
 
 

@@ -19,12 +19,12 @@ from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import size
 from holdfast.provider.request.request import Request
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.recorder import session_put
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.session import Session
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Put, Unchanged
 from holdfast.store.owner import LEASE_MS
+from holdfast.store.put import put
 
 _TRIES = 50
 _PAUSE_S = 0.02
@@ -196,7 +196,7 @@ async def settled_above(
     record = await engine.store.session(root)
     if record is None or root == session.id:
         return (), ()
-    return (session_put(settled(record.value(), used)),), (Unchanged(root, "session", root, record.seq),)
+    return (put(settled(record.value(), used)),), (Unchanged(root, "session", root, record.seq),)
 
 
 async def settle(engine: Engine, session: Session, used: Used) -> None:
@@ -333,7 +333,7 @@ async def _edit_root(
                 return
             try:
                 await engine.store.commit(
-                    Batch((session_put(changed),), (Unchanged(root, "session", root, record.seq),))
+                    Batch((put(changed),), (Unchanged(root, "session", root, record.seq),))
                 )
             except Conflict:
                 if attempt == _TRIES - 1:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.budget.totals import with_step
-from holdfast.runtime.engine.recorder import Ids, session_put
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.session import Session
 from holdfast.store.batch import Change, Unchanged
+from holdfast.store.put import put
 from holdfast.store.record import SessionRecord
 
 _TRIES = 30
@@ -25,7 +26,7 @@ async def change(
     """Write what `compose` makes together with a change of the session, whoever else changes it."""
     for attempt in range(_TRIES):
         record = await _record(run)
-        whole = session_put(edit(record.value()))
+        whole = put(edit(record.value()))
         unchanged = Unchanged(run.recorder.session, "session", run.recorder.session, record.seq)
         try:
             await run.recorder.write(
@@ -59,7 +60,7 @@ async def settle(
             session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
             above, meanwhile = await reservations.settled_above(run.engine, session, used)
             unchanged = Unchanged(session.id, "session", session.id, record.seq)
-            whole = session_put(session)
+            whole = put(session)
             try:
                 await run.recorder.write(
                     lambda ids, whole=whole, above=above: [*compose(ids), whole, *above],  # type: ignore[misc]

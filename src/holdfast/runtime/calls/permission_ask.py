@@ -35,6 +35,7 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.schema.wire import JsonMap, checked
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
+from holdfast.store.put import put
 from holdfast.store.record import StoredRecord
 from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.output import ToolDenied, ToolParked
@@ -112,7 +113,7 @@ class PermissionAsk:
             judge(known, goes_on=self._goes_on)
             await self._heard(known)
         else:
-            await self._recorder.commit(request_put(known))
+            await self._recorder.commit(put(known))
 
     def waits(self, call: str) -> bool:
         """Whether a question of the call is still to be answered."""
@@ -125,7 +126,7 @@ class PermissionAsk:
         waiting = [
             each for each in self._open.values() if each.tool is not None and each.tool.call_id == call
         ]
-        return [request_put(_answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
+        return [put(_answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
 
     async def _person(
         self,
@@ -160,7 +161,7 @@ class PermissionAsk:
     async def _heard(self, request: PermissionRequest) -> None:
         """Committed before the call goes on: after a crash from here on it may have had its effect."""
         heard = replace(request.time, heard=self._engine.clock.now_ms())
-        await self._recorder.commit(request_put(replace(request, time=heard)))
+        await self._recorder.commit(put(replace(request, time=heard)))
 
     async def _answered(
         self, program: OnAsk | None, request: PermissionRequest, wait_s: float
@@ -232,7 +233,7 @@ class PermissionAsk:
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
         request = plain(PermissionRequest, request)  # A tool may give anything.
-        await self._recorder.commit(request_put(request))
+        await self._recorder.commit(put(request))
         return request
 
 
@@ -248,7 +249,7 @@ async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> l
     no = PermissionAnswer(reply="reject", message=why)
     waiting = [value for _, value in await _others(engine, session, "")]
     return [
-        request_put(_answered(each, no, now_ms))
+        put(_answered(each, no, now_ms))
         for each in waiting
         if each.tool is not None and each.tool.call_id in calls
     ]
@@ -268,12 +269,6 @@ def judge(request: PermissionRequest, *, goes_on: bool = False) -> None:
 
 def _shown(patterns: Sequence[str]) -> str:
     return ", ".join(patterns[:5])[:300] + (" …" if len(patterns) > 5 else "")
-
-
-def request_put(request: PermissionRequest) -> Put:
-    """The change that writes a request."""
-    data = stored.strip("request", request)
-    return Put(request.session_id, "request", request.id, data, mark=stored.mark(request))
 
 
 async def approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
@@ -333,7 +328,7 @@ async def _answers(
                 covered.append((*other, given))
     answered_ms = engine.clock.now_ms()
     for _, value, answer in covered:
-        changes.append(request_put(_answered(value, answer, answered_ms)))
+        changes.append(put(_answered(value, answer, answered_ms)))
     return (
         request,
         changes,

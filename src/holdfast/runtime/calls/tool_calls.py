@@ -23,7 +23,7 @@ from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
 from holdfast.runtime.calls.tool_context import RunningCall
 from holdfast.runtime.engine.engine import Limits
-from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.fault import Fault, UnknownData, UnknownFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
@@ -31,6 +31,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.host import Host
+from holdfast.store.put import put
 from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.context import Admit
 from holdfast.tool.output import ToolDenied, ToolParked
@@ -227,7 +228,7 @@ class ToolCalls:
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:
         """Record what became of a call."""
         done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint)
-        await self._recorder.commit(part_put(done), *self._asking.withdrawn(part.call_id, settlement.output))
+        await self._recorder.commit(put(done), *self._asking.withdrawn(part.call_id, settlement.output))
 
 
 async def _bounded(

@@ -16,7 +16,7 @@ from holdfast.location.guard import Guard
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Recorder, part_put
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema import stored
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
@@ -25,6 +25,7 @@ from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.host import Host
+from holdfast.store.put import put
 from holdfast.tool.context import Admit, OwnKind
 from holdfast.tool.output import ToolFailure
 from holdfast.tools.plain import plain
@@ -143,7 +144,7 @@ class RunningCall:
 
     async def _save(self) -> None:
         self._saved_s = time.monotonic()
-        await self._recorder.commit(part_put(self.part))
+        await self._recorder.commit(put(self.part))
 
     async def _save_late(self) -> None:
         self._saving = None

@@ -20,7 +20,7 @@ from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import ATTEMPTS_MAX
 from holdfast.runtime.compaction.summarise import AGENT, Refusal, Written
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, work
@@ -32,6 +32,7 @@ from holdfast.schema.part import CompactionPart
 from holdfast.schema.session_lists import Todo
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 
 
 async def by_hand(run: Run, ready: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
@@ -67,7 +68,7 @@ async def automatic(run: Run, ready: PreparedTurn, *, overflow: bool = False) ->
             attempt=tried + 1,
         )
         made.append((info, part))
-        return [message_put(info), part_put(part)]
+        return [put(info), put(part)]
 
     await run.recorder.write(compose)
     return await _attempt(run, ready, *made[-1])
@@ -195,7 +196,7 @@ async def _opened(run: Run, ready: PreparedTurn, info: UserMessage) -> Assistant
 
     def compose(ids: Ids) -> list[Put]:
         made.append(assistant_message.summary(ready, info, ids.message(), now_ms, model=model, agent=AGENT))
-        return [message_put(made[-1])]
+        return [put(made[-1])]
 
     await settle.change(
         run, compose, lambda session: replace(session, time=replace(session.time, compacting=now_ms))

@@ -11,7 +11,7 @@ from holdfast.runtime.budget import reservations, settle
 from holdfast.runtime.compaction import carry, wording
 from holdfast.runtime.compaction.summarise import Refusal, Written
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Ids, message_put, part_put
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work
@@ -25,6 +25,7 @@ from holdfast.schema.part import CompactionPart, StepFinishPart, TextPart
 from holdfast.schema.session import Session
 from holdfast.schema.times import Created, Span
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,8 +108,8 @@ def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
         cost_known=None if written.cost.known else False,
         tokens=written.tokens,
     )
-    parts = [part_put(part) for part in (replace(result.part, tail_start_id=tail), kept, text, step)]
-    return [*parts, message_put(done)]
+    parts = [put(part) for part in (replace(result.part, tail_start_id=tail), kept, text, step)]
+    return [*parts, put(done)]
 
 
 def _continuing(
@@ -129,7 +130,7 @@ def _continuing(
         synthetic=True,
         metadata={CONTINUED: True, **({RESTS: True} if rests else {})},
     )
-    return [message_put(info), part_put(text)]
+    return [put(info), put(text)]
 
 
 async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on: bool, asked: bool) -> None:
@@ -151,7 +152,7 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
 
     def compose(ids: Ids) -> list[Put]:
         if refusal.tokens == usage.ZERO:
-            return [message_put(over)]
+            return [put(over)]
         step = StepFinishPart(
             id=ids.part(),
             session_id=message.session_id,
@@ -161,7 +162,7 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
             cost_known=None if spent.known else False,
             tokens=refusal.tokens,
         )
-        return [part_put(step), message_put(over)]
+        return [put(step), put(over)]
 
     if refusal.tokens == usage.ZERO:
         await settle.change(run, compose, not_compacting)

@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from holdfast.errors import RecordCorrupt
 from holdfast.runtime.engine.recorder import Recorder
-from holdfast.schema import stored
 from holdfast.schema.request import InterruptRequest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
-from holdfast.store.batch import Batch, Put
+from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from holdfast.store.record import StoredRecord
 
 
@@ -32,7 +32,7 @@ async def answer(store: Store, recorder: Recorder, only: Collection[str] | None 
     """Mark those that wait as answered, or only these of them."""
     now_ms = recorder.clock.now_ms()
     puts = [
-        interrupt_put(_answered(value, now_ms))
+        put(_answered(value, now_ms))
         for value in await waiting(store, recorder.session)
         if only is None or value.id in only
     ]
@@ -44,7 +44,7 @@ async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> bool
     """Close an interrupt that its caller no longer waits for; False when it was answered before."""
     if await is_answered(store, request):
         return False
-    await store.commit(Batch((interrupt_put(_answered(request, now_ms)),)))
+    await store.commit(Batch((put(_answered(request, now_ms)),)))
     return True
 
 
@@ -56,9 +56,3 @@ async def is_answered(store: Store, request: InterruptRequest) -> bool:
 
 def _answered(request: InterruptRequest, now_ms: int) -> InterruptRequest:
     return replace(request, time=replace(request.time, answered=now_ms))
-
-
-def interrupt_put(request: InterruptRequest) -> Put:
-    """The change that writes an interrupt."""
-    data = stored.strip("request", request)
-    return Put(request.session_id, "request", request.id, data, mark=stored.mark(request))

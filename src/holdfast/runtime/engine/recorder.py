@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
 from holdfast.runtime.engine.patience import UNSURE_MAX, written
-from holdfast.schema import ids, stored
+from holdfast.schema import ids
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
-from holdfast.schema.session import Session
 from holdfast.store.base import Store
-from holdfast.store.batch import Batch, Change, Expectation, Fence, Put, Receipt, Rising
+from holdfast.store.batch import Batch, Change, Expectation, Fence, Receipt, Rising
+from holdfast.store.put import put
 
 M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Part)
@@ -115,7 +115,7 @@ class Recorder:
         """A new message, greater than every one before it, and what goes with it."""
         for _ in range(_TRIES):
             message = make(MessageID(self._next("msg")))
-            if await self._rose(message_put(message), *more):
+            if await self._rose(put(message), *more):
                 return message
         raise self._stuck()
 
@@ -128,7 +128,7 @@ class Recorder:
         """New parts in one commit, each greater than every one before it, and what goes with them."""
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
-            if await self._rose(*map(part_put, parts), *more, expect=expect):
+            if await self._rose(*map(put, parts), *more, expect=expect):
                 return parts
         raise self._stuck()
 
@@ -164,27 +164,3 @@ class Recorder:
 
     def _stuck(self) -> InvariantBroken:
         return InvariantBroken(f"no id above those of session {self.session} could be made")
-
-
-def message_put(message: Message, *, placed: bool = False) -> Put:
-    """The change that writes a message."""
-    return Put(
-        message.session_id,
-        "message",
-        message.id,
-        stored.strip("message", message),
-        mark=stored.mark(message),
-        placed=placed,
-    )
-
-
-def part_put(part: Part) -> Put:
-    """The change that writes a part."""
-    return Put(
-        part.session_id, "part", part.id, stored.strip("part", part), part.message_id, stored.mark(part)
-    )
-
-
-def session_put(session: Session) -> Put:
-    """The change that writes a session."""
-    return Put(session.id, "session", session.id, stored.strip("session", session))

@@ -31,7 +31,6 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import observe, pins
 from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
-from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, EpochTime
 from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import SystemMessage
@@ -39,17 +38,13 @@ from holdfast.schema.part import Part
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 
 PAUSE_S = 1.0
 
 
 class ContextUnavailable(ContextError):
     """What the model must be told first cannot be read. The prompt waits in the inbox."""
-
-
-def epoch_put(epoch: ContextEpoch) -> Put:
-    """The change that writes an epoch."""
-    return Put(epoch.session_id, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch))
 
 
 async def current(run: Run) -> Epoch | None:
@@ -63,7 +58,7 @@ async def current(run: Run) -> Epoch | None:
 async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = False) -> Epoch:
     """Store a new state of the epoch in force, unless it is stored already."""
     if not stored:
-        await run.recorder.commit(epoch_put(value))
+        await run.recorder.commit(put(value))
     run.epoch = Epoch(value, position)
     return run.epoch
 
@@ -132,10 +127,10 @@ async def _begin(
         lowering=lowering.RULES,
         time=EpochTime(created=now_ms),
     )
-    puts = [epoch_put(epoch)]
+    puts = [put(epoch)]
     if before is not None:
         ended = replace(before.value.time, ended=now_ms)
-        puts.append(epoch_put(replace(before.value, time=ended)))
+        puts.append(put(replace(before.value, time=ended)))
     receipt = await run.recorder.commit(*puts)
     run.epoch = Epoch(epoch, receipt.numbers[-len(puts)])
     return replace(run.epoch, fresh=True)
@@ -197,14 +192,14 @@ def _decided(
 async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
     """One Mid-Conversation System Message, stored with the snapshot; none where there is nothing to say."""
     if not text:
-        await run.recorder.commit(epoch_put(epoch))
+        await run.recorder.commit(put(epoch))
         return None
 
     def make(id: MessageID) -> SystemMessage:
         now = Created(created=run.engine.clock.now_ms())
         return SystemMessage(id=id, session_id=epoch.session_id, time=now, text=text, snapshot=epoch.snapshot)
 
-    return await run.recorder.add_message(make, epoch_put(epoch))
+    return await run.recorder.add_message(make, put(epoch))
 
 
 async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str | None) -> Epoch:
@@ -218,9 +213,9 @@ async def keep_reason(
     """Keep why the next request begins differently, together with what makes it so, and a part to `add`."""
     value = _because(epoch.value, reason)
     if add is None:
-        await run.recorder.commit(*puts, epoch_put(value))
+        await run.recorder.commit(*puts, put(value))
     else:
-        await run.recorder.add_parts(add, more=(*puts, epoch_put(value)))
+        await run.recorder.add_parts(add, more=(*puts, put(value)))
     return await _keep(run, value, epoch.position, stored=True)
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 from holdfast import flags
 from holdfast.provider.catalog.model import Price, Prices
 from holdfast.provider.request.size import CHARACTERS_A_TOKEN, estimate
-from holdfast.runtime.engine.recorder import part_put
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.epoch.prepared_turn import Sampled
@@ -23,6 +22,7 @@ from holdfast.schema import typed
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
+from holdfast.store.put import put
 
 PROTECT: Final = 40_000
 """Tokens of the latest output that stay in any case."""
@@ -61,7 +61,7 @@ async def prune(
         return history, epoch
     now_ms, before = run.engine.clock.now_ms(), PrunedFor(epoch.id, sent + 1)
     gone: dict[str, ToolPart] = {part.id: _cleared(part, now_ms, before) for part in old}
-    puts = map(part_put, gone.values())
+    puts = map(put, gone.values())
     if sent:
         epoch = await epochs.keep_reason(run, epoch, prefix_change.PRUNING, *puts)
     else:

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, InvalidInput, NotFound, RecordCorrupt, Refused
 from holdfast.provider.request import lowering
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.recorder import Recorder, message_put, part_put, session_put
+from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.inbox import choice as choosing
 from holdfast.runtime.inbox.choice import Choice, Wish
-from holdfast.schema import ids, stored
+from holdfast.schema import ids
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import Message, UserMessage
@@ -41,7 +41,8 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
 from holdfast.store.base import Store
-from holdfast.store.batch import Batch, Expectation, Put, Rising, Unchanged, Unclaimed
+from holdfast.store.batch import Batch, Expectation, Rising, Unchanged, Unclaimed
+from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
 from holdfast.tools import structured
@@ -191,10 +192,10 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
     if at_once:
         expect.append(Unclaimed(session.id))
     changes = (
-        session_put(_chosen(session, choice, now_ms)),
-        prompt_put(admitted),
-        message_put(message),
-        *map(part_put, parts),
+        put(_chosen(session, choice, now_ms)),
+        put(admitted),
+        put(message),
+        *map(put, parts),
     )
     await engine.store.commit(Batch(changes, tuple(expect)))
     return Admitted(prompt=admitted, fresh=True)
@@ -349,14 +350,7 @@ def promote(
     """Give prompts and their messages a place in the model's history, with what is written next."""
     now_ms = engine.clock.now_ms()
     recorder.hold(
-        *(prompt_put(replace(each.prompt, promoted=now_ms)) for each in chosen),
-        *(message_put(message, placed=True) for message in messages),
+        *(put(replace(each.prompt, promoted=now_ms)) for each in chosen),
+        *(put(message, placed=True) for message in messages),
         expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
-    )
-
-
-def prompt_put(prompt: AdmittedPrompt) -> Put:
-    """The change that writes a prompt."""
-    return Put(
-        prompt.session_id, "prompt", prompt.id, stored.strip("prompt", prompt), mark=stored.mark(prompt)
     )

@@ -35,6 +35,7 @@ from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held
+from holdfast.store.put import put
 from holdfast.tool.cancelling import ends_the_program
 from holdfast.tools.executing import Keep
 from holdfast.tools.plain import described
@@ -228,7 +229,7 @@ class Coordinator:
             claim=claim,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
-        await store.commit(Batch((interrupt_requests.interrupt_put(request),)))
+        await store.commit(Batch((put(request),)))
         watch = store.watch()
         try:
             with anyio.move_on_after(INTERRUPT_S):

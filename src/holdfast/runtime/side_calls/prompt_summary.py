@@ -13,13 +13,13 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.provider.request import assemble
 from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.recorder import message_put
 from holdfast.runtime.history import model_view, transcript, work
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.side_calls import side_call
 from holdfast.schema.message import MessageWithParts, UserMessage, UserSummary
 from holdfast.schema.session import Session
 from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.put import put
 from holdfast.workspace.workspace import Workspace
 
 TITLE_TOKENS: Final = 20
@@ -107,7 +107,7 @@ async def _store(engine: Engine, message: MessageWithParts, title: str, body: st
         made = replace(info, summary=replace(known, title=title or None, body=body or None))
         unchanged = Unchanged(info.session_id, "message", info.id, record.seq)
         try:
-            await engine.store.commit(Batch((message_put(made),), (unchanged,)))
+            await engine.store.commit(Batch((put(made),), (unchanged,)))
         except Conflict:
             continue
         return

@@ -11,13 +11,13 @@ from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import assemble
 from holdfast.provider.request.request import Request, Text, User
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.recorder import session_put
 from holdfast.runtime.side_calls import side_call
 from holdfast.schema import title
 from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.part import SubtaskPart, TextPart
 from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
 
 AGENT = "title"
@@ -92,7 +92,7 @@ async def _write(engine: Engine, id: str, made: str) -> None:
         try:
             await engine.store.commit(
                 Batch(
-                    (session_put(replace(session, title=made)),),
+                    (put(replace(session, title=made)),),
                     (Unchanged(id, "session", id, record.seq),),
                 )
             )
