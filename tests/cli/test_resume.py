@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Done, Shell, configured, ended, said
-from tests.stories.test_loops import parked
+from tests.stories.loops import parked
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

@@ -5,24 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.feed.frame import RESYNC, Delta
+from holdfast.feed.frame import RESYNC
 from holdfast.feed.tail import BEGINNING
-from holdfast.schema.stored import Mark
-from holdfast.store.batch import Batch, Put, Remove
+from holdfast.store.batch import Batch, Remove
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
-from holdfast.testing.store_contract.build import S1, S2, encode, msg, part, prt, record, session, text, user
+from holdfast.testing.store_contract.build import S1, S2, encode, msg, prt, record, session, text, user
+from tests.feed.follow import delta, opening
 from tests.feed.listening import Listener, opened
-
-
-def opening(n: int, message: int, words: str) -> Put:
-    """A text part that is still being written."""
-    return part(n, message, {"type": "text", "text": words, "time": {"start": 1}}, mark=Mark.OPEN)
-
-
-def delta(n: int, message: int, offset: int, words: str) -> Delta:
-    """Live text."""
-    return Delta(S1, msg(message), prt(n), "text", offset, words)
 
 
 @pytest.mark.ci

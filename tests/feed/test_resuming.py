@@ -10,9 +10,9 @@ from holdfast.feed.tail import BEGINNING
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import S1, msg, prompt, session, text, user
+from tests.feed.follow import opening
 from tests.feed.listening import WAIT_S, Client, Listener, opened
-from tests.feed.test_follow import opening
-from tests.feed.test_trouble import before_changes
+from tests.feed.trouble import before_changes
 
 
 def in_small_pages(store: SqliteStore, limit: int) -> None:

@@ -2,9 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,21 +10,10 @@ from holdfast.errors import StoreBusy
 from holdfast.feed.frame import Delta
 from holdfast.feed.tail import BEGINNING
 from holdfast.store.batch import Batch, Remove
-from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
+from tests.feed.follow import delta, opening
 from tests.feed.listening import Listener, opened
-from tests.feed.test_follow import delta, opening
-
-
-def before_changes(store: SqliteStore, work: Callable[[str | None], Any]) -> None:
-    """Do something each time just before the store is asked for changes."""
-    plain = store.changes
-
-    async def changes(cursor: str | None, *arguments: Any, **options: Any) -> Any:
-        await work(cursor)
-        return await plain(cursor, *arguments, **options)
-
-    store.changes = changes  # type: ignore[method-assign]
+from tests.feed.trouble import before_changes
 
 
 @pytest.mark.ci

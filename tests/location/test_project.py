@@ -1,6 +1,5 @@
 """Which project a directory belongs to, with real repositories."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,15 +8,9 @@ import holdfast
 from holdfast.errors import InvalidInput
 from holdfast.location.project import GLOBAL, Checkout, locate
 from holdfast.store.query import SessionQuery
+from tests.location.project import git, tree
 
 pytestmark = pytest.mark.needs("git")
-
-
-def git(folder: Path, *arguments: str) -> str:
-    """Run git as somebody."""
-    identity = ["-c", "user.name=A", "-c", "user.email=a@example.invalid", "-c", "init.defaultBranch=main"]
-    done = subprocess.run(["git", *identity, *arguments], cwd=folder, capture_output=True, check=True)
-    return done.stdout.decode().strip()
 
 
 @pytest.fixture
@@ -28,15 +21,6 @@ def repository(tmp_path: Path) -> Path:
     git(folder, "init", "-q")
     git(folder, "commit", "-q", "--allow-empty", "-m", "root")
     return folder
-
-
-def tree(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file below a folder, with its time and content."""
-    return {
-        str(path): (path.stat().st_mtime_ns, path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_what_is_no_directory_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import ContextError
 from holdfast.location import root_commit as module
 from holdfast.location.project import GLOBAL, locate
-from tests.location.test_project import git, tree
+from tests.location.project import git, tree
 
 pytestmark = pytest.mark.needs("git")
 

@@ -22,7 +22,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests import prefixes
 from tests.stories.crashing import Machine, Mortal, life
-from tests.stories.test_recovery import await_open
+from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

@@ -23,7 +23,7 @@ from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import CompactionPart, PatchPart, StepPrefix, StepStartPart
 from holdfast.schema.usage import CacheTokens, Tokens
 from tests.provider.history import CLAUDE, assistant, done, head, step_end, system, text, user
-from tests.provider.request.test_lowering import BROKEN
+from tests.provider.request.lowering import BROKEN
 from tests.runtime.sample_epoch import EPOCH
 
 SPEAKERS: dict[str, Callable[[str], MessageWithParts]] = {

@@ -35,7 +35,7 @@ from tests.provider.history import (
     thought,
     user,
 )
-from tests.provider.request.test_lowering import ABORTED, BROKEN, PNG
+from tests.provider.request.lowering import ABORTED, BROKEN, PNG
 
 
 def answered(*parts: Any, finish: str | None = "stop", **fields: Any) -> MessageWithParts:

@@ -27,9 +27,9 @@ from holdfast.store.open import open_store
 from holdfast.store.record import Resync
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
-from tests.stories.test_epochs import Calendar, Fact, says
-from tests.stories.test_wiring import outputs
+from tests.stories.epochs import Calendar, Fact, says
 from tests.stories.tools import Deed
+from tests.stories.wiring import outputs
 from tests.stories.world import World
 
 PLUGIN = """

@@ -6,24 +6,17 @@ import anyio
 import pytest
 
 import holdfast
-from holdfast.app import Holdfast
-from holdfast.errors import ProviderError
 from holdfast.provider.request.events import ProviderEvent
 from holdfast.provider.request.request import Request
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import CompactionPart
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
+from tests.stories.compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
+from tests.stories.compaction_bounds import QUOTA, compacted, says
 from tests.stories.crashing import Machine, life
-from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
 from tests.stories.tools import Deed
 from tests.stories.world import World
-
-QUOTA = Step(Fail(ProviderError("no credit", kind="quota")))
-
-
-def says(*said: str) -> list[Step]:
-    return [Step(Say(text)) for text in said]
 
 
 class Caller:
@@ -44,11 +37,6 @@ class Caller:
             step = QUOTA
         async for event in ScriptedProvider(step).stream(request):
             yield event
-
-
-async def compacted(hf: Holdfast, session: str) -> None:
-    await hf.sessions.compact(session, force=True)
-    await hf.sessions.wait(session)
 
 
 async def test_the_steps_of_a_prompt_are_counted_over_compactions(world: World) -> None:

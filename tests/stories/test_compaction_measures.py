@@ -13,8 +13,8 @@ from holdfast.runtime.compaction import measure
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
-from tests.stories.test_compaction import BIG, LONG, SILENT, SUMMARY
-from tests.stories.test_compaction_bounds import QUOTA, compacted, says
+from tests.stories.compaction import BIG, LONG, SILENT, SUMMARY
+from tests.stories.compaction_bounds import QUOTA, compacted, says
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

@@ -4,8 +4,8 @@ from holdfast.runtime.compaction import wording
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step
-from tests.stories.test_compaction import BIG, LONG, SUMMARY, shown, small, texts
-from tests.stories.test_compaction_bounds import compacted, says
+from tests.stories.compaction import BIG, LONG, SUMMARY, shown, small, texts
+from tests.stories.compaction_bounds import compacted, says
 from tests.stories.world import World
 
 OURS = "Summarise in the style of our team."

@@ -13,9 +13,9 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import CompactionPart
 from holdfast.testing.mock_provider.script import Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.stories.compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
+from tests.stories.compaction_bounds import compacted, says
 from tests.stories.crashing import Machine, Mortal, life
-from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
-from tests.stories.test_compaction_bounds import compacted, says
 from tests.stories.world import World
 
 

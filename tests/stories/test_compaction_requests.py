@@ -4,25 +4,13 @@ import anyio
 
 from holdfast.app import Holdfast
 from holdfast.schema.part import CompactionPart
-from holdfast.testing.mock_provider.script import Call, Say, Usage
+from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, Step, Wait
-from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
-from tests.stories.test_compaction_bounds import compacted, says
+from tests.stories.compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
+from tests.stories.compaction_bounds import compacted, says
+from tests.stories.compaction_requests import LITTLE, TASK, acts, requests
 from tests.stories.tools import Deed
 from tests.stories.world import World
-
-TASK = "Port the frobnicator to Rust: 14 functions."
-LITTLE = Usage(input=10, output=5)
-
-
-def acts(number: int, usage: Usage = LITTLE) -> Step:
-    """The model calls the tool."""
-    return Step(Call("act", {"what": str(number)}, id=f"c{number}"), usage=usage)
-
-
-def requests(said: list[str]) -> list[str]:
-    """The requests that are carried over."""
-    return [each.split("</request>")[0].split("<request>\n")[1] for each in said if "<request>" in each]
 
 
 async def steered(hf: Holdfast, session: str, deed: Deed, words: str) -> None:

@@ -14,9 +14,9 @@ from holdfast.schema.part import CompactionPart
 from holdfast.schema.prompt import TextPartInput
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
-from tests.stories.test_compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, texts
-from tests.stories.test_compaction_bounds import compacted, says
-from tests.stories.test_compaction_requests import TASK, acts, requests
+from tests.stories.compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, texts
+from tests.stories.compaction_bounds import compacted, says
+from tests.stories.compaction_requests import TASK, acts, requests
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

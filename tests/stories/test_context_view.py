@@ -7,8 +7,8 @@ from holdfast.provider.request import prefix
 from holdfast.sessions import cache
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step
-from tests.stories.test_epochs import LONG, Fact, compacted
-from tests.stories.test_moves import FORM
+from tests.stories.epochs import LONG, Fact, compacted
+from tests.stories.moves import FORM
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

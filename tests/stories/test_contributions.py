@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.context.system_context import SystemContext
 from holdfast.schema.message import AssistantMessage
-from tests.stories.test_epochs import Fact, says
+from tests.stories.epochs import Fact, says
 from tests.stories.world import World
 
 

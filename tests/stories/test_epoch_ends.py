@@ -13,18 +13,7 @@ from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.store.batch import Batch
 from holdfast.store.put import put
-from tests.stories.test_epochs import (
-    LONG,
-    Calendar,
-    Fact,
-    compacted,
-    epochs,
-    extends,
-    says,
-    steps,
-    told,
-    updates,
-)
+from tests.stories.epochs import LONG, Calendar, Fact, compacted, epochs, extends, says, steps, told, updates
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

@@ -16,7 +16,7 @@ from holdfast.store.batch import Batch
 from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
-from tests.stories.test_epochs import LONG, epochs, extends
+from tests.stories.epochs import LONG, epochs, extends
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

@@ -8,7 +8,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Events, Step
-from tests.stories.test_compaction import LONG, SUMMARY
+from tests.stories.compaction import LONG, SUMMARY
 from tests.stories.world import World
 
 FOUND = [{"type": "web_search_result", "title": "long", "encrypted": "x" * 200_000}]

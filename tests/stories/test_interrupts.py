@@ -35,7 +35,7 @@ from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
-from tests.stories.test_permissions import outcomes
+from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 

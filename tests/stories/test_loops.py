@@ -1,14 +1,11 @@
 """Calls that repeat themselves, questions that outlive their runner, and work that makes no headway."""
 
 import threading
-from typing import Any
 
 import anyio
 import anyio.to_thread
 import pytest
-from msgspec.structs import force_setattr, replace
 
-from holdfast.app import Holdfast
 from holdfast.provider.request.request import Assistant, ToolCall
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import UnknownFault
@@ -20,36 +17,12 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories.compaction import BIG, LONG
 from tests.stories.crashing import Machine, life
-from tests.stories.test_compaction import BIG, LONG
-from tests.stories.test_permissions import asked, outcomes
+from tests.stories.loops import SAME, impatient, parked, repeats
+from tests.stories.permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
-
-SAME = {"what": "x"}
-
-
-def repeats(*ids: str) -> list[Step]:
-    return [Step(Call("act", SAME, id=id)) for id in ids]
-
-
-def impatient(hf: Holdfast) -> None:
-    """Wait for a person for a moment only."""
-    engine = hf._prompting_now()._engine
-    force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
-
-
-async def parked(world: World, deed: Deed, **settings: Any) -> tuple[str, PermissionRequest]:
-    """A session whose third identical call waits for a person, and whose process is gone."""
-    world.settings(**{"permission": {"act": "allow"}, **settings})
-    async with world.open(*repeats("c1", "c2", "c3"), presence=Attached()) as (hf, _):
-        hf.tools.register(deed.tool)
-        impatient(hf)
-        session = await world.session(hf)
-        await hf.sessions.process(session, "go")
-        (question,) = await asked(hf, session)
-    assert (question.permission, deed.done) == ("doom_loop", ["x", "x"])
-    return session, question
 
 
 async def test_a_loop_that_waits_for_a_person_is_not_run_when_somebody_only_resumes(world: World) -> None:

@@ -11,21 +11,20 @@ from holdfast.provider.request.request import Request
 from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.schema.epoch import SentRequest
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.runtime.sample_epoch import EPOCH
 from tests.stories.crashing import Machine, life
-from tests.stories.test_epochs import LONG, compacted, epochs, extends, says, steps
-from tests.stories.test_pruning import flood, flooded, script, settings
+from tests.stories.epochs import LONG, compacted, epochs, extends, says, steps
+from tests.stories.moves import FORM
+from tests.stories.pruning import flood, flooded, script, settings
 from tests.stories.tools import Deed
 from tests.stories.world import MODEL, World
 
 QUOTA = Step(Fail(ProviderError("no credit", kind="quota")))
 SILENT = Usage(input=0, output=0)
-FORM = JsonSchemaFormat(schema={"type": "object", "properties": {"a": {"type": "integer"}}})
 TWO_MODELS = {
     "npm": "@ai-sdk/openai-compatible",
     "options": {"baseURL": "http://127.0.0.1:9/v1"},

@@ -14,7 +14,7 @@ from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step
 from tests.provider.talking import ADAPTERS, a_model
-from tests.stories.test_epochs import Calendar, epochs, extends, says
+from tests.stories.epochs import Calendar, epochs, extends, says
 from tests.stories.world import World
 
 OPENAI = Endpoint(base_url="https://api.openai.com/v1")

@@ -17,7 +17,7 @@ from holdfast.provider.request.request import Assistant, ToolCall
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Events, Step
-from tests.stories.test_permissions import asked
+from tests.stories.permissions import asked
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, shape
 

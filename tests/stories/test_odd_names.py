@@ -8,7 +8,7 @@ import pytest
 import holdfast
 from holdfast.schema.part import ToolPart
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
-from tests.stories.test_permissions import outcomes
+from tests.stories.permissions import outcomes
 from tests.stories.world import World
 
 WIRES = {

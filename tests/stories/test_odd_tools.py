@@ -15,7 +15,7 @@ from holdfast.testing.scripted_provider import Step, Wait, answered
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
-from tests.stories.test_permissions import outcomes
+from tests.stories.permissions import outcomes
 from tests.stories.world import Attached, World, shape
 
 Work = Callable[[ToolContext], Awaitable[Any]]

@@ -1,11 +1,9 @@
 """Pruning: old output of tools leaves the model's view where that pays, and never the store."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
-from holdfast.app import Holdfast
 from holdfast.provider.catalog.model import Price, Prices
 from holdfast.provider.request.lowering import PRUNED
 from holdfast.provider.request.request import Request, Results
@@ -23,11 +21,8 @@ from holdfast.schema.model import ModelRef
 from holdfast.schema.part import ToolPart
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import Completed, ToolCompleted
-from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Step
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
-from tests.stories.test_epochs import steps
+from tests.stories.epochs import steps
+from tests.stories.pruning import flooded, script, settings
 from tests.stories.world import World
 
 SESSION = SessionID("ses_1")
@@ -131,12 +126,6 @@ def test_when_it_pays(turns: int, rest: int, prices: Prices | None, expected: bo
     assert pruning.pays(history, [old.parts[0]], prices) is expected  # type: ignore[list-item]
 
 
-@tool(name="flood", repeatable=True)
-async def flood(context: ToolContext, number: int) -> str:
-    """Say a lot."""
-    return f"{number} " + "x" * 47_000
-
-
 def results(request: Request) -> list[str]:
     return [
         result.content[0].text  # type: ignore[union-attr]
@@ -144,30 +133,6 @@ def results(request: Request) -> list[str]:
         if isinstance(message, Results)
         for result in message.content
     ]
-
-
-async def flooded(world: World, hf: Holdfast, count: int) -> str:
-    """A session whose every prompt brought much output."""
-    hf.tools.register(flood)
-    session = await world.session(hf)
-    for _ in range(count):
-        await hf.sessions.process(session, "more")
-    return session
-
-
-def script(count: int) -> list[Step]:
-    pairs = [(Step(Call("flood", {"number": n}, id=f"c{n}")), Step(Say("ok"))) for n in range(count)]
-    return [step for pair in pairs for step in pair]
-
-
-def settings(world: World, **compaction: Any) -> None:
-    model = {"name": "M", "limit": {"context": 2_000_000, "output": 8_000}, "cost": {"input": 1, "output": 2}}
-    entry = {
-        "npm": "@ai-sdk/openai-compatible",
-        "options": {"baseURL": "http://127.0.0.1:9/v1"},
-        "models": {"m": model},
-    }
-    world.settings(provider={"scripted": entry}, permission={"*": "allow"}, compaction=compaction)
 
 
 async def test_old_output_is_a_marker_in_the_request_and_whole_in_the_store(world: World) -> None:

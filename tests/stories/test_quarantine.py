@@ -23,7 +23,7 @@ from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from holdfast.tool.output import ToolOutput
 from tests.stories.crashing import Machine, life
-from tests.stories.test_epochs import epochs, says, steps
+from tests.stories.epochs import epochs, says, steps
 from tests.stories.tools import Deed
 from tests.stories.world import World
 

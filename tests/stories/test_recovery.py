@@ -13,6 +13,7 @@ from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from tests.stories.crashing import Dead, Machine, life
+from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, shape
 
@@ -76,20 +77,6 @@ async def test_what_a_dead_runner_left_can_be_aborted(world: World) -> None:
     assert await_open(page.messages) == []
     assert isinstance(page.messages[-1].info.error, AbortedFault)
     assert calls(page.messages)[0].state.metadata["outcome"] == "unknown"
-
-
-def await_open(messages: tuple[MessageWithParts, ...]) -> list[str]:
-    """What is still open."""
-    open_: list[str] = []
-    for message in messages:
-        info = message.info
-        if isinstance(info, AssistantMessage) and info.time.completed is None:
-            open_.append(info.id)
-        for part in message.parts:
-            time = getattr(part, "time", None)
-            if time is not None and getattr(time, "end", 0) is None:
-                open_.append(part.id)
-    return open_
 
 
 async def test_a_call_that_may_have_happened_is_unknown_and_waits_for_a_word(world: World) -> None:

@@ -8,8 +8,8 @@ from holdfast.context.system_context import SystemContext
 from holdfast.provider.request.request import Results, SystemUpdate
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from tests.stories.test_epochs import Fact, epochs, extends, told
-from tests.stories.test_permissions import asked
+from tests.stories.epochs import Fact, epochs, extends, told
+from tests.stories.permissions import asked
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 

@@ -20,8 +20,8 @@ from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from tests.stories.crashing import Machine, life
-from tests.stories.test_loops import impatient
-from tests.stories.test_permissions import asked, outcomes
+from tests.stories.loops import impatient
+from tests.stories.permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
 

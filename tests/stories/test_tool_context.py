@@ -15,7 +15,7 @@ from holdfast.testing.scripted_provider import Step, answered
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import ToolFailure
-from tests.stories.test_permissions import outcomes
+from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 

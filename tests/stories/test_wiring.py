@@ -8,14 +8,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from holdfast.provider.request.request import Request, Results
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
-from tests.stories.test_epochs import epochs, says, told
+from tests.stories.epochs import epochs, says, told
+from tests.stories.wiring import outputs
 from tests.stories.world import Attached, World
 
 LINES = [f"line {number} {'x' * 200}" for number in range(3_000)]
@@ -25,16 +25,6 @@ LINES = [f"line {number} {'x' * 200}" for number in range(3_000)]
 async def flood(context: ToolContext) -> str:
     """Say more than the model is shown."""
     return "\n".join(LINES)
-
-
-def outputs(request: Request) -> list[str]:
-    """What the model is shown of its calls."""
-    return [
-        "".join(getattr(block, "text", "") for block in result.content)
-        for message in request.messages
-        if isinstance(message, Results)
-        for result in message.content
-    ]
 
 
 def output_folder(world: World) -> Path:

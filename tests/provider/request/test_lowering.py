@@ -23,7 +23,6 @@ from holdfast.provider.request.request import (
     ToolResult,
     User,
 )
-from holdfast.schema.fault import AbortedFault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart, ToolPart
 from holdfast.schema.tool_state import ToolPending
@@ -43,11 +42,8 @@ from tests.provider.history import (
     thought,
     user,
 )
+from tests.provider.request.lowering import ABORTED, BROKEN, PNG
 from tests.provider.talking import a_model
-
-ABORTED = AbortedFault(data=MessageData(message="stopped"))
-BROKEN = UnknownFault(data=UnknownData(message="broke"))
-PNG = "data:image/png;base64,AAAA"
 
 
 def lowered(*history: MessageWithParts, **settings: Any) -> list[ProviderMessage]:

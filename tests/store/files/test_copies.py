@@ -14,7 +14,7 @@ from holdfast.store.query import MessageQuery
 from holdfast.store.record import Changes
 from holdfast.testing.store_contract.build import S1, S2, S3, msg, prt, session, text, user
 from tests.store.files.lifecycle import Life
-from tests.store.files.test_root import opened
+from tests.store.files.root import opened
 
 pytestmark = pytest.mark.anyio
 

@@ -18,7 +18,7 @@ from holdfast.store.files.store import READERS, FilesStore
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.testing.store_contract.build import S1, S2, S3, msg, prt, record, session, text, user
 from tests.store.files.lifecycle import TODO, Life, seen
-from tests.store.files.test_root import opened
+from tests.store.files.root import opened
 
 pytestmark = pytest.mark.anyio
 

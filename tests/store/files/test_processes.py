@@ -13,7 +13,7 @@ from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.store.files import opencode_tree
 from tests.store.files.lifecycle import Life
-from tests.store.files.test_root import opened
+from tests.store.files.root import opened
 
 pytestmark = pytest.mark.anyio
 

@@ -2,8 +2,7 @@
 
 import contextlib
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -17,17 +16,9 @@ from holdfast.store.query import SearchQuery, SessionQuery
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract.build import S1, msg, session, text, user
 from tests.store.files.lifecycle import Life, seen, tree
+from tests.store.files.root import opened
 
 pytestmark = pytest.mark.anyio
-
-
-@asynccontextmanager
-async def opened(life: Life) -> AsyncIterator[FilesStore]:
-    store = await life.open()
-    try:
-        yield store
-    finally:
-        await store.close()
 
 
 async def lived(life: Life, steps: int = 14) -> dict[str, object]:

@@ -12,7 +12,7 @@ from holdfast.store.query import MessageQuery
 from holdfast.store.record import Changes
 from tests.store.files import opencode_tree
 from tests.store.files.lifecycle import TODO, Life
-from tests.store.files.test_root import opened
+from tests.store.files.root import opened
 
 pytestmark = pytest.mark.anyio
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.store.base import Store
 from holdfast.store.exchange.portable.report import Counts
 from tests.store.exchange.opencode.world import brought, fingerprint
-from tests.store.exchange.portable.test_opencode_file import REAL, real
+from tests.store.exchange.portable.opencode_file import REAL, real
 from tests.store.exchange.portable.world import for_opencode, taken
 
 ID = "ses_e220ef30affejZ4kkNbvVuwkR6"

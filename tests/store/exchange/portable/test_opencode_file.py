@@ -1,6 +1,5 @@
 """OpenCode's own export format, held against files that OpenCode 1.18.33 wrote."""
 
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +9,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.store.base import Store
 from holdfast.store.exchange.portable.importing import Into
 from holdfast.store.exchange.portable.report import Counts
+from tests.store.exchange.portable.opencode_file import REAL, real
 from tests.store.exchange.portable.world import (
     CHILD,
     PARENT,
@@ -26,14 +26,7 @@ from tests.store.exchange.portable.world import (
     user,
 )
 
-REAL = Path(__file__).parent / "opencode-1.18.33"
 ID = "ses_e220ef30affejZ4kkNbvVuwkR6"
-
-
-def real(name: str) -> Any:
-    made = msgspec.json.decode((REAL / name).read_bytes())
-    del made["info"]["share"]  # the one thing that we leave out of what OpenCode writes
-    return made
 
 
 def theirs(*messages: Any, **info: Any) -> bytes:
