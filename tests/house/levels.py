@@ -32,6 +32,7 @@ NEIGHBOURS = {
     ("schema", "errors"),
     ("schema", "clock"),
     ("schema", "text"),
+    ("schema", "text"),
     ("person", "errors"),
     ("flags", "errors"),
 }

@@ -7,7 +7,8 @@ import pytest
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
-from holdfast.tools.plain import DEPTH_MAX, described, mended, plain
+from holdfast.text import mended
+from holdfast.tools.plain import DEPTH_MAX, described, plain
 
 
 class Named(msgspec.Struct):

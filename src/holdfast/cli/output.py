@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from holdfast.cli import table
+from holdfast.text import printable
 
 WIDE = 200
 FORMATS = click.Choice(["table", "json"])
@@ -86,7 +87,7 @@ def width() -> int:
 
 def clean(text: str) -> str:
     """Text on one line, without anything that a terminal would obey."""
-    return "".join(sign if sign.isprintable() else " " for sign in text)
+    return printable(text)
 
 
 def ago(then_ms: float) -> str:

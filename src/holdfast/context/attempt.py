@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from holdfast.errors import HoldfastError
+from holdfast.text import printable
 
 T = TypeVar("T")
 
@@ -73,5 +74,4 @@ def _reason(error: Exception) -> str:
         error = error.exceptions[0]
     # Our own errors are sentences; others need their name.
     said = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
-    line = "".join(c if c.isprintable() else " " for c in said)
-    return " ".join(line.split())[:_REASON_MAX].removesuffix(":")
+    return " ".join(printable(said).split())[:_REASON_MAX].removesuffix(":")

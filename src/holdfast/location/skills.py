@@ -18,6 +18,7 @@ import msgspec
 from holdfast.errors import HoldfastError
 from holdfast.location import instruction_files
 from holdfast.location.instruction_files import shown
+from holdfast.text import one_line
 
 NAME: Final = "SKILL.md"
 SKILLS_MAX: Final = 500
@@ -77,13 +78,7 @@ def _skill(path: Path, split: Split) -> Skill:
         raise BadSkill("its name has signs that no name may have, or more than 64 of them")
     if not isinstance(description, str):
         raise BadSkill("its description is no text")
-    return Skill(name, _line(description), path)
-
-
-def _line(text: str) -> str:
-    """A text as one line, within bounds."""
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return line if len(line) <= DESCRIPTION_CHARS_MAX else f"{line[: DESCRIPTION_CHARS_MAX - 1]}…"
+    return Skill(name, one_line(description, DESCRIPTION_CHARS_MAX), path)
 
 
 def _is_same(one: Path, other: Path) -> bool:

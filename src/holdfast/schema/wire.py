@@ -18,6 +18,7 @@ from holdfast.errors import InvalidInput
 from holdfast.schema import extra as unknown
 from holdfast.schema import typed
 from holdfast.schema.extra import Extra
+from holdfast.text import quoted
 
 T = TypeVar("T")
 
@@ -144,8 +145,7 @@ def _malformed(error: Exception) -> InvalidInput:
 
 def _short(message: str) -> str:
     """Foreign data may speak in a message, but only briefly and on one line."""
-    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message[: _MESSAGE_MAX + 1])
-    return line if len(line) <= _MESSAGE_MAX else line[: _MESSAGE_MAX - 1] + "…"
+    return quoted(message, _MESSAGE_MAX)
 
 
 class _ExtraMet(Exception):

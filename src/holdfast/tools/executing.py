@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
+from holdfast.text import UNKNOWN_SIGN, printable
 from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool
@@ -64,7 +65,9 @@ async def execute(
     tool = toolset.find(name)
     if tool is None:
         known = ", ".join(each.name for each in toolset.tools) or "none"
-        return failed(f"There is no tool called {_printable(name[:80])}. The tools are: {known}.")
+        return failed(
+            f"There is no tool called {printable(name[:80], UNKNOWN_SIGN)}. The tools are: {known}."
+        )
     if toolset.is_stale(name):
         return failed(
             f"Stale tool call: {tool.name} was replaced meanwhile. Look at its definition, and call it again."
@@ -93,10 +96,6 @@ async def execute(
     with anyio.CancelScope(shield=True):  # It has happened: an interruption must not make it look undone.
         return await happened
     raise AssertionError("nothing cancels a shield")
-
-
-def _printable(name: str) -> str:
-    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in name)
 
 
 async def _answered(tool: Tool, answer: object, limits: OutputLimits, keep: Keep) -> Settlement:

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import decode, encode
+from holdfast.text import all_mended
 
 T = TypeVar("T")
 
@@ -33,11 +34,6 @@ def plain(type_: type[T], value: Any, *, exact: bool = False) -> T:
     return decode(type_, data)
 
 
-def mended(text: str) -> str:
-    """The text with what is no Unicode in it replaced."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def described(error: BaseException) -> str:
     """An error on one line, which can be written down; without its words where it cannot say them."""
     try:
@@ -50,23 +46,9 @@ def described(error: BaseException) -> str:
 
 def _all_mended(value: Any) -> Any:
     try:
-        return _mended(value)
+        return all_mended(value)
     except RecursionError:
         raise InvalidInput("it is nested too deeply") from None
-
-
-def _mended(value: Any) -> Any:
-    match value:
-        case str():
-            return mended(value)
-        case dict():
-            return {_mended(key): _mended(item) for key, item in value.items()}
-        case list() | tuple():
-            return [_mended(item) for item in value]
-        case msgspec.Struct():
-            return {name: _mended(getattr(value, name)) for name in value.__struct_fields__}
-        case _:
-            return value
 
 
 def _is_deep(value: Any) -> bool:

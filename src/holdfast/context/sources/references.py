@@ -13,6 +13,7 @@ from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.looking import Warn, look
 from holdfast.location.project import is_utf8
 from holdfast.schema.wire import JsonMap
+from holdfast.text import one_line
 
 KEY = "core/references"
 LISTED_MAX: Final = 100
@@ -62,7 +63,9 @@ def finder(where: Places, loaded: Loaded) -> Find:
             if reference is not None and len(found) < LISTED_MAX:
                 found.append(reference)
             else:
-                problems.append(f"reference {_line(name)!r} is left out: it names no folder of this machine")
+                problems.append(
+                    f"reference {one_line(name, DESCRIPTION_CHARS_MAX)!r} is left out: it names no folder of this machine"
+                )
         return found
 
     return find
@@ -78,7 +81,9 @@ def _reference(name: str, entry: str | JsonMap, where: Places, loaded: Loaded) -
     # Unlike the method of Path, this is false, and no error, for what cannot be.
     if not is_utf8(path) or not os.path.isdir(path):  # noqa: PTH112
         return None
-    return Reference(_line(name), path, _line(description))
+    return Reference(
+        one_line(name, DESCRIPTION_CHARS_MAX), path, one_line(description, DESCRIPTION_CHARS_MAX)
+    )
 
 
 def _base(name: str, where: Places, loaded: Loaded) -> Path:
@@ -88,11 +93,6 @@ def _base(name: str, where: Places, loaded: Loaded) -> Path:
         if origin is not None and origin.document is not None:
             return origin.document.folder
     return where.directory
-
-
-def _line(text: str) -> str:
-    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-    return line[:DESCRIPTION_CHARS_MAX]
 
 
 def _list(told: Sequence[Reference]) -> str:

@@ -26,6 +26,7 @@ from holdfast.errors import ContextError, HoldfastError
 from holdfast.location.instruction_files import BYTES_MAX
 from holdfast.net import address_guard
 from holdfast.net.stream import Answer, Http
+from holdfast.text import printable
 
 KEY = "core/instructions/remote"
 URLS_MAX: Final = 20
@@ -111,7 +112,7 @@ def shown(url: str) -> str:
     except ValueError:
         return "an address that cannot be read"
     said = f"{parts.scheme}://{host}{parts.path}"
-    return "".join(sign if sign.isprintable() else "?" for sign in said)[:500]
+    return printable(said, "?")[:500]
 
 
 def is_due(copy: Copy, now_ms: int) -> bool:

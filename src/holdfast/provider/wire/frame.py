@@ -4,8 +4,8 @@ from typing import TypeVar
 
 import msgspec
 
-from holdfast.provider.wire.http_request import clean
 from holdfast.schema import typed
+from holdfast.text import all_mended
 
 T = TypeVar("T")
 
@@ -27,4 +27,4 @@ def decode(decoder: msgspec.json.Decoder[T], data: bytes) -> T:
             value = None
         if value is None:
             raise
-        return typed.convert(clean(value), decoder.type)
+        return typed.convert(all_mended(value), decoder.type)

@@ -4,7 +4,6 @@ Order of headers, the later wins whatever its case: the wire's own, the endpoint
 compatibility fields are merged deeply, last. What must stay true: the same request gives the same bytes.
 """
 
-from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,6 +12,7 @@ from holdfast.provider.catalog.settings import merged
 from holdfast.provider.request.request import Request
 from holdfast.provider.wire.wire import Endpoint, HttpRequest
 from holdfast.schema.wire import JsonMap
+from holdfast.text import all_mended
 
 # They answer for themselves; everybody else may stand in front of several machines.
 _NO_GATEWAY = frozenset({"anthropic", "openai", "google"})
@@ -45,17 +45,4 @@ def encode(body: JsonMap) -> bytes:
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
-        return msgspec.json.encode(clean(body))
-
-
-def clean(value: Any) -> Any:
-    """Decoded JSON without lone surrogates."""
-    match value:
-        case str():
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        case dict():
-            return {clean(name): clean(item) for name, item in value.items()}
-        case list() | tuple():
-            return [clean(item) for item in value]
-        case _:
-            return value
+        return msgspec.json.encode(all_mended(body))

@@ -15,6 +15,7 @@ from holdfast.runtime.budget import reservations
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.agent import Agent
 from holdfast.schema.session import Session
+from holdfast.text import printable
 from holdfast.workspace.workspace import Workspace
 
 WAIT_S = 60.0
@@ -55,7 +56,7 @@ async def _heard(engine: Engine, workspace: Workspace, session: Session, request
 def first_line(text: str, chars_max: int) -> str:
     """The first line that says something, quotes and control signs left out, within bounds. Pure."""
     for line in text.splitlines():
-        found = "".join(sign for sign in line if sign.isprintable()).strip().strip("\"'`*#").strip()
+        found = printable(line, "").strip().strip("\"'`*#").strip()
         if found:
             return found if len(found) <= chars_max else found[: chars_max - 3] + "..."
     return ""

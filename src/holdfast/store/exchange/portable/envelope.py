@@ -15,6 +15,7 @@ from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema import typed
 from holdfast.schema.wire import Count
 from holdfast.store.exchange.portable.exporting import VERSION
+from holdfast.text import quoted
 
 FILE_BYTES_MAX = 512 * 1024 * 1024
 MESSAGE_MAX = 400
@@ -150,8 +151,7 @@ def decode(type_: type[T], data: Any, where: str) -> T:
 
 def line(message: str) -> str:
     """One line of bounded length: a hostile file speaks in messages, but only so far."""
-    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in message[:MESSAGE_MAX])
-    return shown if len(message) <= MESSAGE_MAX else shown[:-1] + "…"
+    return quoted(message, MESSAGE_MAX)
 
 
 def _size(path: str) -> int:
