@@ -19,7 +19,7 @@ def one_line(text: str, chars_max: int) -> str:
 
 
 def quoted(text: str, chars_max: int) -> str:
-    """What somebody else wrote, for a message of ours: its own spaces, and a sign for all that is not printable."""
+    """What another wrote, for a message of ours: within a bound, and a sign for all that is not printable."""
     line = printable(text[: chars_max + 1], UNKNOWN_SIGN)
     return line if len(line) <= chars_max else f"{line[: chars_max - 1]}…"
 

@@ -1,4 +1,4 @@
-"""The HTTP client: the small GET and its bounds. The stream is proved in tests/provider/wire/test_stream.py."""
+"""The HTTP client: the small GET and its bounds. The stream: tests/provider/wire/test_stream.py."""
 
 import socket
 import subprocess

@@ -64,7 +64,8 @@ def finder(where: Places, loaded: Loaded) -> Find:
                 found.append(reference)
             else:
                 problems.append(
-                    f"reference {one_line(name, DESCRIPTION_CHARS_MAX)!r} is left out: it names no folder of this machine"
+                    f"reference {one_line(name, DESCRIPTION_CHARS_MAX)!r} is left out: "
+                    "it names no folder of this machine"
                 )
         return found
 

@@ -1,6 +1,6 @@
 """Streams from a local model: starts its server if need be, and says so plainly when it dies.
 
-The same as `provider/wire/stream.py` for everybody else; an endpoint that is not ours passes straight through.
+What `provider/wire/stream.py` is for every other endpoint; one that is not ours passes straight through.
 """
 
 from collections.abc import AsyncGenerator

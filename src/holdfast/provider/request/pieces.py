@@ -1,11 +1,11 @@
-"""Small things that every wire needs: ids, names, inputs and schemas of tool calls, and words for an empty message.
+"""What every wire needs of a tool call (ids, names, inputs, schemas), and words for an empty message. Pure.
 
 What must stay true: two ids stay two. An id that must be changed gets a digest of the whole, so neither a
 character that is replaced nor an end that is cut can make it another's; an id that fits is left alone.
 
-A message of which a wire can carry nothing is not left out: then its neighbours would be joined, and a request
-would no longer extend the one before it; or the model would speak first, or twice. A wire refuses the empty and
-the blank, so words must stand there, in brackets, as no person or model wrote them.
+A message of which a wire can carry nothing is not left out: then its neighbours would be joined, and a
+request would no longer extend the one before it; or the model would speak first, or twice. A wire refuses the
+empty and the blank, so words must stand there, in brackets, as no user or model wrote them.
 """
 
 import hashlib

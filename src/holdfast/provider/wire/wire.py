@@ -1,7 +1,7 @@
 """The port that an adapter fills. An adapter is two pure things: a request encoded, and a decoder of events.
 
-It alone knows its wire's names. It does no I/O: `provider/wire/stream.py` sends the bytes, watches the clock and
-feeds the decoder, for all wires alike.
+It alone knows its wire's names. It does no I/O: `provider/wire/stream.py` sends the bytes, watches the clock
+and feeds the decoder, for all wires alike.
 """
 
 from collections.abc import Sequence

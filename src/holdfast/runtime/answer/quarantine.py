@@ -1,7 +1,7 @@
 """Takes content out of a model's view that its provider refuses: one broken picture must not end a session.
 
-The provider names no record of ours. Suspected is what the refusal speaks of (`provider/wire/refusal.py`), as far
-as it came after the last request that was answered.
+The provider names no record of ours. Suspected is what the refusal speaks of
+(`provider/wire/refusal.py`), as far as it came after the last request that was answered.
 
 What must stay true: the store keeps everything, and every other model is shown it; the model sees a line in
 its place; each content is taken out once, so that refusals come to an end; what was taken out in vain comes

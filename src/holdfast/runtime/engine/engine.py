@@ -57,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trees:
-    """A lock for each root: one task of this process changes it at a time, so that children do not collide."""
+    """A lock for each root: one task of this process changes it at a time, so children do not collide."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()

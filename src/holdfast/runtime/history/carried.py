@@ -1,4 +1,4 @@
-"""What a compaction carried over, as data: read by the next compaction, and by the bounds of the work. Pure."""
+"""What a compaction carried over, as data: for the next compaction, and for the bounds of the work. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
