@@ -392,7 +392,7 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
         hf.store.claim = held  # type: ignore[method-assign]
         waiting = hf.sessions._prompting()._coordinator
         hf.store.watch = Noted  # type: ignore[assignment]
-        monkeypatch.setattr(waiting.listener, "_store", _Quiet())
+        monkeypatch.setattr(waiting.watcher, "_store", _Quiet())
         with anyio.fail_after(10):
             await waiting.wake(session)
             await waiting.wait(session)
@@ -401,7 +401,7 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
 
 
 class _Quiet:
-    """A store that a listener need not look at."""
+    """A store that a watcher need not look at."""
 
     def watch(self) -> Any:
         return self
