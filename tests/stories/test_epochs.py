@@ -538,7 +538,6 @@ async def test_what_was_told_is_told_unchanged_when_the_attempt_is_repeated(worl
     assert updates(script.requests[0]) == updates(script.requests[1]) == ["The fact is now two."]
 
 
-@pytest.mark.ci
 async def test_lists_for_people_leave_system_messages_out(world: World) -> None:
     """They stay stored, and whoever asks for them gets them."""
     fact = Fact()

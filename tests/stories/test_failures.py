@@ -167,8 +167,8 @@ async def test_the_model_is_not_referred_to_text_that_it_is_not_shown(world: Wor
 
     third, fourth = script.requests[2:]
     assert [each for each in third.messages if isinstance(each, SystemUpdate)] == [
-        SystemUpdate(text=ending.BROKEN),
-        SystemUpdate(text=ending.BROKEN),
+        SystemUpdate(text=ending.BROKEN, native=True),
+        SystemUpdate(text=ending.BROKEN, native=True),
     ]
     assert fourth.messages == (*third.messages, User(content=(Text(text="again"),)))
 

@@ -361,7 +361,6 @@ async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: W
         assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")
 
 
-@pytest.mark.ci
 async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

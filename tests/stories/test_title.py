@@ -95,7 +95,6 @@ def test_a_title_is_one_clean_line(said: str, made: str) -> None:
     assert first_line(said, 100) == made
 
 
-@pytest.mark.ci
 async def test_a_prompt_is_summarised_where_a_person_wants_it(world: World) -> None:
     """A title of few words and a body, on the user message, after the answer and without harm to it."""
     world.settings(experimental={"message_summary": True})

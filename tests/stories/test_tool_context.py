@@ -88,7 +88,6 @@ async def test_what_is_no_such_list_is_not_written(world: World, kind: Any, valu
     assert todos == TODOS
 
 
-@pytest.mark.ci
 async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: World) -> None:
     """The write carries the fence: somebody else runs the session by now."""
     async with world.open(Step(Call("do", {}, id="c"))) as (hf, _):

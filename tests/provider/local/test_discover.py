@@ -170,7 +170,6 @@ def test_offers_are_for_a_person_who_has_nothing_yet() -> None:
     assert offers(interactive=False) == ()
 
 
-@pytest.mark.ci
 def test_answers_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A yes makes a provider of the server while it runs, a no is kept too; a damaged file is no answer."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
