@@ -17,10 +17,10 @@ from holdfast.feed.frame import Delta
 from holdfast.provider.request.events import ProviderEvent, Start
 from holdfast.provider.request.request import Request
 from holdfast.runtime import drain
+from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.calls import tool_calls
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.history.work import TurnOutcome
 from holdfast.runtime.process import coordinator
 from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
 from holdfast.schema.ids import SessionID

@@ -8,15 +8,16 @@ import contextlib
 from functools import partial
 
 import anyio
-from msgspec.structs import replace
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.provider.request import size
 from holdfast.runtime import recovery
 from holdfast.runtime.answer import assistant_message, ending
-from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.answer.ending import Ending, as_interrupted
+from holdfast.runtime.answer.outcome import TurnOutcome
+from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import permission_ask
-from holdfast.runtime.calls.tool_calls import INTERRUPTED, settled
+from holdfast.runtime.calls.tool_calls import INTERRUPTED
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import interrupt_requests, status_events
 from holdfast.runtime.engine.run import Run
@@ -33,11 +34,8 @@ from holdfast.schema.fault import (
     UnknownData,
     UnknownFault,
 )
-from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.store.put import put
+from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, UserMessage
 from holdfast.tool.cancelling import ends_the_program, is_cancelled
-from holdfast.tools import executing
 from holdfast.tools.plain import described
 
 _ROUNDS_MAX = 1_000
@@ -97,7 +95,7 @@ async def _work(run: Run, *, force: bool) -> None:
             if failing > run.engine.limits.failing_max and ended.next == "continue":
                 message = f"every call of the last {failing} turns failed; the model makes no headway"
                 await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
-                ended = work.TurnOutcome(next="stop")
+                ended = TurnOutcome(next="stop")
             if ended.next == "park":
                 run.parked = True
                 return
@@ -144,46 +142,36 @@ async def _interrupted(run: Run) -> None:
 
 
 async def _settle_all(run: Run, *, error: Fault) -> None:
-    """Close the last answer if it is still open, its calls and its reservation too."""
+    """End the last answer if it is still open, its calls and its reservation too."""
     await run.recorder.flush()
     history = await run.history.read()
-    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
-    now_ms = run.engine.clock.now_ms()
+    last = work.last_answer(history)
     if last is not None:
-        assert isinstance(last.info, AssistantMessage)
-        puts = [
-            put(
-                settled(
-                    part,
-                    executing.failed(INTERRUPTED, outcome="interrupted"),
-                    now_ms=now_ms,
-                    mint=run.engine.mint,
-                )
-            )
-            for part in work.unsettled(last)
-        ]
-        over = {part.call_id for part in work.unsettled(last)}
-        puts += await permission_ask.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
-        puts += [put(part) for part in recovery.closed_texts(last, now_ms)]
-        info = last.info
-        if info.time.completed is None or puts:
-            completed = info.time.completed or now_ms
-            info = replace(info, error=error, time=replace(info.time, completed=completed))
-            puts.append(put(info))
-        if (await run.session()).time.compacting is not None:
-            await settle.change(run, lambda _: puts, write.not_compacting)
-        elif puts:
-            await run.recorder.commit(*puts)
-        if last.info.time.completed is None:
-            spent_ms = run.turn_ms()
-            said = size.estimate("".join(work.words(last)))
-            await reservations.broken_off(
-                run.engine, await run.session(), last.info.id, spent_ms, sent=True, said=said
-            )
+        info = await _stopped(run, last, error)
         history = [each if each is not last else MessageWithParts(info, last.parts) for each in history]
     for user in await _unanswered(run, history, error):
-        await run.recorder.add_message(partial(_answer_to, user, error, now_ms))
+        await ending.end_unbegun(run, partial(assistant_message.unanswered, user), error, publish=False)
     status_events.error(run.engine.feed, run.recorder.session, error)
+
+
+async def _stopped(run: Run, last: MessageWithParts, error: Fault) -> Message:
+    """End the last answer with an error, unless it has ended and its calls are settled."""
+    assert isinstance(last.info, AssistantMessage)
+    over = {part.call_id for part in work.unsettled(last)}
+    withdrawn = await permission_ask.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
+    was_open = last.info.time.completed is None
+    compacting = (await run.session()).time.compacting is not None
+    if not (was_open or over or compacting):
+        return last.info
+    how = Ending(error=error, settles=as_interrupted) if was_open or over else Ending()
+    edit = write.not_compacting if compacting else None
+    info = await ending.end(run, last, how, before=lambda _: withdrawn, edit=edit, publish=False)
+    if was_open:
+        said = size.estimate("".join(work.words(last)))
+        await reservations.broken_off(
+            run.engine, await run.session(), last.info.id, run.turn_ms(), sent=True, said=said
+        )
+    return info
 
 
 async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -> list[UserMessage]:
@@ -201,10 +189,6 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
     if waits and not isinstance(error, AbortedFault):
         found.append(newest)
     return [each.info for each in found if each is not None and isinstance(each.info, UserMessage)]
-
-
-def _answer_to(user: UserMessage, error: Fault, now_ms: int, id: MessageID) -> AssistantMessage:
-    return assistant_message.unanswered(user, id, error, now_ms)
 
 
 async def _released(run: Run, *, last: bool) -> bool:

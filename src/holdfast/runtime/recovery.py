@@ -15,11 +15,12 @@ from holdfast.errors import HoldfastError
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
+from holdfast.runtime.answer.ending import Ending, as_left
 from holdfast.runtime.answer.provider_call import asking_of, settling_of
-from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import process_groups, repetition
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, ToolCalls, settled
+from holdfast.runtime.calls.tool_calls import ToolCalls
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
@@ -27,7 +28,7 @@ from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
+from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import (
@@ -39,9 +40,9 @@ from holdfast.schema.tool_state import (
     ToolPending,
     ToolRunning,
 )
-from holdfast.store.batch import Put
 from holdfast.store.put import put
-from holdfast.tools import executing, structured
+from holdfast.tools import structured
+from holdfast.tools.executing import Settlement
 from holdfast.tools.registry import Registration, Registry
 
 ABORTED: Final = "The work was interrupted."
@@ -50,7 +51,7 @@ UNFINISHED: Final = "The compaction was cut off; the conversation stands as it w
 
 async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     """Bring the session into order; whether calls that waited for a person are still waiting."""
-    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    last = work.last_answer(history)
     if last is None:
         return False
     calls = work.unsettled(last)
@@ -97,7 +98,7 @@ async def put_down(run: Run, history: list[MessageWithParts]) -> None:
 
     Calls that wait for a person are left to whoever interrupts: nothing of them has happened.
     """
-    last = next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
+    last = work.last_answer(history)
     if last is None:
         return
     calls = work.unsettled(last)
@@ -143,46 +144,28 @@ def _registered(registry: Registry, part: ToolPart) -> Registration | None:
 async def _close(
     run: Run, last: MessageWithParts, over: list[ToolPart], *, error: Fault | None = None
 ) -> AssistantMessage:
-    """Settle what cannot be run again, close open texts and the message itself, in one commit."""
-    now_ms = run.engine.clock.now_ms()
-    puts: list[Put] = [put(part) for part in closed_texts(last, now_ms)]
-    for part in over:
-        begun = not isinstance(part.state, ToolPending)
-        settlement = (
-            executing.failed(UNKNOWN, outcome="unknown")
-            if begun
-            else executing.failed(INTERRUPTED, outcome="interrupted")
-        )
-        puts.append(put(settled(part, settlement, now_ms=now_ms, mint=run.engine.mint)))
+    """End what cannot be run again: calls, open texts and the message itself."""
     info = last.info
     assert isinstance(info, AssistantMessage)
-    broke_off = info.time.completed is None
-    if broke_off:
-        finish = info.finish or ("tool-calls" if work.has_calls(last) else work.BROKEN_OFF)
-        # Half a summary is none: the old boundary counts.
-        cut = AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error
-        error = error or cut
-        time = replace(info.time, completed=now_ms)
-        info = replace(
-            info, finish=finish, error=error, time=time, structured=structured_answer.taken_in(last)
-        )
-        puts.append(put(info))
-    if broke_off and info.summary:
-        await settle.change(run, lambda _: puts, write.not_compacting)
-    elif broke_off and info.error is None and not work.has_calls(last):
-        await run.recorder.add_message(lambda id: ending.broken(id, info, now_ms), *puts)
-    elif puts:
-        await run.recorder.commit(*puts)
-    return info
+    ids = {part.id for part in over}
 
+    def settles(call: ToolPart) -> Settlement | None:
+        return as_left(call) if call.id in ids else None
 
-def closed_texts(message: MessageWithParts, now_ms: int) -> list[Part]:
-    """The texts that were still being written, ended as they are."""
-    return [
-        replace(part, time=Span(start=part.time.start, end=now_ms))
-        for part in message.parts
-        if isinstance(part, TextPart | ReasoningPart) and part.time is not None and part.time.end is None
-    ]
+    if info.time.completed is not None:
+        return await ending.end(run, last, Ending(settles=settles)) if over else info
+    calls = work.has_calls(last)
+    # Half a summary is none: the old boundary counts.
+    error = error or (AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error)
+    how = Ending(
+        finish=info.finish or ("tool-calls" if calls else work.BROKEN_OFF),
+        error=error,
+        structured=structured_answer.taken_in(last),
+        note=ending.BROKEN if error is None and not calls else None,
+        settles=settles,
+    )
+    edit = write.not_compacting if info.summary else None
+    return await ending.end(run, last, how, edit=edit, publish=False)
 
 
 async def _run_again(

@@ -11,7 +11,8 @@ from holdfast.provider.request import assemble, caching, lowering
 from holdfast.provider.request import prefix as blocks
 from holdfast.provider.request.request import Request, ToolChoice
 from holdfast.runtime import boundary
-from holdfast.runtime.answer import assistant_message, ending, provider_call
+from holdfast.runtime.answer import assistant_message, outcome, provider_call
+from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import compact, fit
 from holdfast.runtime.engine.recorder import Ids
@@ -19,7 +20,6 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work as plan
-from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.output_format import JsonSchemaFormat
@@ -60,9 +60,9 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     message = await _opened(run, ready, prefix)
     run.history.sent = (message.id, named.names)
     if (why := await reservations.reserve(run.engine, ready.session, request, message.id)) is not None:
-        return await ending.refuse(run, message, why)
+        return await outcome.refuse(run, message, why)
     heard = await _in_time(run, ready, provider_call.answer(run, ready, request, message))
-    ended = await ending.close(run, ready, message, heard)
+    ended = await outcome.close(run, ready, message, heard)
     if ended.overflowed:
         return await _in_time(run, ready, compact.automatic(run, ready, overflow=True))
     return ended

@@ -38,7 +38,7 @@ async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pyt
     await beside.close()
 
     names = sorted(line.partition(" failed, and the rest goes on: ")[0].rpartition(".")[2] for line in warned)
-    assert names == ["listener", "listener", "title"]
+    assert names == ["title", "watcher", "watcher"]
 
 
 async def test_a_background_that_was_closed_begins_nothing() -> None:

@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from holdfast.provider.catalog.model import Model
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema import usage
-from holdfast.schema.fault import Fault
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
 
@@ -30,14 +29,9 @@ def summary(
     return replace(made, model_id=model.id, provider_id=model.provider_id, path=_path(ready), summary=True)
 
 
-def failed(message: AssistantMessage, error: Fault, now_ms: int) -> AssistantMessage:
-    """An answer that came to nothing: its error is stored, not only told."""
-    return replace(message, error=error, finish="error", time=replace(message.time, completed=now_ms))
-
-
-def unanswered(user: UserMessage, id: MessageID, error: Fault, now_ms: int) -> AssistantMessage:
-    """An answer that never began, to hold the error."""
-    return failed(_made(id, user, user.agent, now_ms), error, now_ms)
+def unanswered(user: UserMessage, id: MessageID, now_ms: int) -> AssistantMessage:
+    """An answer that never began, to a prompt that chose no more than its agent and model."""
+    return _made(id, user, user.agent, now_ms)
 
 
 def _made(id: MessageID, user: UserMessage, agent: str, now_ms: int) -> AssistantMessage:

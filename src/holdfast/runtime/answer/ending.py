@@ -1,189 +1,193 @@
-"""Closes a turn: usage, cost, the reason of its end, and what comes next."""
+"""How an answer ends: one pure function from the open answer to its records, and one writer.
 
+What must stay true: an answer ends with no text open and no call unsettled, but for calls that wait for the
+user or are run again; its step, its cost, its reason and its error are one commit; an error is stored before
+it is published. `tests/stories/test_endings.py` has a row for every way.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import ProviderError
-from holdfast.provider.catalog import cost
-from holdfast.provider.fault import fault_of
-from holdfast.provider.request import size
-from holdfast.provider.request.events import StepFinish
-from holdfast.runtime.answer import assistant_message, quarantine, structured_answer
-from holdfast.runtime.answer.provider_call import Heard
-from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.budget import settle
+from holdfast.runtime.budget.reservations import Used
+from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
-from holdfast.runtime.history.work import BROKEN_OFF, TurnOutcome
-from holdfast.schema.fault import (
-    BudgetFault,
-    ContentFilterFault,
-    Fault,
-    MessageData,
-    UnknownData,
-    UnknownFault,
-)
-from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, SystemMessage
-from holdfast.schema.part import StepFinishPart
-from holdfast.schema.times import Created
-from holdfast.store.batch import Put
+from holdfast.runtime.history import work
+from holdfast.schema.fault import Fault
+from holdfast.schema.ids import MessageID, Mint, SessionID
+from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
+from holdfast.schema.part import Part, ReasoningPart, StepFinishPart, TextPart, ToolPart
+from holdfast.schema.session import Session
+from holdfast.schema.times import Created, Span
+from holdfast.schema.tool_state import ToolPending
+from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Change, Put
 from holdfast.store.put import put
+from holdfast.tools import executing
+from holdfast.tools.executing import Settlement
 
 BROKEN: Final = (
     "The connection to you broke off in the middle of your last message. What arrived of it stands above. "
     "Go on from there; do not repeat it."
 )
 
-_BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall", "timeout"})
+Settles = Callable[[ToolPart], Settlement | None]
+"""How a call that is still open is settled; None leaves it open."""
+Made = Callable[[Ids], Sequence[Change]]
+"""Changes that need new ids."""
 
 
-async def close(run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard) -> TurnOutcome:
-    """Record how the turn ended, and say what comes next."""
-    failed = heard.processor.failed
-    if failed is not None:
-        return await _failed(run, ready, message, heard, failed.error)
-    finish = heard.processor.finish
-    assert finish is not None, "a stream ends with a finish or a failure"
-    fault = _filtered(finish) or structured_answer.fault(ready, heard) or heard.settling.looped
-    missing = fault is None and structured_answer.is_missing(ready, heard)
-    done = replace(message, structured=heard.settling.taken, finish=BROKEN_OFF if missing else None)
-    await _finished(run, ready, done, finish, fault, remind=missing)
-    if fault is not None:
-        status_events.error(run.engine.feed, run.recorder.session, fault)
-        return TurnOutcome(next="stop")
-    if heard.settling.taken is not None and not heard.settling.parked:
-        return TurnOutcome(next="stop")
-    return TurnOutcome(next="continue") if missing else _next(heard)
+def as_interrupted(call: ToolPart) -> Settlement:
+    """For a call that this process has just stopped."""
+    return executing.failed(INTERRUPTED, outcome="interrupted")
 
 
-def _next(heard: Heard) -> TurnOutcome:
-    settling = heard.settling
-    if settling.parked:
-        return TurnOutcome(next="park")
-    if settling.stopped:
-        return TurnOutcome(next="stop")
-    if settling.count == 0:
-        return TurnOutcome(next="done")
-    return TurnOutcome(next="continue", failed=settling.succeeded == 0)
+def as_left(call: ToolPart) -> Settlement:
+    """For a call that a dead runner left: nobody knows what one has done that had begun."""
+    if isinstance(call.state, ToolPending):
+        return as_interrupted(call)
+    return executing.failed(UNKNOWN, outcome="unknown")
 
 
-def _filtered(finish: StepFinish) -> Fault | None:
-    if finish.reason != "content-filter":
-        return None
-    return ContentFilterFault(data=MessageData(message="the provider's filter ended the answer"))
+def left_open(call: ToolPart) -> None:
+    """For an answer whose calls wait for the user, or are settled already."""
 
 
-async def _finished(
-    run: Run,
-    ready: PreparedTurn,
-    message: AssistantMessage,
-    finish: StepFinish,
-    fault: Fault | None,
-    *,
-    remind: bool,
-) -> None:
-    """The end of the step, the message, the session's totals and the tree's, in one commit."""
-    now_ms = run.engine.clock.now_ms()
-    spent = cost.cost(finish.tokens, ready.model.prices)
-    amount = float(spent.amount)
-    # A provider that does not know why it stopped has stopped all the same.
-    reason = "other" if finish.reason == BROKEN_OFF else finish.reason
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
+    """How an answer ends. What is None stays as the answer has it."""
 
-    def compose(ids: Ids) -> list[Put]:
-        step = StepFinishPart(
-            id=ids.part(),
-            session_id=message.session_id,
-            message_id=message.id,
-            reason=reason,
-            cost=amount,
-            cost_known=None if spent.known else False,
-            tokens=finish.tokens,
-        )
-        puts = [put(step), put(done)]
-        if remind:
-            puts.append(put(structured_answer.reminder(ids.message(), message, now_ms)))
-        return puts
+    finish: str | None = None
+    error: Fault | None = None
+    structured: JsonMap | None = None
+    used: Used | None = None
+    """What the provider counted: a step of the answer, and part of the totals."""
+    reason: str = "error"
+    """Why that step ended."""
+    note: str | None = None
+    """What the model is told next: the history must not end with its own words."""
+    settles: Settles = left_open
 
-    done = replace(
-        message,
-        finish=message.finish or reason,
-        error=fault,
-        cost=amount,
-        tokens=finish.tokens,
-        time=replace(message.time, completed=now_ms),
+
+def failed(fault: Fault, used: Used | None = None) -> Ending:
+    """An answer that came to nothing, or a work that ends with this answer."""
+    return Ending(finish="error", error=fault, used=used)
+
+
+def broken_off(note: str | None = None) -> Ending:
+    """An answer that is no end: what arrived stays in the model's view, and an answer is still owed."""
+    return Ending(finish=work.BROKEN_OFF, note=note)
+
+
+def closed(answer: MessageWithParts, ending: Ending, ids: Ids, now_ms: int, mint: Mint) -> list[Put]:
+    """The records of an answer that ends: texts, calls, step, message, and what the model is told of it."""
+    parts: list[Part] = list(_closed_texts(answer, now_ms))
+    parts += [
+        settled(call, settlement, now_ms=now_ms, mint=mint)
+        for call in work.unsettled(answer)
+        if (settlement := ending.settles(call)) is not None
+    ]
+    if ending.used is not None:
+        parts.append(_step(answer.info.session_id, ending.used, ending.reason, ids))
+    puts = [put(part) for part in parts]
+    info = ended(answer, ending, now_ms)
+    if info != answer.info:
+        puts.append(put(info))
+    if ending.note is not None:
+        now = Created(created=now_ms)
+        note = SystemMessage(id=ids.message(), session_id=info.session_id, time=now, text=ending.note)
+        puts.append(put(note))
+    return puts
+
+
+def ended(answer: MessageWithParts, ending: Ending, now_ms: int) -> AssistantMessage:
+    """The message of an answer that ends."""
+    info = answer.info
+    assert isinstance(info, AssistantMessage)
+    used = ending.used
+    return replace(
+        info,
+        finish=info.finish if ending.finish is None else ending.finish,
+        error=info.error if ending.error is None else ending.error,
+        structured=info.structured if ending.structured is None else ending.structured,
+        cost=info.cost if used is None else float(used.cost.amount),
+        tokens=info.tokens if used is None else used.tokens,
+        time=replace(info.time, completed=info.time.completed or now_ms),
     )
-    used = reservations.Used(turn=message.id, tokens=finish.tokens, cost=spent, time_ms=run.turn_ms())
-    await settle.settle(run, used, now_ms, compose)
 
 
-async def _failed(
-    run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard, error: ProviderError
-) -> TurnOutcome:
-    """A stream that broke after it had said something is gone on with; any other failure ends the work."""
+def _closed_texts(answer: MessageWithParts, now_ms: int) -> list[TextPart | ReasoningPart]:
+    """The texts that were still being written, ended as they are."""
+    return [
+        replace(part, time=Span(start=part.time.start, end=now_ms))
+        for part in answer.parts
+        if isinstance(part, TextPart | ReasoningPart) and part.time is not None and part.time.end is None
+    ]
+
+
+def _step(session: SessionID, used: Used, reason: str, ids: Ids) -> StepFinishPart:
+    return StepFinishPart(
+        id=ids.part(),
+        session_id=session,
+        message_id=MessageID(used.turn),
+        reason=reason,
+        cost=float(used.cost.amount),
+        cost_known=None if used.cost.known else False,
+        tokens=used.tokens,
+    )
+
+
+async def end(
+    run: Run,
+    answer: MessageWithParts,
+    ending: Ending,
+    *,
+    before: Made = lambda _: (),
+    after: Made = lambda _: (),
+    edit: Callable[[Session], Session] | None = None,
+    publish: bool = True,
+) -> AssistantMessage:
+    """Write the end of an answer, in one commit with what comes `before` and `after` it and an `edit` of the
+    session; then publish its error.
+    """
     now_ms = run.engine.clock.now_ms()
-    # No error: what arrived of it stays in the model's view, and the answer is still owed.
-    broke = replace(message, finish=BROKEN_OFF, time=replace(message.time, completed=now_ms))
-    spent_ms, said = run.turn_ms(), heard.processor.said
-    tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
-    await reservations.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
-    if said and error.retryable and error.kind in _BROKEN_KINDS:
-        return await _broke_off(run, message, broke, heard, now_ms)
-    if not said and await quarantine.take_out(run, ready, broke, error):
-        return TurnOutcome(next="continue")
-    fault = fault_of(error, ready.model.provider_id)
-    if error.kind == "context-overflow" and not heard.processor.said and ready.compacts:
-        await run.recorder.commit(put(broke))
-        return TurnOutcome(next="stop", overflowed=True)
-    failed = put(assistant_message.failed(message, fault, now_ms))
-    if not await quarantine.take_back(run, ready, error, failed):
-        await run.recorder.commit(failed)
-    status_events.error(run.engine.feed, run.recorder.session, fault)
-    return TurnOutcome(next="stop")
 
+    def compose(ids: Ids) -> list[Change]:
+        return [*before(ids), *closed(answer, ending, ids, now_ms, run.engine.mint), *after(ids)]
 
-async def _broke_off(
-    run: Run, message: AssistantMessage, broke: AssistantMessage, heard: Heard, now_ms: int
-) -> TurnOutcome:
-    """Go on with an answer whose stream broke off, unless too many in a row have."""
-    if heard.settling.parked:
-        await run.recorder.commit(put(broke))
-        return TurnOutcome(next="park")
-    run.breaks += 1
-    if run.breaks > run.engine.limits.malformed_max:
-        # An answer that failed is not shown to the model, so the model is told nothing of it either.
-        told = f"the provider's stream broke off {run.breaks} times in a row"
-        fault = UnknownFault(data=UnknownData(message=told))
-        await run.recorder.commit(put(assistant_message.failed(message, fault, now_ms)))
-        status_events.error(run.engine.feed, run.recorder.session, fault)
-        return TurnOutcome(next="stop")
-    if heard.settling.count == 0:
-        await run.recorder.add_message(lambda id: broken(id, message, now_ms), put(broke))
+    if ending.used is not None:
+        await settle.settle(run, ending.used, now_ms, compose, change=edit or (lambda session: session))
+    elif edit is not None:
+        await settle.change(run, compose, edit)
     else:
-        await run.recorder.commit(put(broke))
-    return TurnOutcome(next="continue", malformed=True)
-
-
-def broken(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
-    """What the model is told when its answer was cut off: the history must not end with its own words."""
-    return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=BROKEN)
-
-
-async def refuse(run: Run, message: AssistantMessage, why: str) -> TurnOutcome:
-    """End a turn that may not begin: the tree has spent what it may."""
-    fault = BudgetFault(data=MessageData(message=why))
-    await run.recorder.commit(put(assistant_message.failed(message, fault, run.engine.clock.now_ms())))
-    status_events.error(run.engine.feed, run.recorder.session, fault)
-    return TurnOutcome(next="stop")
+        await run.recorder.write(compose)
+    if ending.error is not None and publish:
+        status_events.error(run.engine.feed, run.recorder.session, ending.error)
+    return ended(answer, ending, now_ms)
 
 
 async def give_up(run: Run, fault: Fault) -> None:
     """Put an error on the last answer of the session: the work ends with it."""
-    history = await run.history.read()
-    last = next((each.info for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
-    if last is not None:
-        ended_ms = last.time.completed or run.engine.clock.now_ms()
-        await run.recorder.commit(put(assistant_message.failed(last, fault, ended_ms)))
-    status_events.error(run.engine.feed, run.recorder.session, fault)
+    last = work.last_answer(await run.history.read())
+    if last is None:
+        status_events.error(run.engine.feed, run.recorder.session, fault)
+    else:
+        await end(run, last, failed(fault))
+
+
+async def end_unbegun(
+    run: Run, begin: Callable[[MessageID, int], AssistantMessage], fault: Fault, *, publish: bool = True
+) -> None:
+    """Write an answer that never began, to hold the reason."""
+    now_ms = run.engine.clock.now_ms()
+
+    def make(id: MessageID) -> AssistantMessage:
+        return ended(MessageWithParts(begin(id, now_ms), ()), failed(fault), now_ms)
+
+    await run.recorder.add_message(make)
+    if publish:
+        status_events.error(run.engine.feed, run.recorder.session, fault)

@@ -22,13 +22,14 @@ from holdfast.provider.request.marks import Change, Content, Marks
 from holdfast.provider.request.request import Media
 from holdfast.provider.wire import refusal
 from holdfast.provider.wire.refusal import Topic
+from holdfast.runtime.answer import ending
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart
-from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import Part, RetryPart, StepFinishPart, ToolPart
 from holdfast.schema.times import Created
@@ -118,7 +119,7 @@ def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
 
 
 async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, error: ProviderError) -> bool:
-    """Mark what the provider may have refused, close the answer that never came, and tell the user, in one
+    """Mark what the provider may have refused, end the answer that never came, and tell the user, in one
     commit; False where nothing is suspected. The answer is still owed.
     """
     found = suspects(error, ready.shown, ready.model)
@@ -129,33 +130,34 @@ async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, err
     line = f"the provider refused {', '.join(_names(found, ready.model))}; the work goes on without it"
     data = replace(data_of(error), message=f"{line} ({error})", is_retryable=True)
 
-    def told(id: PartID) -> RetryPart:
-        return RetryPart(
-            id=id,
+    def told(ids: Ids) -> list[Put]:
+        part = RetryPart(
+            id=ids.part(),
             session_id=message.session_id,
             message_id=message.id,
             attempt=1,
             error=APIFault(data=data),
             time=Created(created=now_ms),
         )
+        return [put(part), *map(put, found), put(because)]
 
-    puts = (*map(put, found), put(message))
-    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *puts, add=told)
+    because = epochs.because(epoch.value, prefix_change.QUARANTINE)
+    await ending.end(run, MessageWithParts(message, ()), ending.broken_off(), before=told)
+    run.epoch = None  # Read again at the next boundary.
     status_events.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
     run.engine.warn(f"session {ready.session.id}: {line}")
     return True
 
 
-async def take_back(run: Run, ready: PreparedTurn, error: ProviderError, failed: Put) -> bool:
-    """Show again what was taken out in vain, in one commit with the answer that `failed`; False where there
-    is nothing, and nothing was written.
-    """
+async def taken_back(run: Run, ready: PreparedTurn, error: ProviderError) -> list[Put]:
+    """What was taken out in vain, to be shown again from the next request on."""
     found = cleared(error, ready.shown, ready.model)
     epoch = await epochs.current(run)
     if not found or epoch is None:
-        return False
-    await epochs.keep_reason(run, epoch, prefix_change.QUARANTINE, *map(put, found), failed)
-    return True
+        return []
+    because = epochs.because(epoch.value, prefix_change.QUARANTINE)
+    run.epoch = None  # Read again at the next boundary.
+    return [*map(put, found), put(because)]
 
 
 def _names(parts: Sequence[Part], model: Model) -> Iterator[str]:

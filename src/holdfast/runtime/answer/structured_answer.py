@@ -5,11 +5,9 @@ from typing import Final
 from holdfast.runtime.answer.provider_call import Heard
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
-from holdfast.schema.ids import MessageID
-from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
+from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.output_format import RETRY_COUNT_DEFAULT, JsonSchemaFormat
 from holdfast.schema.part import ToolPart
-from holdfast.schema.times import Created
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.schema.wire import JsonMap
 from holdfast.tools import structured
@@ -69,8 +67,3 @@ def _tries_before(ready: PreparedTurn) -> int:
             count += 1
         count += sum(isinstance(part, ToolPart) and part.tool == structured.NAME for part in each.parts)
     return count
-
-
-def reminder(id: MessageID, message: AssistantMessage, now_ms: int) -> SystemMessage:
-    """What the model is told when it answered in words."""
-    return SystemMessage(id=id, session_id=message.session_id, time=Created(created=now_ms), text=REMINDER)

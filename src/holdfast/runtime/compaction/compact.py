@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import NotFound
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
 from holdfast.runtime.answer import assistant_message
+from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import settle
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.compaction import carry, current_request, fit, measure, summarise, write
@@ -25,7 +26,6 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.carried import Carried, carried_before
-from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema.fault import ContextOverflowFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import CompactionPart

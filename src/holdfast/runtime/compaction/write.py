@@ -6,22 +6,22 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.provider.catalog import cost
-from holdfast.runtime.answer import assistant_message
-from holdfast.runtime.budget import reservations, settle
+from holdfast.runtime.answer import assistant_message, ending
+from holdfast.runtime.answer.ending import Ending
+from holdfast.runtime.answer.outcome import TurnOutcome
+from holdfast.runtime.budget.reservations import Used
 from holdfast.runtime.compaction import carry, wording
 from holdfast.runtime.compaction.summarise import Refusal, Written
-from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work
 from holdfast.runtime.history.carried import Carried
 from holdfast.runtime.history.model_view import CONTINUED, RESTS
-from holdfast.runtime.history.work import TurnOutcome
 from holdfast.schema import usage
 from holdfast.schema.fault import Fault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.schema.part import CompactionPart, StepFinishPart, TextPart
+from holdfast.schema.part import CompactionPart, TextPart
 from holdfast.schema.session import Session
 from holdfast.schema.times import Created, Span
 from holdfast.store.batch import Put
@@ -46,26 +46,22 @@ async def finish(run: Run, result: Result, *, goes_on: UserMessage | None, rests
     """
     now_ms = run.engine.clock.now_ms()
     message, written = result.message, result.written
+    had_files = "[attached: " in result.carried.request
 
-    def compose(ids: Ids) -> list[Put]:
-        return [
-            *_summary(ids, result, now_ms),
-            *(
-                []
-                if goes_on is None
-                else _continuing(
-                    ids,
-                    goes_on,
-                    result.part,
-                    now_ms,
-                    had_files="[attached: " in result.carried.request,
-                    rests=rests,
-                )
-            ),
-        ]
+    def following(ids: Ids) -> list[Put]:
+        if goes_on is None:
+            return []
+        return _continuing(ids, goes_on, result.part, now_ms, had_files=had_files, rests=rests)
 
-    used = reservations.Used(turn=message.id, tokens=written.tokens, cost=written.cost, time_ms=run.turn_ms())
-    await settle.settle(run, used, now_ms, compose, change=not_compacting)
+    used = Used(turn=message.id, tokens=written.tokens, cost=written.cost, time_ms=run.turn_ms())
+    await ending.end(
+        run,
+        MessageWithParts(message, ()),
+        Ending(finish="stop", used=used, reason="stop"),
+        before=lambda ids: _summary(ids, result, now_ms),
+        after=following,
+        edit=not_compacting,
+    )
 
 
 def not_compacting(session: Session) -> Session:
@@ -74,16 +70,8 @@ def not_compacting(session: Session) -> Session:
 
 
 def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
-    message, written, carried = result.message, result.written, result.carried
-    amount = float(written.cost.amount)
+    message, carried = result.message, result.carried
     tail = result.tail[0].info.id if result.tail else None
-    done = replace(
-        message,
-        finish="stop",
-        cost=amount,
-        tokens=written.tokens,
-        time=replace(message.time, completed=now_ms),
-    )
     kept = TextPart(
         id=ids.part(),
         session_id=message.session_id,
@@ -96,20 +84,10 @@ def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
         id=ids.part(),
         session_id=message.session_id,
         message_id=message.id,
-        text=written.text,
+        text=result.written.text,
         time=Span(start=now_ms, end=now_ms),
     )
-    step = StepFinishPart(
-        id=ids.part(),
-        session_id=message.session_id,
-        message_id=message.id,
-        reason="stop",
-        cost=amount,
-        cost_known=None if written.cost.known else False,
-        tokens=written.tokens,
-    )
-    parts = [put(part) for part in (replace(result.part, tail_start_id=tail), kept, text, step)]
-    return [*parts, put(done)]
+    return [put(part) for part in (replace(result.part, tail_start_id=tail), kept, text)]
 
 
 def _continuing(
@@ -137,48 +115,21 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
     """The attempt came to nothing: its message holds the reason and what it took; the old boundary counts.
 
     `goes_on`: the work does not end with it, and the records have to tell. Then it is an error only for
-    somebody who `asked` for it.
+    a user who `asked` for it.
     """
-    now_ms = run.engine.clock.now_ms()
     spent = cost.cost(refusal.tokens, None if refusal.model is None else refusal.model.prices)
-    over = replace(
-        message,
-        error=refusal.fault,
-        finish=work.BROKEN_OFF if goes_on else "error",
-        cost=float(spent.amount),
-        tokens=refusal.tokens,
-        time=replace(message.time, completed=now_ms),
+    used = Used(turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=run.turn_ms())
+    how = ending.failed(refusal.fault, None if refusal.tokens == usage.ZERO else used)
+    await ending.end(
+        run,
+        MessageWithParts(message, ()),
+        replace(how, finish=work.BROKEN_OFF) if goes_on else how,
+        edit=not_compacting,
+        publish=asked or not goes_on,
     )
-
-    def compose(ids: Ids) -> list[Put]:
-        if refusal.tokens == usage.ZERO:
-            return [put(over)]
-        step = StepFinishPart(
-            id=ids.part(),
-            session_id=message.session_id,
-            message_id=message.id,
-            reason="error",
-            cost=float(spent.amount),
-            cost_known=None if spent.known else False,
-            tokens=refusal.tokens,
-        )
-        return [put(step), put(over)]
-
-    if refusal.tokens == usage.ZERO:
-        await settle.change(run, compose, not_compacting)
-    else:
-        used = reservations.Used(turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=run.turn_ms())
-        await settle.settle(run, used, now_ms, compose, change=not_compacting)
-    if asked or not goes_on:
-        status_events.error(run.engine.feed, run.recorder.session, refusal.fault)
 
 
 async def stop(run: Run, ready: PreparedTurn, fault: Fault) -> TurnOutcome:
     """The turn cannot be taken: an answer that never began holds the reason."""
-    now_ms = run.engine.clock.now_ms()
-
-    await run.recorder.add_message(
-        lambda id: assistant_message.failed(assistant_message.begun(ready, id, now_ms), fault, now_ms)
-    )
-    status_events.error(run.engine.feed, run.recorder.session, fault)
+    await ending.end_unbegun(run, lambda id, now_ms: assistant_message.begun(ready, id, now_ms), fault)
     return TurnOutcome(next="stop")

@@ -32,9 +32,8 @@ from holdfast.runtime.epoch import observe, pins
 from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.epoch import ContextEpoch, EpochTime
-from holdfast.schema.ids import MessageID, PartID
+from holdfast.schema.ids import MessageID
 from holdfast.schema.message import SystemMessage
-from holdfast.schema.part import Part
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.store.batch import Put
@@ -204,18 +203,13 @@ async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | Non
 
 async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str | None) -> Epoch:
     """Keep what was pinned, before the model is told it; `moved` says why it is not what it was."""
-    return await _keep(run, replace(_because(epoch.value, moved), pins=pins), epoch.position)
+    return await _keep(run, replace(because(epoch.value, moved), pins=pins), epoch.position)
 
 
-async def keep_reason(
-    run: Run, epoch: Epoch, reason: str, *puts: Put, add: Callable[[PartID], Part] | None = None
-) -> Epoch:
-    """Keep why the next request begins differently, together with what makes it so, and a part to `add`."""
-    value = _because(epoch.value, reason)
-    if add is None:
-        await run.recorder.commit(*puts, put(value))
-    else:
-        await run.recorder.add_parts(add, more=(*puts, put(value)))
+async def keep_reason(run: Run, epoch: Epoch, reason: str, *puts: Put) -> Epoch:
+    """Keep why the next request begins differently, together with what makes it so."""
+    value = because(epoch.value, reason)
+    await run.recorder.commit(*puts, put(value))
     return await _keep(run, value, epoch.position, stored=True)
 
 
@@ -224,7 +218,8 @@ def sent(epoch: ContextEpoch) -> ContextEpoch | None:
     return replace(epoch, reasons=(), sent=None) if epoch.reasons or epoch.sent is not None else None
 
 
-def _because(epoch: ContextEpoch, reason: str | None) -> ContextEpoch:
+def because(epoch: ContextEpoch, reason: str | None) -> ContextEpoch:
+    """The epoch with a reason why its next request begins differently."""
     if reason is None or reason in epoch.reasons:
         return epoch
     return replace(epoch, reasons=(*epoch.reasons, reason))

@@ -1,9 +1,7 @@
 """The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
 
 from collections.abc import Sequence
-from typing import Final, Literal
-
-import msgspec
+from typing import Final
 
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.carried import carried_in
@@ -17,23 +15,9 @@ BROKEN_OFF: Final = "unknown"
 """The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
 
 
-class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a turn ended.
-
-    continue: the model is owed an answer to its calls, or its stream broke and is asked for anew; done: it
-    has said what it wanted; stop: a person, a rule or an error ended the work; park: a call waits for a
-    person.
-    """
-
-    next: Literal["continue", "done", "stop", "park"]
-    failed: bool = False
-    """It made calls, and not one of them succeeded."""
-    compacted: bool = False
-    """It was no turn of the model's work, but a compaction."""
-    overflowed: bool = False
-    """The provider found the request too long: it is to be compacted before another try."""
-    malformed: bool = False
-    """The stream broke off after something was said: the next turn begins from the store."""
+def last_answer(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+    """The latest message of the model."""
+    return next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
 
 
 def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:

@@ -1,0 +1,155 @@
+"""What a turn came to: how its answer ends, and what comes next."""
+
+from typing import Literal
+
+import msgspec
+
+from holdfast.errors import ProviderError
+from holdfast.provider.catalog import cost
+from holdfast.provider.fault import fault_of
+from holdfast.provider.request import size
+from holdfast.provider.request.events import StepFinish
+from holdfast.runtime.answer import ending, quarantine, structured_answer
+from holdfast.runtime.answer.ending import Ending
+from holdfast.runtime.answer.provider_call import Heard
+from holdfast.runtime.budget import reservations
+from holdfast.runtime.budget.reservations import Used
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch.prepared_turn import PreparedTurn
+from holdfast.runtime.history import work
+from holdfast.schema.fault import (
+    BudgetFault,
+    ContentFilterFault,
+    Fault,
+    MessageData,
+    UnknownData,
+    UnknownFault,
+)
+from holdfast.schema.message import AssistantMessage, MessageWithParts
+
+_BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall", "timeout"})
+
+
+class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What comes next.
+
+    continue: the model is owed an answer to its calls, or its stream broke and it is asked again; done: it
+    has said what it wanted; stop: the user, a rule or an error ended the work; park: a call waits for the
+    user.
+    """
+
+    next: Literal["continue", "done", "stop", "park"]
+    failed: bool = False
+    """It made calls, and not one of them succeeded."""
+    compacted: bool = False
+    """It was no turn of the model's work, but a compaction."""
+    overflowed: bool = False
+    """The provider found the request too long: it is to be compacted before another try."""
+    malformed: bool = False
+    """The stream broke off after something was said: the next turn begins from the store."""
+
+
+async def close(run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard) -> TurnOutcome:
+    """Record how the answer of a turn ended, and say what comes next."""
+    failed = heard.processor.failed
+    if failed is not None:
+        return await _close_failed(run, ready, message, heard, failed.error)
+    finish = heard.processor.finish
+    assert finish is not None, "a stream ends with a finish or a failure"
+    fault = _filtered(finish) or structured_answer.fault(ready, heard) or heard.settling.looped
+    missing = fault is None and structured_answer.is_missing(ready, heard)
+    await ending.end(run, _alone(message), _finished(run, ready, message, heard, fault, missing=missing))
+    if fault is not None:
+        return TurnOutcome(next="stop")
+    if heard.settling.taken is not None and not heard.settling.parked:
+        return TurnOutcome(next="stop")
+    return TurnOutcome(next="continue") if missing else _next(heard)
+
+
+def _alone(message: AssistantMessage) -> MessageWithParts:
+    """An answer whose parts are closed already: the processor and the calls see to them."""
+    return MessageWithParts(message, ())
+
+
+def _next(heard: Heard) -> TurnOutcome:
+    settling = heard.settling
+    if settling.parked:
+        return TurnOutcome(next="park")
+    if settling.stopped:
+        return TurnOutcome(next="stop")
+    if settling.count == 0:
+        return TurnOutcome(next="done")
+    return TurnOutcome(next="continue", failed=settling.succeeded == 0)
+
+
+def _filtered(finish: StepFinish) -> Fault | None:
+    if finish.reason != "content-filter":
+        return None
+    return ContentFilterFault(data=MessageData(message="the provider's filter ended the answer"))
+
+
+def _finished(
+    run: Run,
+    ready: PreparedTurn,
+    message: AssistantMessage,
+    heard: Heard,
+    fault: Fault | None,
+    *,
+    missing: bool,
+) -> Ending:
+    finish = heard.processor.finish
+    assert finish is not None
+    # A provider that does not know why it stopped has stopped all the same.
+    reason = "other" if finish.reason == work.BROKEN_OFF else finish.reason
+    spent = cost.cost(finish.tokens, ready.model.prices)
+    return Ending(
+        finish=work.BROKEN_OFF if missing else reason,
+        error=fault,
+        structured=heard.settling.taken,
+        used=Used(turn=message.id, tokens=finish.tokens, cost=spent, time_ms=run.turn_ms()),
+        reason=reason,
+        note=structured_answer.REMINDER if missing else None,
+    )
+
+
+async def _close_failed(
+    run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard, error: ProviderError
+) -> TurnOutcome:
+    """A stream that broke after it had said something is gone on with; any other failure ends the work."""
+    spent_ms, said = run.turn_ms(), heard.processor.said
+    tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
+    await reservations.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
+    if said and error.retryable and error.kind in _BROKEN_KINDS:
+        return await _go_on(run, message, heard)
+    if not said and await quarantine.take_out(run, ready, message, error):
+        return TurnOutcome(next="continue")
+    if error.kind == "context-overflow" and not said and ready.compacts:
+        await ending.end(run, _alone(message), ending.broken_off())
+        return TurnOutcome(next="stop", overflowed=True)
+    fault = fault_of(error, ready.model.provider_id)
+    back = await quarantine.taken_back(run, ready, error)
+    await ending.end(run, _alone(message), ending.failed(fault), before=lambda _: back)
+    return TurnOutcome(next="stop")
+
+
+async def _go_on(run: Run, message: AssistantMessage, heard: Heard) -> TurnOutcome:
+    """Go on with an answer whose stream broke off, unless too many in a row have."""
+    if heard.settling.parked:
+        await ending.end(run, _alone(message), ending.broken_off())
+        return TurnOutcome(next="park")
+    run.breaks += 1
+    if run.breaks > run.engine.limits.malformed_max:
+        # An answer that failed is not shown to the model, so the model is told nothing of it either.
+        told = f"the provider's stream broke off {run.breaks} times in a row"
+        await ending.end(run, _alone(message), ending.failed(UnknownFault(data=UnknownData(message=told))))
+        return TurnOutcome(next="stop")
+    # After calls the model is sent their results, which are no words of its own.
+    note = ending.BROKEN if heard.settling.count == 0 else None
+    await ending.end(run, _alone(message), ending.broken_off(note))
+    return TurnOutcome(next="continue", malformed=True)
+
+
+async def refuse(run: Run, message: AssistantMessage, why: str) -> TurnOutcome:
+    """End a turn that may not begin: the tree has spent what it may."""
+    await ending.end(run, _alone(message), ending.failed(BudgetFault(data=MessageData(message=why))))
+    return TurnOutcome(next="stop")
