@@ -10,11 +10,11 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from holdfast.runtime.compaction import fit
+from holdfast.runtime.engine.prepared_turn import PreparedTurn, Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.epochs import ContextUnavailable
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn, Sampled
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.runtime.inbox import admission, choice

@@ -15,10 +15,10 @@ from holdfast.runtime.answer import assistant_message, outcome, provider_call
 from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import compact, fit
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work as plan
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage

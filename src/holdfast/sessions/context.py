@@ -22,10 +22,10 @@ from holdfast.provider.request.request import (
 )
 from holdfast.runtime.compaction import measure
 from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.epoch import observe, pins, prefix_change
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.pins import Pin
-from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import rules_of
 from holdfast.runtime.history.session_history import SessionHistory

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.schema import usage
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage

@@ -22,8 +22,8 @@ from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import Place, ToolCalls
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import APIFault
 from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage

@@ -24,10 +24,10 @@ from holdfast.provider.wire import refusal
 from holdfast.provider.wire.refusal import Topic
 from holdfast.runtime.answer import ending
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, MessageWithParts

@@ -3,7 +3,7 @@
 from typing import Final
 
 from holdfast.runtime.answer.provider_call import Heard
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.output_format import RETRY_COUNT_DEFAULT, JsonSchemaFormat

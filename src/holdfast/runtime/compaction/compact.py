@@ -21,9 +21,9 @@ from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import ATTEMPTS_MAX
 from holdfast.runtime.compaction.summarise import AGENT, Refusal, Written
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.schema.fault import ContextOverflowFault

@@ -19,8 +19,8 @@ from holdfast.runtime.budget import reservations
 from holdfast.runtime.compaction import asking, carry, current_request, fit, measure, wording
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.fit import SUMMARY_TOKENS_MAX
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view, transcript
 from holdfast.runtime.history.carried import carried_before
 from holdfast.schema import usage

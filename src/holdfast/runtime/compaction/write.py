@@ -12,9 +12,9 @@ from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget.reservations import Used
 from holdfast.runtime.compaction import carry, wording
 from holdfast.runtime.compaction.summarise import Refusal, Written
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import PreparedTurn
 from holdfast.runtime.history import work
 from holdfast.runtime.history.carried import Carried
 from holdfast.runtime.history.model_view import CONTINUED, RESTS

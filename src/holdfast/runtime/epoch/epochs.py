@@ -27,9 +27,9 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.errors import ContextError
 from holdfast.provider.request import lowering
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import observe, pins
-from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.epoch import ContextEpoch, EpochTime
 from holdfast.schema.ids import MessageID

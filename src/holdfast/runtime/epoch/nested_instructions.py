@@ -12,8 +12,8 @@ import anyio.to_thread
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.location import instruction_files
+from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart

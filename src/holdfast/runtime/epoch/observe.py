@@ -11,8 +11,8 @@ from holdfast.context.system_context import SystemContext
 from holdfast.permission import visibility
 from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
 from holdfast.provider.instructions import choose
+from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.schema.epoch import ContextEpoch
 from holdfast.tools.registry import Registry, Toolset
 

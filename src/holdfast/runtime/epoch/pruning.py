@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from holdfast import flags
 from holdfast.provider.catalog.model import Price, Prices
 from holdfast.provider.request.size import CHARACTERS_A_TOKEN, estimate
+from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, prefix_change
-from holdfast.runtime.epoch.prepared_turn import Sampled
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema import typed
