@@ -173,6 +173,7 @@ class Holdfast:
             from holdfast.sessions.prompting import Prompting
             from holdfast.tools.managed_output import ManagedOutput
 
+            output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
             engine = Engine(
                 store=self.store,
                 clock=self.clock,
@@ -181,6 +182,8 @@ class Holdfast:
                 feed=self.feed,
                 provider=self._provider_of,
                 workspace=self._surroundings,
+                tools=lambda session: self._tools_at.get(session.directory) or self.tools,
+                keep=output.keep,
                 presence=self._presence or Nobody(),
                 on_ask=self._on_ask,
                 plugins=self._plugins_of,
@@ -189,18 +192,12 @@ class Holdfast:
                 cache=directories.cache(),
                 warn=_warn,
             )
-            output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
 
             async def sweep() -> None:
                 await output.sweep()
                 await expired_runs.prune(self.store, self.clock)
 
-            self._coordinator = Coordinator(
-                engine,
-                tools=lambda session: self._tools_at.get(session.directory) or self.tools,
-                keep=output.keep,
-                sweep=sweep,
-            )
+            self._coordinator = Coordinator(engine, sweep=sweep)
             self._prompting = Prompting(self._room, engine, self._coordinator)
         return self._prompting
 

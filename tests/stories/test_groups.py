@@ -234,5 +234,5 @@ async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
         await until(begun.exists)
         coordinator = hf._coordinator
         assert coordinator is not None
-        beside.start_soon(opens, coordinator.guard)
+        beside.start_soon(opens, coordinator._engine.guard)
     assert ended.exists()

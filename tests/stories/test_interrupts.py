@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 import holdfast
 from holdfast.app import Holdfast
@@ -595,7 +595,7 @@ async def interrupted_while_kept(world: World, keeper: Keeper, size: int) -> Too
 
     async with world.open(Step(Call("large", {}))) as (hf, _):
         hf.tools.register(large)
-        hf._prompting_now()._coordinator._keep = keeper.keep
+        force_setattr(hf._prompting_now()._coordinator._engine, "keep", keeper.keep)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(20):

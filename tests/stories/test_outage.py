@@ -6,6 +6,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import force_setattr
 
 from holdfast.app import AROUND_MS, Holdfast
 from holdfast.clock import SystemClock
@@ -178,7 +179,7 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
     async with world.open(Step(Call("large", {}))) as (hf, _):
         hf.tools.register(large)
         held = hf.sessions._prompting()._coordinator
-        held._keep = keep
+        force_setattr(held._engine, "keep", keep)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(10):

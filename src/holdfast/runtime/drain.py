@@ -6,8 +6,10 @@ call (but those that wait for a person), the error stored before the one `sessio
 
 import contextlib
 from functools import partial
+from typing import Literal
 
 import anyio
+import msgspec
 
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.provider.request import size
@@ -41,49 +43,76 @@ from holdfast.tools.plain import described
 _ROUNDS_MAX = 1_000
 
 
-async def drain(run: Run, *, force: bool = False) -> None:
-    """Work until idle. `force` goes on after an unknown outcome, which else waits for a person's word."""
+class Drained(msgspec.Struct, frozen=True):
+    """How a drain ended.
+
+    done: nothing is owed; parked: a call waits for the user, or a prompt for its context; abandoned: another
+    process may have the session; failed: the session could not be put in order, and waits for recovery.
+    """
+
+    how: Literal["done", "parked", "interrupted", "abandoned", "failed"]
+    released: bool
+    """Whether the claim was given back for sure."""
+    error: BaseException | None = None
+
+
+async def drain(run: Run, *, force: bool = False) -> Drained:
+    """Work until idle.
+
+    `force`: continue although the outcome of the last tool call is unknown. Otherwise such a session stays
+    idle until the user prompts or resumes it.
+    """
     status_events.busy(run.engine.feed, run.recorder.session)
     try:
-        for round_ in range(_ROUNDS_MAX):
-            if not run.interrupted:
-                with run.scope:
-                    await _work(run, force=force)
-            if run.abandoned:
-                break
-            with anyio.CancelScope(shield=True):
-                if run.interrupted:
-                    await _interrupted(run)
-                if await _released(run, last=round_ == _ROUNDS_MAX - 1):
-                    break
-            run.again()
+        drained = await _rounds(run, force=force)
     except LeaseLost:
-        run.abandoned = (
-            True  # Another process may have the session now: nothing more is written or published.
-        )
+        drained = Drained("abandoned", released=False)
     except BaseException as error:
         if is_cancelled(error):
             raise
-        # What could not be put in order waits for recovery; the claim must not be kept by a living owner.
+        # Recovery will close what is still open. Release the claim now: as long as this process lives, no
+        # other may take the session.
+        released = False
         with anyio.CancelScope(shield=True), contextlib.suppress(StoreError):
             await run.engine.store.release(run.recorder.fence)
-            run.released = True
+            released = True
+        drained = Drained("failed", released, error)
+    if drained.how != "abandoned":  # Else nothing more is written or published.
         await status_events.idle(run.engine.feed, run.recorder.session)
-        raise
-    if not run.abandoned:
-        await status_events.idle(run.engine.feed, run.recorder.session)
+    return drained
 
 
-async def _work(run: Run, *, force: bool) -> None:
+async def _rounds(run: Run, *, force: bool) -> Drained:
+    """Work and give the session back, as often as a prompt comes in between."""
+    started = parked = False
+    for round_ in range(_ROUNDS_MAX):
+        if not run.interrupted:
+            started = True
+            with run.scope:
+                parked = await _work(run, force=force)
+        if run.abandoned:
+            break
+        with anyio.CancelScope(shield=True):
+            if run.interrupted:
+                await _interrupted(run, started=started)
+            at_once = run.interrupted or parked or round_ == _ROUNDS_MAX - 1
+            if await _released(run, at_once=at_once):
+                if run.interrupted:
+                    return Drained("interrupted", released=True)
+                return Drained("parked" if parked else "done", released=True)
+        run.again()
+    return Drained("abandoned", released=False)
+
+
+async def _work(run: Run, *, force: bool) -> bool:
+    """Take turns until nothing is owed; whether a call waits for the user, or a prompt for its context."""
     failing = run.breaks = 0
     try:
-        run.begun = True
         history: list[MessageWithParts] | None = await run.history.read()
         if run.history.is_open:
             assert history is not None
             if await recovery.recover(run, history):
-                run.parked = True  # A call still waits for a person, or cannot be run again now.
-                return
+                return True  # A call still waits for the user, or cannot be run again now.
             history = None  # It has changed.
         while True:
             ended = await turn(run, history, force=force)
@@ -96,20 +125,17 @@ async def _work(run: Run, *, force: bool) -> None:
                 message = f"every call of the last {failing} turns failed; the model makes no headway"
                 await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
                 ended = TurnOutcome(next="stop")
-            if ended.next == "park":
-                run.parked = True
-                return
             if ended.next != "continue":
-                return  # Whatever came since is seen when the session is given back.
+                return ended.next == "park"  # Whatever came since is seen when the session is given back.
     except BaseException as error:
         if ends_the_program(error):
             raise
         first = _leaf(error)
         if isinstance(first, LeaseLost):
             raise first from error
-        # A prompt that could not be promoted waits: only somebody's word begins another try.
-        run.parked = isinstance(first, ContextUnavailable)
         await _unexpected(run, first)
+        # A prompt that could not be promoted waits: only the user, or a caller, begins another try.
+        return isinstance(first, ContextUnavailable)
 
 
 async def _unexpected(run: Run, error: BaseException) -> None:
@@ -133,9 +159,11 @@ def _leaf(error: BaseException) -> BaseException:
     return next((each for each in leaves if isinstance(each, LeaseLost)), leaves[0])
 
 
-async def _interrupted(run: Run) -> None:
-    """Settle everything as interrupted, and answer whoever asked for it."""
-    if not run.begun:
+async def _interrupted(run: Run, *, started: bool) -> None:
+    """Settle everything as interrupted, and answer the interrupts. One that came before the drain has
+    `started` ends what another runner left.
+    """
+    if not started:
         await recovery.put_down(run, await run.history.read())
     await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
     await interrupt_requests.answer(run.engine.store, run.recorder)
@@ -191,16 +219,15 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
     return [each.info for each in found if each is not None and isinstance(each.info, UserMessage)]
 
 
-async def _released(run: Run, *, last: bool) -> bool:
-    """Give the session back; not when a prompt has come meanwhile, which is seen to under the same claim."""
+async def _released(run: Run, *, at_once: bool) -> bool:
+    """Give the session back: `at_once`, or unless a prompt has come meanwhile, which is seen to under the
+    same claim.
+    """
     await run.recorder.flush()
-    if run.interrupted or run.parked or last:
-        await run.engine.store.release(run.recorder.fence)
-        run.released = True
-        return True
     try:
-        await run.engine.store.release(run.recorder.fence, settled=True)
+        await run.engine.store.release(run.recorder.fence, settled=not at_once)
     except Conflict:
+        if at_once:
+            raise
         return False
-    run.released = True
     return True

@@ -16,9 +16,9 @@ from holdfast.provider.request import size
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
 from holdfast.runtime.answer.ending import Ending, as_left
-from holdfast.runtime.answer.provider_call import asking_of, settling_of
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import process_groups, repetition
+from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import ToolCalls
 from holdfast.runtime.compaction import write
@@ -127,7 +127,7 @@ async def _waited(run: Run, last: MessageWithParts) -> set[str]:
 
 async def _repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
-    registry = run.tools(await run.session())
+    registry = run.engine.tools(await run.session())
     found = []
     for part in calls:
         registration = _registered(registry, part)
@@ -186,12 +186,11 @@ async def _run_again(
             UnknownFault(data=UnknownData(message=f"calls that wait cannot be run again: {error}"[:1_000])),
         )
         return True
-    asking = asking_of(run, ready, again=True)
-    settling: ToolCalls = settling_of(run, ready, asking)
+    settling = ToolCalls(run, ready, PermissionAsk(run, ready, again=True))
     made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
     # A process without the tool leaves the call to one that has it, unless a person wants to go on.
-    registry = run.tools(ready.session)
+    registry = run.engine.tools(ready.session)
     here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
     if len(here) < len(calls) and await admission.pending(run.engine, run.recorder.session):
         here = calls

@@ -6,7 +6,6 @@ was started is settled (or waits for a person, as its record says).
 
 import random
 from contextlib import aclosing
-from pathlib import Path
 from typing import Final
 
 import anyio
@@ -20,7 +19,7 @@ from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.calls.tool_calls import Place, ToolCalls
+from holdfast.runtime.calls.tool_calls import ToolCalls
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
@@ -96,8 +95,7 @@ async def _tell_retry(
 
 
 async def _once(run: Run, ready: PreparedTurn, request: Request, message: AssistantMessage) -> Heard:
-    asking = asking_of(run, ready)
-    settling = settling_of(run, ready, asking)
+    settling = ToolCalls(run, ready, PermissionAsk(run, ready))
     earlier = repetition.calls_since_prompt(ready.history)
 
     async def call(called: RecordedCall) -> None:
@@ -132,39 +130,3 @@ async def _once(run: Run, ready: PreparedTurn, request: Request, message: Assist
         text = "The model's stream ended before the arguments of this call were complete."
         await settling.settle(part, executing.failed(text, outcome="interrupted"))
     return Heard(processor, settling)
-
-
-def asking_of(run: Run, ready: PreparedTurn, *, again: bool = False) -> PermissionAsk:
-    """Asks for the calls of a turn."""
-    wishes = ready.workspace.loaded.config.experimental
-    return PermissionAsk(
-        run.engine,
-        run.recorder,
-        run.watcher,
-        ready.session,
-        ready.policy,
-        worktree=str(ready.workspace.places.worktree),
-        goes_on=wishes is not None and bool(wishes.continue_loop_on_deny),
-        again=again,
-    )
-
-
-def settling_of(run: Run, ready: PreparedTurn, asking: PermissionAsk) -> ToolCalls:
-    """Runs and settles the calls of a turn."""
-    places = ready.workspace.places
-    closed = ready.user.tools or {}
-    return ToolCalls(
-        run.recorder,
-        ready.toolset,
-        asking,
-        Place(agent=ready.agent.name, directory=Path(ready.session.directory), worktree=places.worktree),
-        mint=run.engine.mint,
-        limits=run.engine.limits,
-        output=run.output_limits(ready.workspace),
-        keep=run.keep,
-        feed=run.engine.feed,
-        guard=run.guard,
-        host=run.engine.host,
-        admit=run.admit,
-        closed=lambda name: closed.get(name) is False,
-    )

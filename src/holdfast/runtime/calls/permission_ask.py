@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, NotFound
 from holdfast.permission.policy import Approved, Policy
 from holdfast.runtime.engine.engine import Engine, OnAsk
-from holdfast.runtime.engine.recorder import Recorder
-from holdfast.runtime.engine.request_watcher import RequestWatcher
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
+from holdfast.runtime.engine.run import Run
 from holdfast.schema import stored
 from holdfast.schema.ids import ApprovalID
 from holdfast.schema.permission import Action
@@ -47,27 +47,17 @@ LEAVE_S: Final = 0.05
 
 
 class PermissionAsk:
-    """Asks for one session, with the policy of the turn that made the call."""
+    """Asks about the calls of one turn, by the policy of that turn."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        recorder: Recorder,
-        watcher: RequestWatcher,
-        session: Session,
-        policy: Policy,
-        *,
-        worktree: str,
-        goes_on: bool = False,
-        again: bool = False,
-    ) -> None:
-        self._engine = engine
-        self._recorder = recorder
-        self._listener = watcher
-        self._session = session
-        self._policy = policy
-        self._worktree = worktree
-        self._goes_on = goes_on
+    def __init__(self, run: Run, turn: PreparedTurn, *, again: bool = False) -> None:
+        wishes = turn.workspace.loaded.config.experimental
+        self._engine = run.engine
+        self._recorder = run.recorder
+        self._watcher = run.watcher
+        self._session = turn.session
+        self._policy = turn.policy
+        self._worktree = str(turn.workspace.places.worktree)
+        self._goes_on = wishes is not None and bool(wishes.continue_loop_on_deny)
         """A no without words is told to the model, and does not end the work."""
         self._again = again
         """The calls are run again after a crash: they may have asked before."""
@@ -168,10 +158,10 @@ class PermissionAsk:
     ) -> PermissionRequest | QuestionRequest | None:
         """The request once it was answered, by whoever is first: a program and people share one wait."""
         if program is None:
-            return await self._listener.answered(self._session.id, request.id, wait_s=wait_s)
+            return await self._watcher.answered(self._session.id, request.id, wait_s=wait_s)
         # A task of its own: a program that does not hear that its time is over is left behind.
         asked = asyncio.create_task(self._ask_program(program, request))
-        heard = asyncio.create_task(self._listener.answered(self._session.id, request.id, wait_s=wait_s))
+        heard = asyncio.create_task(self._watcher.answered(self._session.id, request.id, wait_s=wait_s))
         try:
             await asyncio.wait({asked, heard}, return_when=asyncio.FIRST_COMPLETED)
             if asked.done() and (error := asked.result()) is not None:
@@ -183,7 +173,7 @@ class PermissionAsk:
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({asked, heard}, timeout=LEAVE_S)
         # The program may have answered in the very last moment.
-        return found or await self._listener.answered(self._session.id, request.id, wait_s=0)
+        return found or await self._watcher.answered(self._session.id, request.id, wait_s=0)
 
     async def _ask_program(self, program: OnAsk, request: PermissionRequest) -> BaseException | None:
         """Let a program answer; what it raises is a value, since it is the call's and no task's."""
@@ -192,7 +182,7 @@ class PermissionAsk:
             if answer is not None:
                 with contextlib.suppress(Conflict):  # Somebody else was quicker.
                     await reply(self._engine, self._session.id, request.id, answer.reply, answer.message)
-                self._listener.look(self._session.id, request.id)
+                self._watcher.look(self._session.id, request.id)
         except BaseException as error:
             if is_cancelled(error):
                 raise

@@ -5,8 +5,7 @@ can tear its result from its record; whatever ends a call early, its record says
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from pathlib import Path
+from collections.abc import Coroutine
 from typing import Any
 
 import anyio
@@ -15,31 +14,26 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.errors import LeaseLost, StoreError
-from holdfast.feed.tail import Feed
-from holdfast.location.guard import Guard
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
 from holdfast.runtime.calls.tool_context import RunningCall
-from holdfast.runtime.engine.engine import Limits
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Recorder
+from holdfast.runtime.engine.run import Run
 from holdfast.schema.fault import Fault, UnknownData, UnknownFault
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
-from holdfast.store.host import Host
 from holdfast.store.put import put
 from holdfast.tool.cancelling import is_cancelled
-from holdfast.tool.context import Admit
 from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools import executing, structured
-from holdfast.tools.bounding import OutputLimits
-from holdfast.tools.executing import Keep, Settlement
+from holdfast.tools.executing import Settlement
 from holdfast.tools.plain import described
-from holdfast.tools.registry import Toolset
 
 PATIENCE_S = 0.15
 """How long an interrupt waits for a tool to end."""
@@ -56,48 +50,15 @@ UNKNOWN = (
 )
 
 
-class Place:
-    """Where the calls of a turn run, and for whom."""
-
-    def __init__(self, *, agent: str, directory: Path, worktree: Path) -> None:
-        self.agent = agent
-        self.directory = directory
-        self.worktree = worktree
-
-
 class ToolCalls:
     """The calls of one turn."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        toolset: Toolset,
-        asking: PermissionAsk,
-        place: Place,
-        *,
-        mint: Mint,
-        limits: Limits,
-        output: OutputLimits,
-        keep: Keep,
-        feed: Feed,
-        guard: Guard,
-        host: Host,
-        admit: Admit,
-        closed: Callable[[str], bool] = lambda _: False,
-    ) -> None:
-        self._recorder = recorder
-        self._toolset = toolset
-        self._asking = asking
-        self._place = place
-        self._mint = mint
-        self._limits = limits
-        self._output = output
-        self._keep = keep
-        self._feed = feed
-        self._guard = guard
-        self._host = host
-        self._admit = admit
-        self._closed = closed
+    def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk) -> None:
+        self._of = run
+        self._turn = turn
+        self._ask = ask
+        self._recorder = run.recorder
+        self._most = run.engine.limits.calls_a_turn_max
         self._group: TaskGroup | None = None
         self.count = 0
         self.succeeded = 0
@@ -123,10 +84,8 @@ class ToolCalls:
         """
         self.count += 1
         self.shaped += called.part.tool == structured.NAME
-        if self.count > self._limits.calls_a_turn_max:
-            text = (
-                f"Too many calls in one turn (at most {self._limits.calls_a_turn_max}). Call fewer at once."
-            )
+        if self.count > self._most:
+            text = f"Too many calls in one turn (at most {self._most}). Call fewer at once."
             await self.settle(called.part, executing.failed(text))
             return
         assert self._group is not None, "the turn gave one"
@@ -135,22 +94,11 @@ class ToolCalls:
         self._group.start_soon(self._run, called, looping)
 
     async def _run(self, called: RecordedCall, row: Row) -> None:
-        call = RunningCall(
-            called.part,
-            agent=self._place.agent,
-            directory=self._place.directory,
-            worktree=self._place.worktree,
-            asking=self._asking,
-            recorder=self._recorder,
-            feed=self._feed,
-            guard=self._guard,
-            host=self._host,
-            admit=self._admit,
-        )
+        call = RunningCall(self._of, self._turn, self._ask, called.part)
         try:
             settlement = await _bounded(call, self._carried_out(call, called, row), self._recorder)
         except ToolParked as parked:
-            if self._asking.waits(call.call_id):
+            if self._ask.waits(call.call_id):
                 self.parked = True  # Not settled: the call waits for its answer, as its record says.
                 return
             settlement = executing.broken(called.part.tool, described(parked))
@@ -180,7 +128,7 @@ class ToolCalls:
         if row.times < LOOP:
             return None
         part, noted = call.part, {REFUSED: row.times}
-        if row.times >= LOOP_MAX and self._asking.allows_anything("doom_loop", part.tool):
+        if row.times >= LOOP_MAX and self._ask.allows_anything("doom_loop", part.tool):
             why = (
                 f"the model called {part.tool} {row.times} times in a row with the same input, and got the "
                 "same answer; the permission `doom_loop: allow` lets it go on"
@@ -212,23 +160,23 @@ class ToolCalls:
         return None
 
     async def _execute(self, call: RunningCall, called: RecordedCall) -> Settlement:
-        part = called.part
+        part, switches = called.part, self._turn.user.tools or {}
         return await executing.execute(
-            self._toolset,
+            self._turn.toolset,
             part.tool,
             part.state.input,
             call,
             invalid=called.invalid,
-            closed=self._closed,
+            closed=lambda name: switches.get(name) is False,
             returned=call.return_,
-            limits=self._output,
-            keep=self._keep,
+            limits=self._of.output_limits(self._turn.workspace),
+            keep=self._of.engine.keep,
         )
 
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:
         """Record what became of a call."""
-        done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._mint)
-        await self._recorder.commit(put(done), *self._asking.withdrawn(part.call_id, settlement.output))
+        done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._of.engine.mint)
+        await self._recorder.commit(put(done), *self._ask.withdrawn(part.call_id, settlement.output))
 
 
 async def _bounded(

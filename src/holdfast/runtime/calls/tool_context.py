@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvalidInput
-from holdfast.feed.tail import Feed
-from holdfast.location.guard import Guard
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Recorder
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
+from holdfast.runtime.engine.run import Run
 from holdfast.schema import stored
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
@@ -24,9 +23,8 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
-from holdfast.store.host import Host
 from holdfast.store.put import put
-from holdfast.tool.context import Admit, OwnKind
+from holdfast.tool.context import OwnKind
 from holdfast.tool.output import ToolFailure
 from holdfast.tools.plain import plain
 
@@ -41,36 +39,23 @@ OVER: Final = "The call is over; nothing more can be done for it."
 class RunningCall:
     """Fills `tool.context.ToolContext`."""
 
-    def __init__(
-        self,
-        part: ToolPart,
-        *,
-        agent: str,
-        directory: Path,
-        worktree: Path,
-        asking: PermissionAsk,
-        recorder: Recorder,
-        feed: Feed,
-        guard: Guard,
-        host: Host,
-        admit: Admit,
-    ) -> None:
+    def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk, part: ToolPart) -> None:
         self.part = part
-        self.agent = agent
-        self.directory = directory
-        self.worktree = worktree
+        self.agent = turn.agent.name
+        self.directory = Path(turn.session.directory)
+        self.worktree = turn.workspace.places.worktree
         self.cancelled = False
         self.returned = False
         """The tool has ended by itself: what is left is to bound its output and to settle the call."""
         self.over = False
         """Settled: nothing that the tool still does is recorded."""
-        self._asking = asking
-        self._recorder = recorder
-        self._feed = feed
-        self._admit = admit
+        self._ask = ask
+        self._recorder = run.recorder
+        self._feed = run.engine.feed
+        self._admit = run.admit
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
-        self._groups = Groups(guard, host, self._note)
+        self._groups = Groups(run.engine.guard, run.engine.host, self._note)
 
     def return_(self) -> None:
         """Note that the tool has ended by itself."""
@@ -98,7 +83,7 @@ class RunningCall:
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
         self._refuse_when_over()
-        await self._asking.ask(
+        await self._ask.ask(
             permission,
             patterns,
             always=always,

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
+from holdfast.location.guard import Guard
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
 from holdfast.schema.ids import Mint
@@ -18,6 +19,8 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
 from holdfast.store.host import Host
+from holdfast.tools.executing import Keep
+from holdfast.tools.registry import Registry
 from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -81,6 +84,12 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     provider: Callable[[Workspace], Provider]
     """Who answers requests in these surroundings: real wires, or a script."""
     workspace: Callable[[Session], Awaitable[Workspace]]
+    tools: Callable[[Session], Registry]
+    """The tools that a session may call."""
+    keep: Keep
+    """Keeps output of tools that is too long for the record."""
+    guard: Guard = msgspec.field(default_factory=Guard)
+    """Ends the process groups of tools when this process cannot; started with the first of them."""
     presence: Presence = Nobody()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()

@@ -1,11 +1,9 @@
 """One drain's hold on a session: who writes, with what around it, and how it is told to stop."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import anyio
 
-from holdfast.location.guard import Guard
 from holdfast.provider.port import Provider
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder
@@ -14,8 +12,6 @@ from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
 from holdfast.tool.context import Admit
 from holdfast.tools.bounding import OutputLimits
-from holdfast.tools.executing import Keep
-from holdfast.tools.registry import Registry
 from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -29,40 +25,28 @@ class Run:
         self,
         engine: Engine,
         recorder: Recorder,
-        watcher: RequestWatcher,
-        *,
-        tools: Callable[[Session], Registry],
-        keep: Keep,
         history: SessionHistory,
-        guard: Guard,
+        *,
+        watcher: RequestWatcher,
         admit: Admit,
     ) -> None:
         self.engine = engine
         self.recorder = recorder
-        self.watcher = watcher
-        self.tools = tools
-        self.keep = keep
         self.history = history
-        self.guard = guard
+        self.watcher = watcher
         self.admit = admit
         self.scope = anyio.CancelScope()
         self.interrupted = False
-        self.begun = False
-        """Whether it has taken up the session; one that is interrupted before that ends what another left."""
         self.abandoned = False
         self.epoch: Epoch | None = None
         """The epoch in force, once it is known: nobody else changes it while this run has the session."""
         self._turn_began_ms: int | None = None
         self.summarises = False
         """Whether a person wants prompts to be summarised."""
-        self.released = False
-        """Whether the claim was given back for sure."""
         self.answered = False
         """Whether a person's answer let a call run that had waited for it: the work goes on."""
         self.breaks = 0
         """How many streams in a row broke off after something was said."""
-        self.parked = False
-        """A call waits for a person: nothing more can be done until the answer comes."""
 
     def begin_turn(self) -> None:
         """Count the time of a turn from now on."""

@@ -39,7 +39,7 @@ async def observe(
         trusted=workspace.trusted,
         policy=chosen.policy,
         model=chosen.model,
-        tools=frozenset(shown_tools(run.tools(chosen.session), chosen)),
+        tools=frozenset(shown_tools(run.engine.tools(chosen.session), chosen)),
         clock=engine.clock,
         zone=workspace.loaded.config.timezone,
         http=engine.http(),
@@ -60,7 +60,7 @@ async def observe(
 
 def toolset(run: Run, chosen: Sampled) -> Toolset:
     """The tools that the agent may see, on this model."""
-    registry = run.tools(chosen.session)
+    registry = run.engine.tools(chosen.session)
     return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
 
 

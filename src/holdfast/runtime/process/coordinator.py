@@ -7,7 +7,6 @@ fails leaves no entry behind; an interrupt returns when everything is settled.
 
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -15,7 +14,6 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
-from holdfast.location.guard import Guard
 from holdfast.runtime.drain import drain
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.engine import Engine
@@ -32,14 +30,11 @@ from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.side_calls import prompt_summary, session_title
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
-from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held
 from holdfast.store.put import put
 from holdfast.tool.cancelling import ends_the_program
-from holdfast.tools.executing import Keep
 from holdfast.tools.plain import described
-from holdfast.tools.registry import Registry
 
 SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
@@ -86,18 +81,9 @@ def _stop(entry: RunningSession, run: Run) -> None:
 class Coordinator:
     """The drains of one process."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        *,
-        tools: Callable[[Session], Registry],
-        keep: Keep,
-        sweep: Callable[[], Awaitable[object]],
-    ) -> None:
+    def __init__(self, engine: Engine, *, sweep: Callable[[], Awaitable[object]]) -> None:
         self._engine = engine
         self._sweep = sweep
-        self.tools = tools
-        self._keep = keep
         self._entries: dict[str, RunningSession] = {}
         self._histories: dict[str, SessionHistory] = {}
         self._kept: dict[str, Fence] = {}
@@ -110,9 +96,7 @@ class Coordinator:
         self.patient = PatientStore(engine.store, lambda: None)
         """The store, waited for when it is away."""
         self.watcher = RequestWatcher(self.patient, engine.clock)
-        self.guard = Guard()
-        """Ends the process groups of tools when this process cannot; started with the first of them."""
-        self.ownership = ProcessLease(engine, self._lost, (engine.host.id,), self.guard)
+        self.ownership = ProcessLease(engine, self._lost, (engine.host.id,), engine.guard)
         self.resumption = Resumption(engine, self.ownership.owner, self.wake)
         self._background = Background(
             self.watcher.run,
@@ -261,16 +245,16 @@ class Coordinator:
                 if not entry.stop:  # Else it was woken after the interrupt, which is kept.
                     entry.again = False
                 entry.error = None
-                ended = await self._drain(session, entry)
+                had = await self._drain(session, entry)
                 if entry.stop:
                     return
-                refused = refused + 1 if ended == "held" else 0
+                refused = 0 if had else refused + 1
                 if refused and not await self._free_again(session, entry, late=refused > 1):
                     return
                 # The session was given back with an empty inbox; who admitted something since has woken it.
-                if ended != "held" and not entry.again:
+                if had and not entry.again:
                     return
-                entry.force = entry.force and ended == "held"
+                entry.force = entry.force and not had
         except HoldfastError as error:
             entry.error = error
         except BaseException as error:  # A bug in one session must not end the others.
@@ -354,17 +338,15 @@ class Coordinator:
                 return await self.patient.renumber(Fence(session, owner, record.claim))
         return claimed
 
-    async def _drain(
-        self, session: str, entry: RunningSession
-    ) -> Literal["held", "parked", "interrupted", "done"]:
-        """Claim the session and drain it; how that ended."""
+    async def _drain(self, session: str, entry: RunningSession) -> bool:
+        """Claim the session and drain it; False when another owner holds it."""
         engine = self._engine
         # Interrupts from before the claim were meant for whoever ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
         await self._give_back(session)
         fence = await self._claim(session)
         if isinstance(fence, Held):
-            return "held"
+            return False
         self._kept[session] = fence
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.ownership.left_s(owner))
@@ -372,40 +354,31 @@ class Coordinator:
         workspace = engine.workspace
         engine = replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
-        run = Run(
-            engine,
-            recorder,
-            self.watcher,
-            tools=self.tools,
-            keep=self._keep,
-            history=self._history(session),
-            guard=self.guard,
-            admit=self._admit,
-        )
-        entry.run = run
+        run = Run(engine, recorder, self._history(session), watcher=self.watcher, admit=self._admit)
+        entry.run, drained = run, None
         try:
             if late:
                 await interrupt_requests.answer(engine.store, recorder, only=late)
-            # Not before that: the listener would take the late ones for orders to this run.
+            # Not before that: the watcher would take the late ones for orders to this run.
             self.watcher.runs(fence, lambda: _stop(entry, run))
             if entry.stop:
                 run.interrupt()
-            await drain(run, force=entry.force)
+            drained = await drain(run, force=entry.force)
         finally:
             self.watcher.stopped(session)
             entry.run = None
             self._kept[session] = recorder.fence
-            if run.released or run.abandoned:
+            if drained is not None and (drained.released or drained.how == "abandoned"):
                 self._kept.pop(session, None)
-        if run.abandoned:
+        if drained.error is not None:
+            raise drained.error
+        if drained.how == "abandoned":
             entry.error = LeaseLost(
                 f"session {session}: this process lost its lease and stopped; `resume` goes on with the work"
             )
         if run.summarises:
             self._background.start(prompt_summary.write, self._engine, session)
-        if run.interrupted:
-            return "interrupted"
-        return "parked" if run.parked else "done"
+        return True
 
     def _history(self, session: str) -> SessionHistory:
         """What was decoded of a session before is not decoded again; the least used is forgotten."""
@@ -452,4 +425,4 @@ class Coordinator:
             await self._background.close()
         with anyio.CancelScope(shield=True):
             wait_s = max(0.0, until - anyio.current_time())
-            await anyio.to_thread.run_sync(lambda: self.guard.close(wait_s=wait_s))
+            await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
