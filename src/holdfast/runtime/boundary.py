@@ -10,6 +10,7 @@ from collections.abc import Collection
 from msgspec.structs import replace
 
 from holdfast.runtime.compaction import fit
+from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.prepared_turn import PreparedTurn, Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
@@ -22,6 +23,7 @@ from holdfast.runtime.inbox.admission import Waiting
 from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.prompt import CompactionPartInput
+from holdfast.schema.session import Session
 from holdfast.tools import structured
 
 
@@ -117,13 +119,19 @@ async def _begun(
 async def sample(run: Run, user: UserMessage) -> Sampled:
     """Agent, model and policy of a prompt, fixed for a turn."""
     session = await run.session() if run.history.record is None else run.history.record.value()
-    workspace = await run.engine.workspace(session)
-    workspace.check_here(session.id)
-    wishes = workspace.loaded.config.experimental
+    sampled = await sampled_for(run.engine, session, user)
+    sampled.workspace.check_here(session.id)
+    wishes = sampled.workspace.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
+    return sampled
+
+
+async def sampled_for(engine: Engine, session: Session, user: UserMessage) -> Sampled:
+    """Who answers a prompt, as the settings are now."""
+    workspace = await engine.workspace(session)
     agent = choice.agent_in(session, workspace, user.agent)
     model = workspace.providers.model(user.model.provider_id, user.model.model_id)
-    policy = await authority.policy_of(run.engine, session, workspace, agent)
+    policy = await authority.policy_of(engine, session, workspace, agent)
     return Sampled(session=session, workspace=workspace, user=user, agent=agent, model=model, policy=policy)
 
 
@@ -160,7 +168,7 @@ async def fixed(
 ) -> PreparedTurn:
     """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
-    toolset = observe.toolset(run, chosen)
+    toolset = observe.toolset(run.engine, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
     if pinned.pins is not None and keep:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)

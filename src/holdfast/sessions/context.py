@@ -4,13 +4,13 @@ It is put together as the next request would be, of what the epoch was told; no 
 is kept.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from holdfast.errors import NotFound
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import assemble, lowering, prefix, size
+from holdfast.provider.request import prefix, size
 from holdfast.provider.request.request import (
     Assistant,
     ProviderMessage,
@@ -22,23 +22,14 @@ from holdfast.provider.request.request import (
 )
 from holdfast.runtime.compaction import measure
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.prepared_turn import Sampled
-from holdfast.runtime.epoch import observe, pins, prefix_change
-from holdfast.runtime.epoch import policy as authority
+from holdfast.runtime.epoch import prefix_change
 from holdfast.runtime.epoch.pins import Pin
-from holdfast.runtime.history import model_view, work
-from holdfast.runtime.history.epoch import rules_of
-from holdfast.runtime.history.session_history import SessionHistory
-from holdfast.runtime.inbox import choice
+from holdfast.runtime.preview import preview
 from holdfast.schema.epoch import ContextEpoch, SentRequest
-from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.schema.output_format import schema_of
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import StepStartPart
-from holdfast.schema.session import Session
-from holdfast.schema.stored import Mark
 from holdfast.sessions import cache
 from holdfast.sessions.cache import Move
-from holdfast.tools.registry import Registry
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,64 +59,34 @@ class ContextView(msgspec.Struct, frozen=True, kw_only=True):
     moves: list[Move]
 
 
-async def context(engine: Engine, id: str, *, tools: Callable[[Session], Registry]) -> ContextView:
-    """The view of a session. `tools` are those of its place, for an agent that was not told any yet."""
+async def context(engine: Engine, id: str) -> ContextView:
+    """The view of a session."""
     record = await engine.store.session(id)
     if record is None:
         raise NotFound(f"session {id[:60]} does not exist")
-    session = record.value()
-    history = SessionHistory(engine.store, id)
-    everything = await history.read()
-    # After a compaction there may be no prompt but the compaction's own.
-    newest = work.newest_user(model_view.spoken(everything)) or work.newest_user(everything)
-    if newest is None or not isinstance(newest.info, UserMessage):
+    next_ = await preview(engine, record.value())
+    if next_ is None:
         raise NotFound(f"session {id} has not said anything to a model yet")
-    user = newest.info
-    workspace = await engine.workspace(session)
-    agent = choice.agent_in(session, workspace, user.agent)
-    model = workspace.providers.model(user.model.provider_id, user.model.model_id)
-    found = await engine.store.select("epoch", session=id, mark=Mark.OPEN)
-    epoch = found[-1].value() if found else None
-    former = history.told_before(found[-1].position) if found else frozenset()
-    said = [each for each in everything if each.info.id not in former]
-    policy = await authority.policy_of(engine, session, workspace, agent)
-    chosen = Sampled(session=session, workspace=workspace, user=user, agent=agent, model=model, policy=policy)
-    pin = _pin(epoch, chosen, tools(session))
-    tools_sent = (*pin.tools, *pins.formed(schema_of(user.format)))
-    system = (*pin.system, epoch.baseline) if epoch is not None and epoch.baseline else pin.system
-    messages = lowering.lower(model_view.project(said), model, rules=rules_of(epoch))
-    request = assemble.assemble(model, system=system, messages=messages, tools=tools_sent, agent=agent)
-    ratio = measure.ratio(everything, model)
-    sources = [*_sources(request, pin, agent.name), *map(_speaker, request.messages)]
-    last = None if epoch is None else prefix_change.before(said, epoch)
-    blocks = list(_blocks(sources, request, ratio, last, read=_read(said, epoch)))
+    turn, request = next_.turn, next_.request
+    epoch = turn.epoch.value if next_.in_force else None
+    ratio = measure.ratio(turn.history, turn.model)
+    sources = [*_sources(request, next_.pin, turn.agent.name), *map(_speaker, request.messages)]
+    last = None if epoch is None else prefix_change.before(turn.history, epoch)
+    blocks = list(_blocks(sources, request, ratio, last, read=_read(turn.history, epoch)))
     steps = await cache.walked(engine.store, id)
     hit, ideal = cache.shares(steps)
     return ContextView(
-        model=f"{model.provider_id}/{model.id}",
-        agent=agent.name,
+        model=f"{turn.model.provider_id}/{turn.model.id}",
+        agent=turn.agent.name,
         epoch=None if epoch is None else epoch.id,
         cause=None if epoch is None else epoch.cause,
         blocks=blocks,
         tokens=sum(block.tokens for block in blocks),
-        usable=measure.context_limits(model, workspace.loaded.config.compaction).usable,
+        usable=measure.context_limits(turn.model, turn.workspace.loaded.config.compaction).usable,
         hit=hit,
         ideal=ideal,
         moves=list(cache.moves(steps)),
     )
-
-
-def _pin(epoch: ContextEpoch | None, chosen: Sampled, registry: Registry) -> Pin:
-    """What the next request begins with; for an agent that was not asked yet, what it would be told.
-
-    What is pinned is shown as it is: whoever looks may have other tools than the process that runs.
-    """
-    kept = {} if epoch is None else epoch.pins
-    told: list[ToolDefinition] = []
-    if pins.key_of(chosen.agent, chosen.model) not in kept:
-        shown = registry.materialise(without=registry.names() - observe.shown_tools(registry, chosen))
-        told = pins.definitions(shown)
-    return pins.pinned(kept, chosen.agent, chosen.model, told).pin
 
 
 def _sources(request: Request, pin: Pin, agent: str) -> Iterator[str]:

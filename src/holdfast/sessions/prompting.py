@@ -239,7 +239,7 @@ class Prompting:
 
     async def context(self, session: str) -> ContextView:
         """What the model is sent, block by block."""
-        return await context.context(self._engine, session, tools=self._engine.tools)
+        return await context.context(self._engine, session)
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
         """What the session waits for from a person."""

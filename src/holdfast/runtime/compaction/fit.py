@@ -1,18 +1,18 @@
 """Whether a request fits its model, what a compaction can make of it, and what cannot shrink. Pure."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from holdfast import flags
-from holdfast.provider.catalog.model import Model
 from holdfast.provider.request import lowering, size
-from holdfast.provider.request.request import Assistant, ProviderMessage, Request, Text, ToolDefinition, User
+from holdfast.provider.request.request import Assistant, ProviderMessage, Request, Text, User
 from holdfast.runtime.compaction import carry, current_request, divide, wording
 from holdfast.runtime.compaction import measure as measuring
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.measure import ContextLimits, Trigger
+from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.history import model_view
 from holdfast.runtime.history.carried import Carried, carried_before
 from holdfast.schema.fault import ContextOverflowData, ContextOverflowFault
@@ -23,47 +23,28 @@ from holdfast.workspace.workspace import Workspace
 SUMMARY_TOKENS_MAX: Final = 4_096
 
 
-class View(Protocol):
-    """What is asked of a model, as far as its length goes: a turn that is ready, or one that might come."""
-
-    @property
-    def workspace(self) -> Workspace: ...
-    @property
-    def model(self) -> Model: ...
-    @property
-    def system(self) -> tuple[str, ...]: ...
-    @property
-    def tools(self) -> tuple[ToolDefinition, ...]: ...
-    @property
-    def history(self) -> list[MessageWithParts]: ...
-    @property
-    def shown(self) -> list[MessageWithParts]: ...
-    @property
-    def compacts(self) -> bool: ...
-
-
 def is_off(workspace: Workspace) -> bool:
     """Whether the user wants no compaction without a request for it."""
     config = workspace.loaded.config.compaction
     return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
 
 
-def room_of(view: View) -> ContextLimits:
+def room_of(turn: PreparedTurn) -> ContextLimits:
     """The room of the turn's model."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     return measuring.context_limits(
-        view.model, view.workspace.loaded.config.compaction, output_tokens_max=output
+        turn.model, turn.workspace.loaded.config.compaction, output_tokens_max=output
     )
 
 
-def needed(view: View, characters: int) -> Trigger | None:
+def needed(turn: PreparedTurn, characters: int) -> Trigger | None:
     """Why the request has to be compacted before it is sent; None when it can go."""
-    return called_for(view, characters) if view.compacts else None
+    return called_for(turn, characters) if turn.compacts else None
 
 
-def called_for(view: View, characters: int) -> Trigger | None:
+def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
     """Why a request of so many characters calls for a compaction, whoever wants one."""
-    room, history, model = room_of(view), view.history, view.model
+    room, history, model = room_of(turn), turn.history, turn.model
     why = measuring.needed(room, history, model, characters=characters)
     if why is None or measuring.needed(room, history, model, characters=characters, usage=False) is not None:
         return why
@@ -73,39 +54,39 @@ def called_for(view: View, characters: int) -> Trigger | None:
         return None
     everything = Divided(model_view.spoken(history), [])
     least = carry.carry(carried_before(history), current_request.current(history), everything.head, ())
-    return None if useless(view, everything, least, "", goes_on=True) is not None else why
+    return None if useless(turn, everything, least, "", goes_on=True) is not None else why
 
 
-def fits(view: View) -> bool:
+def fits(turn: PreparedTurn) -> bool:
     """Whether the request is within its room by its own length, whatever was counted."""
-    characters = _fixed(view) + _characters(view, view.shown)
-    room = room_of(view)
-    return measuring.needed(room, view.history, view.model, characters=characters, usage=False) is None
+    characters = _fixed(turn) + _characters(turn, turn.shown)
+    room = room_of(turn)
+    return measuring.needed(room, turn.history, turn.model, characters=characters, usage=False) is None
 
 
 def divided(
-    view: View, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
+    turn: PreparedTurn, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
 ) -> Divided:
     """Head and tail, such that the tail leaves room for everything that has to be there.
 
     `overflowed`: the provider found the request too long, so the tail holds no media.
     """
-    limits = room_of(view)
-    config = view.workspace.loaded.config.compaction
+    limits = room_of(turn)
+    config = turn.workspace.loaded.config.compaction
     configured = None if config is None else config.preserve_recent_tokens
     turns = None if config is None else config.tail_turns
-    ratio = measuring.ratio(view.history, view.model)
+    ratio = measuring.ratio(turn.history, turn.model)
 
     def measure(messages: Sequence[MessageWithParts]) -> int:
-        return round(_characters(view, messages) / ratio)
+        return round(_characters(turn, messages) / ratio)
 
     wanted = divide.tail_tokens(limits.usable, configured)
     target = _target(limits)
     if target is not None:
-        fixed = round(_fixed(view) / ratio)
+        fixed = round(_fixed(turn) / ratio)
         # The tail gives way to what is carried over: at most what a summary of everything would carry.
-        before = carried_before(view.history)
-        most = carry.carry(before, current_request.current(view.history), spoken, todos)
+        before = carried_before(turn.history)
+        most = carry.carry(before, current_request.current(turn.history), spoken, todos)
         carried = round(_wire(carry.text(most)) / ratio)
         wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))
     found = divide.divide(
@@ -127,9 +108,9 @@ def _target(limits: ContextLimits) -> int | None:
     return min(known, default=None)
 
 
-def _characters(view: View, messages: Sequence[MessageWithParts]) -> int:
+def _characters(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> int:
     """How long messages are for the model."""
-    shown = Request(model=view.model, messages=lowering.lower(messages, view.model))
+    shown = Request(model=turn.model, messages=lowering.lower(messages, turn.model))
     return size.characters(shown)
 
 
@@ -138,73 +119,75 @@ def _wire(text: str) -> int:
     return len(msgspec.json.encode(text))
 
 
-def _fixed(view: View) -> int:
+def _fixed(turn: PreparedTurn) -> int:
     """How long the part of the request is that no compaction shrinks."""
-    return size.characters(Request(model=view.model, tools=view.tools, system=view.system, messages=()))
+    return size.characters(Request(model=turn.model, tools=turn.tools, system=turn.system, messages=()))
 
 
 def useless(
-    view: View, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+    turn: PreparedTurn, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
 ) -> ContextOverflowFault | None:
     """Why a compaction with this summary would not help: the request would not fit, or be no shorter.
 
     `goes_on`: our word to go on stands behind it.
     """
-    return _too_long(view, divided, carried, summary) or _no_shorter(
-        view, divided, carried, summary, goes_on=goes_on
+    return _too_long(turn, divided, carried, summary) or _no_shorter(
+        turn, divided, carried, summary, goes_on=goes_on
     )
 
 
 def _no_shorter(
-    view: View, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
+    turn: PreparedTurn, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
 ) -> ContextOverflowFault | None:
     """Why the request would be as long as it was. Where a person wants few messages, fewer are enough."""
-    if measuring.is_over(room_of(view), len(view.shown)):
+    if measuring.is_over(room_of(turn), len(turn.shown)):
         return None
     told = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
     messages: list[ProviderMessage] = [
         User(content=told),
         Assistant(content=(Text(text=summary),)),
-        *lowering.lower(divided.tail, view.model),
+        *lowering.lower(divided.tail, turn.model),
     ]
     if goes_on:
         messages.append(User(content=(Text(text=wording.CONTINUE),)))
-    before = _characters(view, view.shown)
-    after = size.characters(Request(model=view.model, messages=tuple(messages)))
+    before = _characters(turn, turn.shown)
+    after = size.characters(Request(model=turn.model, messages=tuple(messages)))
     if after < before:
         return None
-    ratio = measuring.ratio(view.history, view.model)
+    ratio = measuring.ratio(turn.history, turn.model)
     return overflow(
         "a compaction would not make the request shorter: the conversation has about "
         f"{round(before / ratio)} tokens, and would have {round(after / ratio)}; "
-        f"{items(view, carried, divided.tail, summary)}"
+        f"{items(turn, carried, divided.tail, summary)}"
     )
 
 
-def _too_long(view: View, divided: Divided, carried: Carried, summary: str) -> ContextOverflowFault | None:
+def _too_long(
+    turn: PreparedTurn, divided: Divided, carried: Carried, summary: str
+) -> ContextOverflowFault | None:
     """Why the request would still be too long, with this summary."""
-    target = _target(room_of(view))
+    target = _target(room_of(turn))
     if target is None:
         return None
-    ratio = measuring.ratio(view.history, view.model)
+    ratio = measuring.ratio(turn.history, turn.model)
     kept = _wire(carry.text(carried)) + _wire(summary)
-    length = _fixed(view) + kept + _characters(view, divided.tail)
+    length = _fixed(turn) + kept + _characters(turn, divided.tail)
     if round(length / ratio) <= target:
         return None
     return overflow(
-        f"the request cannot be brought under {target} tokens: {items(view, carried, divided.tail, summary)}"
+        f"the request cannot be brought under {target} tokens: {items(turn, carried, divided.tail, summary)}"
     )
 
 
-def items(view: View, carried: Carried, tail: Sequence[MessageWithParts], summary: str = "") -> str:
+def items(turn: PreparedTurn, carried: Carried, tail: Sequence[MessageWithParts], summary: str = "") -> str:
     """What cannot shrink, in tokens."""
-    ratio = measuring.ratio(view.history, view.model)
+    ratio = measuring.ratio(turn.history, turn.model)
     lengths = {
-        "instructions and context": sum(map(len, view.system)),
-        "tools": _fixed(view) - sum(map(len, view.system)),
+        "instructions and context": sum(map(len, turn.system)),
+        "tools": _fixed(turn) - sum(map(len, turn.system)),
         "current request": _wire(carried.request),
         "carried over": _wire(carry.text(carried)) - _wire(carried.request),
-        "latest messages": _characters(view, tail) if tail else 0,
+        "latest messages": _characters(turn, tail) if tail else 0,
         "summary": _wire(summary),
     }
     return ", ".join(f"{name} {round(length / ratio)}" for name, length in lengths.items() if length > 0)

@@ -137,7 +137,7 @@ async def _begin(
 
 def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
     """What an epoch pins when it begins: the texts and tools of the agent that it is begun for."""
-    told = pins.definitions(observe.toolset(run, chosen))
+    told = pins.definitions(observe.toolset(run.engine, chosen))
     return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
 
 

@@ -11,6 +11,7 @@ from holdfast.context.system_context import SystemContext
 from holdfast.permission import visibility
 from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
 from holdfast.provider.instructions import choose
+from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.epoch import ContextEpoch
@@ -58,9 +59,9 @@ async def observe(
     return await system_context.observe(SystemContext.combine(standard(world), *registered, twice=twice))
 
 
-def toolset(run: Run, chosen: Sampled) -> Toolset:
+def toolset(engine: Engine, chosen: Sampled) -> Toolset:
     """The tools that the agent may see, on this model."""
-    registry = run.engine.tools(chosen.session)
+    registry = engine.tools(chosen.session)
     return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
 
 
