@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
-from holdfast.runtime.budget import reservations
-from holdfast.runtime.budget.reservations import Moment
+from holdfast.runtime.budget import spending
+from holdfast.runtime.budget.spending import Moment
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
@@ -221,7 +221,8 @@ def test_how_long_a_turn_took_whose_runner_died(held: Reserved, worked_ms: int, 
     """
     had = Spent(cost=0, tokens=0, time_ms=1, reserved={"a": held})
     assert (
-        reservations._died(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms == 1 + counts
+        spending.after_death(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms
+        == 1 + counts
     )
 
 
@@ -230,9 +231,9 @@ def test_a_dead_turn_that_another_of_the_tree_finds_took_time_too() -> None:
     held = Reserved(cost=0, tokens=0, boot="here", since=1_000)
     had = Spent(cost=0, tokens=0, time_ms=0, reserved={"a": held, "b": held})
     now = Moment("here", 6_000)
-    after = reservations._current(had, now, ["a", "b"])
+    after = spending.still_reserved(had, now, ["a", "b"])
     assert after == Spent(cost=0, tokens=0, time_ms=5_000, reserved={})
-    assert reservations._died(after, "a", now, said=0, worked_ms=5_000) == after
+    assert spending.after_death(after, "a", now, said=0, worked_ms=5_000) == after
 
 
 async def test_a_call_that_runs_holds_back_what_its_answer_took(world: World) -> None:
@@ -316,20 +317,20 @@ def test_time_is_counted_once_while_turns_overlap() -> None:
 
     one = begun(0, NOTHING, "a")
     two = begun(5, one, "b")
-    assert reservations.worked_ms(two, Moment("here", 8)) == 8
-    after_a = reservations._without(two, "a", time_ms=10)
-    assert (after_a.time_ms, reservations.worked_ms(after_a, Moment("here", 20))) == (5, 20)
-    after_b = reservations._without(after_a, "b", time_ms=15)
+    assert spending.worked_ms(two, Moment("here", 8)) == 8
+    after_a = spending.without(two, "a", time_ms=10)
+    assert (after_a.time_ms, spending.worked_ms(after_a, Moment("here", 20))) == (5, 20)
+    after_b = spending.without(after_a, "b", time_ms=15)
     assert after_b.time_ms == 20
-    three = reservations._without(begun(30, after_b, "c"), "c", time_ms=5)
+    three = spending.without(begun(30, after_b, "c"), "c", time_ms=5)
     assert three.time_ms == 25
     # The later one ends first: the earlier one counts everything.
-    inner = reservations._without(two, "b", time_ms=2)
-    assert (inner.time_ms, reservations._without(inner, "a", time_ms=10).time_ms) == (0, 10)
+    inner = spending.without(two, "b", time_ms=2)
+    assert (inner.time_ms, spending.without(inner, "a", time_ms=10).time_ms) == (0, 10)
     # Another machine's clock says nothing here: its turn counts when it ends, and whole.
     there = replace(two, reserved={**two.reserved, "b": replace(two.reserved["b"], boot="there")})
-    assert reservations.worked_ms(there, Moment("here", 8)) == 8
-    assert reservations._without(there, "a", time_ms=10).time_ms == 10
+    assert spending.worked_ms(there, Moment("here", 8)) == 8
+    assert spending.without(there, "a", time_ms=10).time_ms == 10
 
 
 async def test_a_clock_that_is_set_takes_nothing_from_a_budget_of_time(world: World) -> None:

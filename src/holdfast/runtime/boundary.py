@@ -18,8 +18,8 @@ from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import Epoch
-from holdfast.runtime.inbox import admission, choice
-from holdfast.runtime.inbox.admission import Waiting
+from holdfast.runtime.inbox import choice, promotion
+from holdfast.runtime.inbox.promotion import Waiting
 from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
 from holdfast.schema.prompt import CompactionPartInput
@@ -36,7 +36,7 @@ async def cross(
     with its work for a prompt only: a compaction is made, and nothing more.
     """
     everything = await run.history.read() if everything is None else everything
-    waiting = await admission.pending(run.engine, run.recorder.session)
+    waiting = await promotion.pending(run.engine, run.recorder.session)
     if not all(run.history.has(each.prompt.id) for each in waiting):
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
@@ -45,7 +45,7 @@ async def cross(
     owed = work.owes_answer(spoken)
     rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
-    promoted = admission.next_to_promote(waiting, idle=not owed)
+    promoted = promotion.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in unheard if message.info.id in chosen]
     asked = model_view.asked(history, joining) if run.history.has_compaction else None
@@ -96,7 +96,7 @@ def _compacts(waiting: Waiting) -> bool:
 
 def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:
     if promoted:
-        admission.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
+        promotion.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
 
 
 async def _begun(

@@ -18,14 +18,14 @@ from holdfast.runtime.answer import assistant_message, ending
 from holdfast.runtime.answer.ending import Ending, as_interrupted
 from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.calls import permission_ask
+from holdfast.runtime.calls import permission_reply
 from holdfast.runtime.calls.tool_calls import INTERRUPTED
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import interrupt_requests, status_events
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
-from holdfast.runtime.inbox import admission
+from holdfast.runtime.inbox import promotion
 from holdfast.runtime.turn import turn
 from holdfast.schema.fault import (
     AbortedFault,
@@ -186,7 +186,7 @@ async def _stopped(run: Run, last: MessageWithParts, error: Fault) -> Message:
     """End the last answer with an error, unless it has ended and its calls are settled."""
     assert isinstance(last.info, AssistantMessage)
     over = {part.call_id for part in work.unsettled(last)}
-    withdrawn = await permission_ask.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
+    withdrawn = await permission_reply.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
     was_open = last.info.time.completed is None
     compacting = (await run.session()).time.compacting is not None
     if not (was_open or over or compacting):
@@ -209,7 +209,7 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
     a summary is no part of the work. And one that could not be promoted; but not for an interrupt, which ends
     what runs, and leaves in the inbox what has not begun.
     """
-    pending = {each.prompt.id for each in await admission.pending(run.engine, run.recorder.session)}
+    pending = {each.prompt.id for each in await promotion.pending(run.engine, run.recorder.session)}
     spoken = model_view.spoken([each for each in history if each.info.id not in pending])
     found = [work.newest_user(spoken)] if work.owes_answer(spoken) else []
     newest = work.newest_user(history)

@@ -25,7 +25,7 @@ from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
-from holdfast.runtime.inbox import admission
+from holdfast.runtime.inbox import promotion
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
@@ -192,7 +192,7 @@ async def _run_again(
     # A process without the tool leaves the call to one that has it, unless a person wants to go on.
     registry = run.engine.tools(ready.session)
     here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
-    if len(here) < len(calls) and await admission.pending(run.engine, run.recorder.session):
+    if len(here) < len(calls) and await promotion.pending(run.engine, run.recorder.session):
         here = calls
     async with anyio.create_task_group() as group:
         settling.within(group)

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
-from holdfast.runtime.calls import permission_ask
+from holdfast.runtime.calls import permission_reply
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
@@ -251,7 +251,7 @@ class Prompting:
         self, session: str, request: str, reply: Reply, *, message: str | None = None
     ) -> PermissionRequest:
         """Answer a permission request, and wake the session in case it was parked."""
-        answered = await permission_ask.reply(self._engine, session, request, reply, message)
+        answered = await permission_reply.reply(self._engine, session, request, reply, message)
         await self._coordinator.wake(session)
         return answered
 

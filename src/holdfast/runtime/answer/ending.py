@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.runtime.budget import settle
-from holdfast.runtime.budget.reservations import Used
+from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Ids

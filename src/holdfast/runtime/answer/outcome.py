@@ -13,7 +13,7 @@ from holdfast.runtime.answer import ending, quarantine, structured_answer
 from holdfast.runtime.answer.ending import Ending
 from holdfast.runtime.answer.provider_call import Heard
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.budget.reservations import Used
+from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict
-from holdfast.runtime.budget import reservations
+from holdfast.runtime.budget import reservations, spending
 from holdfast.runtime.budget.totals import with_step
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
@@ -42,7 +42,7 @@ async def change(
 
 async def settle(
     run: Run,
-    used: reservations.Used,
+    used: spending.Used,
     now_ms: int,
     compose: Callable[[Ids], Sequence[Change]],
     *,
@@ -56,7 +56,7 @@ async def settle(
             record = known if attempt == 0 else await _record(run)
             session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
             if session.parent_id is None:
-                session = reservations.settled(session, used)
+                session = spending.settled(session, used)
             session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
             above, meanwhile = await reservations.settled_above(run.engine, session, used)
             unchanged = Unchanged(session.id, "session", session.id, record.seq)

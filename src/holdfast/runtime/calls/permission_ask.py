@@ -13,15 +13,12 @@ from typing import Final, assert_never
 import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, NotFound
-from holdfast.permission.policy import Approved, Policy
-from holdfast.runtime.engine.engine import Engine, OnAsk
+from holdfast.errors import Conflict
+from holdfast.runtime.calls.permission_reply import answered, approvals, reply
+from holdfast.runtime.engine.engine import OnAsk
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
-from holdfast.schema import stored
-from holdfast.schema.ids import ApprovalID
 from holdfast.schema.permission import Action
-from holdfast.schema.project_records import Approval
 from holdfast.schema.request import (
     PermissionAnswer,
     PermissionRequest,
@@ -30,18 +27,13 @@ from holdfast.schema.request import (
     ToolRef,
 )
 from holdfast.schema.request import Reply as ReplyWord
-from holdfast.schema.session import Session
-from holdfast.schema.stored import Mark
-from holdfast.schema.times import Created
-from holdfast.schema.wire import JsonMap, checked
-from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
+from holdfast.schema.wire import JsonMap
+from holdfast.store.batch import Put
 from holdfast.store.put import put
-from holdfast.store.record import StoredRecord
 from holdfast.tool.cancelling import is_cancelled
 from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools.plain import plain
 
-_TRIES = 20
 LEAVE_S: Final = 0.05
 """How long a program that answers questions has to end when nobody needs its answer any more."""
 
@@ -98,7 +90,7 @@ class PermissionAsk:
             return
         if known.answer is None:
             word: ReplyWord = "once" if verdict == "allow" else "reject"
-            known = _answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
+            known = answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
         if verdict == "allow":
             judge(known, goes_on=self._goes_on)
             await self._heard(known)
@@ -116,7 +108,7 @@ class PermissionAsk:
         waiting = [
             each for each in self._open.values() if each.tool is not None and each.tool.call_id == call
         ]
-        return [put(_answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
+        return [put(answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
 
     async def _person(
         self,
@@ -139,11 +131,11 @@ class PermissionAsk:
             if known is not None and program is None and not self._engine.presence.attached(self._session):
                 raise ToolParked(f"nobody is there to answer {request.id}, which was asked before")
             wait_s = self._engine.limits.answer_wait_ms / 1_000
-            answered = await self._answered(program, request, wait_s)
-            if answered is None:
+            replied = await self._wait(program, request, wait_s)
+            if replied is None:
                 raise ToolParked(f"session {self._session.id} waits for an answer to {request.id}")
-            assert isinstance(answered, PermissionRequest)
-            request = answered
+            assert isinstance(replied, PermissionRequest)
+            request = replied
             del self._open[request.id]
         judge(request, goes_on=self._goes_on)
         await self._heard(request)
@@ -153,7 +145,7 @@ class PermissionAsk:
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(put(replace(request, time=heard)))
 
-    async def _answered(
+    async def _wait(
         self, program: OnAsk | None, request: PermissionRequest, wait_s: float
     ) -> PermissionRequest | QuestionRequest | None:
         """The request once it was answered, by whoever is first: a program and people share one wait."""
@@ -227,24 +219,6 @@ class PermissionAsk:
         return request
 
 
-def _answered(request: PermissionRequest, answer: PermissionAnswer, now_ms: int) -> PermissionRequest:
-    return replace(request, answer=answer, time=replace(request.time, answered=now_ms))
-
-
-async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> list[Put]:
-    """The open questions of calls that a runner who is gone left, closed."""
-    if not calls:
-        return []
-    now_ms = engine.clock.now_ms()
-    no = PermissionAnswer(reply="reject", message=why)
-    waiting = [value for _, value in await _others(engine, session, "")]
-    return [
-        put(_answered(each, no, now_ms))
-        for each in waiting
-        if each.tool is not None and each.tool.call_id in calls
-    ]
-
-
 def judge(request: PermissionRequest, *, goes_on: bool = False) -> None:
     """Return for a yes, raise for a no, which the model hears. One without words ends the work, unless it
     `goes_on`.
@@ -259,90 +233,3 @@ def judge(request: PermissionRequest, *, goes_on: bool = False) -> None:
 
 def _shown(patterns: Sequence[str]) -> str:
     return ", ".join(patterns[:5])[:300] + (" …" if len(patterns) > 5 else "")
-
-
-async def approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
-    """What was approved for good in this project and checkout."""
-    records = await engine.store.select("approval", session=project_scope(session.project_id))
-    values = [record.value() for record in records]
-    return [
-        Approved(each.permission, each.pattern)
-        for each in values
-        if isinstance(each, Approval) and each.worktree == worktree
-    ]
-
-
-async def reply(
-    engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
-) -> PermissionRequest:
-    """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
-    given = checked(PermissionAnswer(reply=word, message=message), "the answer")
-    for _ in range(_TRIES):
-        request, changes, expect = await _answers(engine, session, id, given)
-        try:
-            await engine.store.commit(Batch(tuple(changes), tuple(expect)))
-        except Conflict:
-            continue  # Another question was answered meanwhile: what this answer covers has changed.
-        return replace(request, answer=given)
-    raise Conflict(f"the questions of session {session} change all the time; answer {id} again")
-
-
-async def _answers(
-    engine: Engine, session: str, id: str, given: PermissionAnswer
-) -> tuple[PermissionRequest, list[Change], list[Expectation]]:
-    """What an answer changes, under the condition that no question it covers changes meanwhile."""
-    record = await engine.store.get(session, "request", id)
-    request = None if record is None else record.value()
-    if record is None or not isinstance(request, PermissionRequest):
-        raise NotFound(f"there is no permission request {id[:60]} in session {session}")
-    if request.answer is not None:
-        raise Conflict(f"permission request {id} was answered already: {request.answer.reply}")
-    found = await engine.store.session(session)
-    if found is None:
-        raise NotFound(f"session {session} does not exist")
-    owner = found.value()
-    covered: list[tuple[StoredRecord, PermissionRequest, PermissionAnswer]] = [(record, request, given)]
-    changes: list[Change] = []
-    if given.reply == "reject":
-        no = PermissionAnswer(reply="reject")
-        covered += [(*other, no) for other in await _others(engine, session, id)]
-    elif given.reply == "always":
-        worktree = str((await engine.workspace(owner)).places.worktree)
-        saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
-        scope = project_scope(owner.project_id)
-        changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
-        now = [*await approvals(engine, owner, worktree)]
-        now += [Approved(each.permission, each.pattern) for each in saved]
-        for other in await _others(engine, session, id):
-            if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
-                covered.append((*other, given))
-    answered_ms = engine.clock.now_ms()
-    for _, value, answer in covered:
-        changes.append(put(_answered(value, answer, answered_ms)))
-    return (
-        request,
-        changes,
-        [Unchanged(session, "request", each.id, before.seq) for before, each, _ in covered],
-    )
-
-
-async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:
-    found = []
-    for record in await engine.store.select("request", session=session, mark=Mark.OPEN):
-        value = record.value()
-        if isinstance(value, PermissionRequest) and value.id != id:
-            found.append((record, value))
-    return found
-
-
-def _approval(
-    engine: Engine, session: Session, request: PermissionRequest, pattern: str, worktree: str
-) -> Approval:
-    return Approval(
-        id=ApprovalID(engine.mint.ascending("psv")),
-        project_id=session.project_id,
-        worktree=worktree,
-        permission=request.permission,
-        pattern=pattern,
-        time=Created(created=engine.clock.now_ms()),
-    )

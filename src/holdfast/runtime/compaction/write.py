@@ -9,7 +9,7 @@ from holdfast.provider.catalog import cost
 from holdfast.runtime.answer import assistant_message, ending
 from holdfast.runtime.answer.ending import Ending
 from holdfast.runtime.answer.outcome import TurnOutcome
-from holdfast.runtime.budget.reservations import Used
+from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.compaction import carry, wording
 from holdfast.runtime.compaction.summarise import Refusal, Written
 from holdfast.runtime.engine.prepared_turn import PreparedTurn

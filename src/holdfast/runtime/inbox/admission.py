@@ -6,23 +6,22 @@ and admitting the same prompt twice is admitting it once.
 """
 
 import random
-from collections.abc import Sequence
 from typing import Any, assert_never
 
 import anyio
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, InvalidInput, NotFound, RecordCorrupt, Refused
+from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.provider.request import lowering
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.inbox import choice as choosing
 from holdfast.runtime.inbox.choice import Choice, Wish
+from holdfast.runtime.inbox.promotion import pending
 from holdfast.schema import ids
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import MessageID, PartID
-from holdfast.schema.message import Message, UserMessage
+from holdfast.schema.message import UserMessage
 from holdfast.schema.model import ModelRef, SessionModel
 from holdfast.schema.output_format import JsonSchemaFormat, OutputFormat
 from holdfast.schema.part import AgentPart, CompactionPart, Part, SubtaskPart, TextPart
@@ -37,10 +36,8 @@ from holdfast.schema.prompt import (
     TextPartInput,
 )
 from holdfast.schema.session import Session
-from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
-from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Expectation, Rising, Unchanged, Unclaimed
 from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
@@ -300,57 +297,3 @@ async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
         if isinstance(value, UserMessage):
             return value.model
     return None
-
-
-class Waiting(msgspec.Struct, frozen=True):
-    """A prompt that waits for its promotion, and the number of its record."""
-
-    prompt: AdmittedPrompt
-    seq: int
-
-
-async def pending(engine: Engine, session: str) -> list[Waiting]:
-    """Prompts that wait for their promotion, in the order of their admission."""
-    records = await engine.store.select("prompt", session=session, mark=Mark.OPEN)
-    found = []
-    for record in records:
-        value = record.value()
-        assert isinstance(value, AdmittedPrompt)
-        found.append(Waiting(value, record.seq))
-    return found
-
-
-async def admitted_for(store: Store, place: str) -> list[str]:
-    """Sessions with prompts that wait for an owner of a place, since whoever admitted them was none."""
-    found: dict[str, None] = {}
-    for record in await store.select("prompt", mark=Mark.OPEN):
-        try:
-            value = record.value()
-        except RecordCorrupt:
-            continue
-        if isinstance(value, AdmittedPrompt) and value.placement == place:
-            found[record.session] = None
-    return list(found)
-
-
-def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
-    """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
-
-    Pure. The one that queued comes first: what steers was said about the work that it begins.
-    """
-    steering = [each for each in waiting if each.prompt.delivery == "steer"]
-    if not idle or steering:
-        return steering
-    return [each for each in waiting if each.prompt.delivery == "queue"][:1]
-
-
-def promote(
-    engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
-) -> None:
-    """Give prompts and their messages a place in the model's history, with what is written next."""
-    now_ms = engine.clock.now_ms()
-    recorder.hold(
-        *(put(replace(each.prompt, promoted=now_ms)) for each in chosen),
-        *(put(message, placed=True) for message in messages),
-        expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
-    )

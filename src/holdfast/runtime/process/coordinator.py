@@ -22,7 +22,7 @@ from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history.session_history import SessionHistory
-from holdfast.runtime.inbox import admission
+from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
 from holdfast.runtime.process.lease import ProcessLease
@@ -286,7 +286,7 @@ class Coordinator:
                     if record.owner == self.ownership.id:
                         await self._give_back(session)
                     await watch.wait()
-                waiting = await self.patient.repeat(admission.pending, self._engine, session)
+                waiting = await self.patient.repeat(promotion.pending, self._engine, session)
                 return entry.force or bool(waiting)
         finally:
             entry.waiting = None
@@ -314,7 +314,7 @@ class Coordinator:
         try:
             while True:
                 if self.ownership.id is not None:
-                    for session in await admission.admitted_for(self.patient, self._engine.host.id):
+                    for session in await promotion.admitted_for(self.patient, self._engine.host.id):
                         if session not in self._entries and not self._closing:
                             await self.wake(session)
                 await anyio.sleep(LOOK_S)

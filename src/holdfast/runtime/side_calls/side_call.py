@@ -11,7 +11,7 @@ from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request.request import Request
 from holdfast.runtime.answer.completion import Completion, said
-from holdfast.runtime.budget import reservations
+from holdfast.runtime.budget import reservations, spending
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.agent import Agent
 from holdfast.schema.session import Session
@@ -48,7 +48,7 @@ async def _heard(engine: Engine, workspace: Workspace, session: Session, request
     if not isinstance(heard, Completion):
         return ""
     spent = cost.cost(heard.tokens, request.model.prices)
-    used = reservations.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)
+    used = spending.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)
     await reservations.settle(engine, session, used)
     return _THOUGHT.sub("", heard.text).strip()
 

@@ -1,0 +1,129 @@
+"""Answers to permission requests, by the user or a program, and what was approved for good."""
+
+from msgspec.structs import replace
+
+from holdfast.errors import Conflict, NotFound
+from holdfast.permission.policy import Approved, Policy
+from holdfast.runtime.engine.engine import Engine
+from holdfast.schema import stored
+from holdfast.schema.ids import ApprovalID
+from holdfast.schema.project_records import Approval
+from holdfast.schema.request import (
+    PermissionAnswer,
+    PermissionRequest,
+)
+from holdfast.schema.request import Reply as ReplyWord
+from holdfast.schema.session import Session
+from holdfast.schema.stored import Mark
+from holdfast.schema.times import Created
+from holdfast.schema.wire import checked
+from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
+from holdfast.store.put import put
+from holdfast.store.record import StoredRecord
+
+_TRIES = 20
+
+
+def answered(request: PermissionRequest, answer: PermissionAnswer, now_ms: int) -> PermissionRequest:
+    return replace(request, answer=answer, time=replace(request.time, answered=now_ms))
+
+
+async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> list[Put]:
+    """The open questions of calls that a runner who is gone left, closed."""
+    if not calls:
+        return []
+    now_ms = engine.clock.now_ms()
+    no = PermissionAnswer(reply="reject", message=why)
+    waiting = [value for _, value in await _others(engine, session, "")]
+    return [
+        put(answered(each, no, now_ms))
+        for each in waiting
+        if each.tool is not None and each.tool.call_id in calls
+    ]
+
+
+async def approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
+    """What was approved for good in this project and checkout."""
+    records = await engine.store.select("approval", session=project_scope(session.project_id))
+    values = [record.value() for record in records]
+    return [
+        Approved(each.permission, each.pattern)
+        for each in values
+        if isinstance(each, Approval) and each.worktree == worktree
+    ]
+
+
+async def reply(
+    engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
+) -> PermissionRequest:
+    """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
+    given = checked(PermissionAnswer(reply=word, message=message), "the answer")
+    for _ in range(_TRIES):
+        request, changes, expect = await _answers(engine, session, id, given)
+        try:
+            await engine.store.commit(Batch(tuple(changes), tuple(expect)))
+        except Conflict:
+            continue  # Another question was answered meanwhile: what this answer covers has changed.
+        return replace(request, answer=given)
+    raise Conflict(f"the questions of session {session} change all the time; answer {id} again")
+
+
+async def _answers(
+    engine: Engine, session: str, id: str, given: PermissionAnswer
+) -> tuple[PermissionRequest, list[Change], list[Expectation]]:
+    """What an answer changes, under the condition that no question it covers changes meanwhile."""
+    record = await engine.store.get(session, "request", id)
+    request = None if record is None else record.value()
+    if record is None or not isinstance(request, PermissionRequest):
+        raise NotFound(f"there is no permission request {id[:60]} in session {session}")
+    if request.answer is not None:
+        raise Conflict(f"permission request {id} was answered already: {request.answer.reply}")
+    found = await engine.store.session(session)
+    if found is None:
+        raise NotFound(f"session {session} does not exist")
+    owner = found.value()
+    covered: list[tuple[StoredRecord, PermissionRequest, PermissionAnswer]] = [(record, request, given)]
+    changes: list[Change] = []
+    if given.reply == "reject":
+        no = PermissionAnswer(reply="reject")
+        covered += [(*other, no) for other in await _others(engine, session, id)]
+    elif given.reply == "always":
+        worktree = str((await engine.workspace(owner)).places.worktree)
+        saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
+        scope = project_scope(owner.project_id)
+        changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
+        now = [*await approvals(engine, owner, worktree)]
+        now += [Approved(each.permission, each.pattern) for each in saved]
+        for other in await _others(engine, session, id):
+            if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
+                covered.append((*other, given))
+    answered_ms = engine.clock.now_ms()
+    for _, value, answer in covered:
+        changes.append(put(answered(value, answer, answered_ms)))
+    return (
+        request,
+        changes,
+        [Unchanged(session, "request", each.id, before.seq) for before, each, _ in covered],
+    )
+
+
+async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:
+    found = []
+    for record in await engine.store.select("request", session=session, mark=Mark.OPEN):
+        value = record.value()
+        if isinstance(value, PermissionRequest) and value.id != id:
+            found.append((record, value))
+    return found
+
+
+def _approval(
+    engine: Engine, session: Session, request: PermissionRequest, pattern: str, worktree: str
+) -> Approval:
+    return Approval(
+        id=ApprovalID(engine.mint.ascending("psv")),
+        project_id=session.project_id,
+        worktree=worktree,
+        permission=request.permission,
+        pattern=pattern,
+        time=Created(created=engine.clock.now_ms()),
+    )

@@ -1,0 +1,72 @@
+"""Prompts that wait in the inbox, and which of them join the model's history at a boundary."""
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.errors import RecordCorrupt
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.recorder import Recorder
+from holdfast.schema.message import Message
+from holdfast.schema.prompt import (
+    AdmittedPrompt,
+)
+from holdfast.schema.stored import Mark
+from holdfast.store.base import Store
+from holdfast.store.batch import Unchanged
+from holdfast.store.put import put
+
+
+class Waiting(msgspec.Struct, frozen=True):
+    """A prompt that waits for its promotion, and the number of its record."""
+
+    prompt: AdmittedPrompt
+    seq: int
+
+
+async def pending(engine: Engine, session: str) -> list[Waiting]:
+    """Prompts that wait for their promotion, in the order of their admission."""
+    records = await engine.store.select("prompt", session=session, mark=Mark.OPEN)
+    found = []
+    for record in records:
+        value = record.value()
+        assert isinstance(value, AdmittedPrompt)
+        found.append(Waiting(value, record.seq))
+    return found
+
+
+async def admitted_for(store: Store, place: str) -> list[str]:
+    """Sessions with prompts that wait for an owner of a place, since whoever admitted them was none."""
+    found: dict[str, None] = {}
+    for record in await store.select("prompt", mark=Mark.OPEN):
+        try:
+            value = record.value()
+        except RecordCorrupt:
+            continue
+        if isinstance(value, AdmittedPrompt) and value.placement == place:
+            found[record.session] = None
+    return list(found)
+
+
+def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
+    """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
+
+    Pure. The one that queued comes first: what steers was said about the work that it begins.
+    """
+    steering = [each for each in waiting if each.prompt.delivery == "steer"]
+    if not idle or steering:
+        return steering
+    return [each for each in waiting if each.prompt.delivery == "queue"][:1]
+
+
+def promote(
+    engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
+) -> None:
+    """Give prompts and their messages a place in the model's history, with what is written next."""
+    now_ms = engine.clock.now_ms()
+    recorder.hold(
+        *(put(replace(each.prompt, promoted=now_ms)) for each in chosen),
+        *(put(message, placed=True) for message in messages),
+        expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
+    )
