@@ -30,7 +30,7 @@ from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.wire import decode
 from holdfast.sessions import forking, reading
-from holdfast.sessions.room import StoreAccess
+from holdfast.sessions.access import StoreAccess
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch
 from holdfast.store.host import ThisHost

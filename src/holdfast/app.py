@@ -13,8 +13,8 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
+from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.agents import AgentService
-from holdfast.sessions.room import StoreAccess
 from holdfast.sessions.service import SessionService
 from holdfast.sessions.trusting import Trusting
 from holdfast.store.base import Store
@@ -58,10 +58,10 @@ class Holdfast:
         self.host = host
         self.mint = Mint(clock)
         self.feed = Feed(store, clock, self.mint)
-        self._room = StoreAccess(store, clock, self.mint, host)
-        self.sessions = SessionService(self._room, self._prompting_now)
+        self._access = StoreAccess(store, clock, self.mint, host)
+        self.sessions = SessionService(self._access, self._prompting_now)
         self.agents = AgentService(self.sessions)
-        self.trust = Trusting(self._room)
+        self.trust = Trusting(self._access)
         self._provider = provider
         self._presence = presence
         self._on_ask = on_ask
@@ -198,7 +198,7 @@ class Holdfast:
                 await expired_runs.prune(self.store, self.clock)
 
             self._coordinator = Coordinator(engine, sweep=sweep)
-            self._prompting = Prompting(self._room, engine, self._coordinator)
+            self._prompting = Prompting(self._access, engine, self._coordinator)
         return self._prompting
 
     def _provider_of(self, workspace: "Workspace") -> "Provider":
@@ -235,7 +235,7 @@ class Holdfast:
 
         is_here = True
         try:
-            location = await locate_(self._room, session.directory)
+            location = await locate_(self._access, session.directory)
         except InvalidInput:  # It came from elsewhere, or its folder was removed: it can still be read.
             is_here = False
             location = Location(session.directory, session.directory, session.project_id)

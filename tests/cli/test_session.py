@@ -151,7 +151,7 @@ def test_the_session_of_an_agent_run_is_listed_with_all_alone(shell: Shell) -> N
 
     async def work(hf: Holdfast) -> str:
         run = AgentRun(agent="explore")
-        return (await creating.create(hf.sessions.room, directory=shell.folder, agent_run=run)).id
+        return (await creating.create(hf.sessions.access, directory=shell.folder, agent_run=run)).id
 
     run, own = shell.make(work), shell.conversation("First")
 

@@ -16,7 +16,7 @@ import anyio
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import ToolPart
 from holdfast.sessions import reading
-from holdfast.sessions.room import StoreAccess
+from holdfast.sessions.access import StoreAccess
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
 from holdfast.store.query import MessageQuery

@@ -42,7 +42,7 @@ class AgentService:
         if prompt is not None and not prompt.strip():
             raise InvalidInput("the prompt of an agent is empty; leave it out to use the agent's own text")
         session = await creating.create(
-            self._sessions.room,
+            self._sessions.access,
             directory=directory,
             parent=parent,
             title_=title or f"{agent}: {_said(input)[:_TITLE_CHARS]}",

@@ -18,16 +18,17 @@ from holdfast.schema.project import Project, ProjectTime
 from holdfast.schema.project_records import CheckoutProject
 from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
+from holdfast.sessions.access import StoreAccess, found, put_session
 from holdfast.sessions.projects import remembered
-from holdfast.sessions.room import StoreAccess, again, found, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
+from holdfast.store.on_conflict import on_conflict
 from holdfast.version import __version__
 
 TITLE_MAX = 2_000
 
 
 async def create(
-    room: StoreAccess,
+    access: StoreAccess,
     *,
     directory: str | os.PathLike[str] | None = None,
     parent: str | None = None,
@@ -41,10 +42,10 @@ async def create(
 ) -> Session:
     """A new session. A child lives in its parent's directory unless told otherwise."""
     if parent is not None:
-        above = (await found(room, parent)).value()
+        above = (await found(access, parent)).value()
         directory = directory if directory is not None else above.directory
-    here = await locate_(room, directory if directory is not None else Path.cwd())
-    session = new_session(room, here, parent=parent, given=id, title_=title_)
+    here = await locate_(access, directory if directory is not None else Path.cwd())
+    session = new_session(access, here, parent=parent, given=id, title_=title_)
     session = replace(
         session,
         permission=None if permission is None else list(permission),
@@ -53,19 +54,19 @@ async def create(
         metadata=None if metadata is None else checked_metadata(metadata),
         agent_run=agent_run,
     )
-    await again(lambda: _commit(room, here, session))
+    await on_conflict(lambda: _commit(access, here, session))
     return session
 
 
-async def _commit(room: StoreAccess, here: Location, session: Session) -> None:
-    changes, expect = await known_project(room, here)
-    await room.store.commit(
+async def _commit(access: StoreAccess, here: Location, session: Session) -> None:
+    changes, expect = await known_project(access, here)
+    await access.store.commit(
         Batch((*changes, put_session(session)), (*expect, Unchanged(session.id, "session", session.id, 0)))
     )
 
 
 def new_session(
-    room: StoreAccess,
+    access: StoreAccess,
     here: Location,
     *,
     parent: str | None = None,
@@ -73,9 +74,9 @@ def new_session(
     title_: str | None = None,
 ) -> Session:
     """The value of a new session in a place."""
-    now_ms = room.clock.now_ms()
+    now_ms = access.clock.now_ms()
     return Session(
-        id=SessionID(room.mint.descending("ses", given)),
+        id=SessionID(access.mint.descending("ses", given)),
         slug=slug.make(),
         project_id=ProjectID(here.project),
         directory=here.directory,
@@ -86,7 +87,7 @@ def new_session(
         title=title.default(now_ms, child=parent is not None) if title_ is None else checked_title(title_),
         version=__version__,
         time=SessionTime(created=now_ms, updated=now_ms),
-        placement=room.host.id,
+        placement=access.host.id,
     )
 
 
@@ -108,17 +109,17 @@ def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
     return plain
 
 
-async def locate_(room: StoreAccess, directory: str | os.PathLike[str]) -> Location:
+async def locate_(access: StoreAccess, directory: str | os.PathLike[str]) -> Location:
     """Where a directory lies, with the project id that we remember for its checkout."""
-    entries = await room.store.select("cache", session=host_scope(room.host.id))
+    entries = await access.store.select("cache", session=host_scope(access.host.id))
     return await anyio.to_thread.run_sync(locate, directory, remembered(entries))
 
 
-async def known_project(room: StoreAccess, here: Location) -> tuple[list[Change], list[Expectation]]:
+async def known_project(access: StoreAccess, here: Location) -> tuple[list[Change], list[Expectation]]:
     """What must be written so that the project of a place is on record: nothing, once it is."""
     scope = project_scope(here.project)
-    record = await room.store.get(scope, "project", here.project)
-    now_ms = room.clock.now_ms()
+    record = await access.store.get(scope, "project", here.project)
+    now_ms = access.clock.now_ms()
     if record is None:
         project = Project(
             id=ProjectID(here.project),
@@ -131,17 +132,17 @@ async def known_project(room: StoreAccess, here: Location) -> tuple[list[Change]
         value = record.value()
         assert isinstance(value, Project)
         if here.project == GLOBAL or here.worktree == value.worktree or here.worktree in value.sandboxes:
-            return _remembered(room, here, [], [])
+            return _remembered(access, here, [], [])
         project = replace(
             value, sandboxes=[*value.sandboxes, here.worktree], time=replace(value.time, updated=now_ms)
         )
     put = Put(scope, "project", project.id, stored.strip("project", project))
     expect = Unchanged(scope, "project", project.id, 0 if record is None else record.seq)
-    return _remembered(room, here, [put], [expect])
+    return _remembered(access, here, [put], [expect])
 
 
 def _remembered(
-    room: StoreAccess, here: Location, changes: list[Change], expect: list[Expectation]
+    access: StoreAccess, here: Location, changes: list[Change], expect: list[Expectation]
 ) -> tuple[list[Change], list[Expectation]]:
     """Add the checkout's project id to the batch when the project itself is news."""
     if changes and here.checkout is not None and here.project != GLOBAL:
@@ -150,9 +151,9 @@ def _remembered(
             key=here.checkout.common,
             etag=here.checkout.mark,
             text=here.project,
-            time=Created(created=room.clock.now_ms()),
+            time=Created(created=access.clock.now_ms()),
         )
-        changes.append(Put(host_scope(room.host.id), "cache", entry.id, stored.strip("cache", entry)))
+        changes.append(Put(host_scope(access.host.id), "cache", entry.id, stored.strip("cache", entry)))
     return changes, expect
 
 

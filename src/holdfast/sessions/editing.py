@@ -20,9 +20,10 @@ from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStart
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.stored import Mark
 from holdfast.schema.wire import checked
+from holdfast.sessions.access import StoreAccess, found, idle, put_session
 from holdfast.sessions.reading import stored_message
-from holdfast.sessions.room import StoreAccess, again, found, idle, put_session
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord, StoredMessage
 
@@ -30,63 +31,63 @@ MessageEditor = Callable[[Message], Message]
 PartEditor = Callable[[Part], Part]
 
 
-async def add_message(room: StoreAccess, message: Message) -> None:
+async def add_message(access: StoreAccess, message: Message) -> None:
     """Write a message that is new. It stands behind everything that was sent, so it moves nothing."""
     message = checked(message, "the message")
     ids.check("msg", message.id)
-    await idle(room, message.session_id)
+    await idle(access, message.session_id)
     new = Unchanged(message.session_id, "message", message.id, 0)
     try:
-        await room.store.commit(Batch((_put(message),), (new, Unclaimed(message.session_id))))
+        await access.store.commit(Batch((_put(message),), (new, Unclaimed(message.session_id))))
     except Conflict:
-        await _refuse_known(room, message.session_id, "message", message.id)
+        await _refuse_known(access, message.session_id, "message", message.id)
         raise
 
 
-async def add_part(room: StoreAccess, part: Part) -> None:
+async def add_part(access: StoreAccess, part: Part) -> None:
     """Write a part that is new."""
     part = checked(part, "the part")
     ids.check("prt", part.id)
 
     async def once() -> None:
-        session = await idle(room, part.session_id)
-        await _refuse_known(room, part.session_id, "part", part.id)
-        edited = await _edited(room, session.id, part.message_id)
+        session = await idle(access, part.session_id)
+        await _refuse_known(access, part.session_id, "part", part.id)
+        edited = await _edited(access, session.id, part.message_id)
         added = [part] if isinstance(part, StepFinishPart) else []
         new = Unchanged(part.session_id, "part", part.id, 0)
-        await _commit(room, session, [_put(part), *edited], [new], added=added)
+        await _commit(access, session, [_put(part), *edited], [new], added=added)
 
-    await again(once)
+    await on_conflict(once)
 
 
-async def _refuse_known(room: StoreAccess, session: str, kind: Literal["message", "part"], id: str) -> None:
-    if await room.store.get(session, kind, id) is not None:
+async def _refuse_known(access: StoreAccess, session: str, kind: Literal["message", "part"], id: str) -> None:
+    if await access.store.get(session, kind, id) is not None:
         raise Refused(f"{kind} {id} exists already; change it with update_{kind}")
 
 
-async def update_message(room: StoreAccess, session: str, id: str, editor: MessageEditor) -> Message:
+async def update_message(access: StoreAccess, session: str, id: str, editor: MessageEditor) -> Message:
     """Replace a message by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change which message it is.
     """
 
     async def once() -> Message:
-        await idle(room, session)
-        before, seq = await _stored(room, session, "message", id)
+        await idle(access, session)
+        before, seq = await _stored(access, session, "message", id)
         after = editor(before)
         if type(after) is not type(before) or (after.id, after.session_id) != (before.id, before.session_id):
             raise InvalidInput(f"message {id} cannot change its id, its session or its role")
         after = checked(after, f"message {id}")
         if after != before:
-            edited = await _edited(room, session, id)
+            edited = await _edited(access, session, id)
             expect = (Unchanged(session, "message", id, seq), Unclaimed(session))
-            await room.store.commit(Batch((_put(after), *edited), expect))
+            await access.store.commit(Batch((_put(after), *edited), expect))
         return after
 
-    return await again(once)
+    return await on_conflict(once)
 
 
-async def update_part(room: StoreAccess, session: str, id: str, editor: PartEditor) -> Part:
+async def update_part(access: StoreAccess, session: str, id: str, editor: PartEditor) -> Part:
     """Replace a part by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change which part it is; a tool call moves only along
@@ -94,24 +95,24 @@ async def update_part(room: StoreAccess, session: str, id: str, editor: PartEdit
     """
 
     async def once() -> Part:
-        record = await idle(room, session)
-        before, seq = await _stored(room, session, "part", id)
+        record = await idle(access, session)
+        before, seq = await _stored(access, session, "part", id)
         after = _advanced(before, editor(before))
         if after != before:
             added = [after] if isinstance(after, StepFinishPart) else []
             gone = [before] if isinstance(before, StepFinishPart) else []
-            edited = await _edited(room, session, before.message_id)
+            edited = await _edited(access, session, before.message_id)
             expect = [Unchanged(session, "part", id, seq)]
-            await _commit(room, record, [_put(after), *edited], expect, added=added, gone=gone)
+            await _commit(access, record, [_put(after), *edited], expect, added=added, gone=gone)
         return after
 
-    return await again(once)
+    return await on_conflict(once)
 
 
 async def _stored(
-    room: StoreAccess, session: str, kind: Literal["message", "part"], id: str
+    access: StoreAccess, session: str, kind: Literal["message", "part"], id: str
 ) -> tuple[Any, int]:
-    record = await room.store.get(session, kind, id)
+    record = await access.store.get(session, kind, id)
     if record is None:
         raise NotFound(f"{kind} {id[:60]} does not exist in session {session}")
     return record.value(), record.seq
@@ -142,30 +143,30 @@ def _put(value: Message | Part) -> Put:
     return Put(value.session_id, "part", value.id, data, parent=value.message_id, mark=stored.mark(value))
 
 
-async def remove_message(room: StoreAccess, session: str, id: str) -> None:
+async def remove_message(access: StoreAccess, session: str, id: str) -> None:
     """Remove a message with its parts."""
 
     async def once() -> None:
-        record = await idle(room, session)
-        message = await stored_message(room, session, id)
+        record = await idle(access, session)
+        message = await stored_message(access, session, id)
         gone = _steps(message)
         expect = [Unchanged(session, "message", id, message.info.seq)]
         # A prompt that still waits goes with its message: nothing is left to be promoted.
         removals = [Remove(session, "message", id), Remove(session, "prompt", id)]
-        summaries, tails = await _compactions(room, session, id)
+        summaries, tails = await _compactions(access, session, id)
         gone += [step for summary in summaries for step in _steps(summary)]
         removals += [Remove(session, "message", summary.info.id) for summary in summaries]
-        edited = await _edited(room, session, id, [each.id for each in removals])
-        await _commit(room, record, [*removals, *tails, *edited], expect, gone=gone)
+        edited = await _edited(access, session, id, [each.id for each in removals])
+        await _commit(access, record, [*removals, *tails, *edited], expect, gone=gone)
 
-    await again(once)
+    await on_conflict(once)
 
 
-async def _compactions(room: StoreAccess, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
+async def _compactions(access: StoreAccess, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
     """What compactions have to do with a message: the summaries that it asked for, which go with it, and the
     tails that begin with it, which begin with the next one.
     """
-    page = await room.store.messages(MessageQuery(session, since_compaction=True))
+    page = await access.store.messages(MessageQuery(session, since_compaction=True))
     ordered = sorted(page.messages, key=lambda each: each.info.place)
     names = [each.info.id for each in ordered]
     summaries = [
@@ -188,25 +189,25 @@ def _steps(message: StoredMessage) -> list[StepFinishPart]:
     return [value for value in values if isinstance(value, StepFinishPart)]
 
 
-async def remove_part(room: StoreAccess, session: str, id: str) -> None:
+async def remove_part(access: StoreAccess, session: str, id: str) -> None:
     """Remove one part."""
 
     async def once() -> None:
-        record = await idle(room, session)
-        part = await room.store.get(session, "part", id)
+        record = await idle(access, session)
+        part = await access.store.get(session, "part", id)
         if part is None:
             raise NotFound(f"part {id[:60]} does not exist in session {session}")
         value = part.value()
         gone = [value] if isinstance(value, StepFinishPart) else []
         expect = [Unchanged(session, "part", id, part.seq)]
-        edited = await _edited(room, session, value.message_id, [id])
-        await _commit(room, record, [Remove(session, "part", id), *edited], expect, gone=gone)
+        edited = await _edited(access, session, value.message_id, [id])
+        await _commit(access, record, [Remove(session, "part", id), *edited], expect, gone=gone)
 
-    await again(once)
+    await on_conflict(once)
 
 
 async def _commit(
-    room: StoreAccess,
+    access: StoreAccess,
     record: SessionRecord,
     changes: Sequence[Change],
     expect: Sequence[Expectation],
@@ -219,19 +220,19 @@ async def _commit(
     if added or gone:
         every.append(put_session(with_usage(record.value(), added=added, gone=gone)))
         expectations.append(Unchanged(record.id, "session", record.id, record.seq))
-    await room.store.commit(Batch(tuple(every), tuple(expectations)))
+    await access.store.commit(Batch(tuple(every), tuple(expectations)))
 
 
-async def _edited(room: StoreAccess, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
+async def _edited(access: StoreAccess, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
     """Note in the epochs whose requests showed this message that the model will be shown something else: the
     prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages and
     parts that are removed.
     """
-    epochs = await room.store.select("epoch", session=session)
+    epochs = await access.store.select("epoch", session=session)
     if not epochs:
         return []
     # The whole history: an epoch may have sent what a compaction has taken from the model's view since.
-    history = (await room.store.messages(MessageQuery(session))).messages
+    history = (await access.store.messages(MessageQuery(session))).messages
     # One that is new was sent nowhere.
     place = next((each.info.place for each in history if each.info.id == message), None)
     requests = _requests(history, gone)
@@ -295,18 +296,18 @@ def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[t
     ]
 
 
-async def set_todos(room: StoreAccess, session: str, todos: Sequence[Todo]) -> None:
+async def set_todos(access: StoreAccess, session: str, todos: Sequence[Todo]) -> None:
     """Replace the todo list."""
-    await _put_list(room, session, "todo", list(todos))
+    await _put_list(access, session, "todo", list(todos))
 
 
-async def set_diffs(room: StoreAccess, session: str, diffs: Sequence[FileDiff]) -> None:
+async def set_diffs(access: StoreAccess, session: str, diffs: Sequence[FileDiff]) -> None:
     """Replace the session's file changes."""
-    await _put_list(room, session, "diff", list(diffs))
+    await _put_list(access, session, "diff", list(diffs))
 
 
 async def _put_list(
-    room: StoreAccess, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]
+    access: StoreAccess, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]
 ) -> None:
-    await found(room, session)
-    await room.store.commit(Batch((Put(session, kind, session, stored.strip(kind, items)),)))
+    await found(access, session)
+    await access.store.commit(Batch((Put(session, kind, session, stored.strip(kind, items)),)))

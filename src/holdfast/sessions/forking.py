@@ -19,7 +19,7 @@ from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
-from holdfast.sessions.room import StoreAccess, found, put_session
+from holdfast.sessions.access import StoreAccess, found, put_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
@@ -36,20 +36,20 @@ _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
-async def fork(room: StoreAccess, session: str, message: str | None = None) -> Session:
+async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
     """A new session with everything before the message, or with all that is settled."""
     from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
 
-    source = (await found(room, session)).value()
-    page = await room.store.messages(MessageQuery(session))
-    pending = {each.id for each in await room.store.select("prompt", session=session, mark=Mark.OPEN)}
+    source = (await found(access, session)).value()
+    page = await access.store.messages(MessageQuery(session))
+    pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
     heard = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
     kept = prefix(heard, session, message)
-    now_ms = room.clock.now_ms()
+    now_ms = access.clock.now_ms()
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
         origin["messageID"] = message
-    above = await _above(room, source)
+    above = await _above(access, source)
     brought = [rules for each in (source, *above) for rules in _ceilings(each)]
     ceilings = [*brought, *(each.permission for each in above if each.permission)]
     if ceilings:
@@ -58,7 +58,7 @@ async def fork(room: StoreAccess, session: str, message: str | None = None) -> S
     if (key := caching.cache_key(source, compacted=compacted)) != session:
         origin["cacheKey"] = key  # A fork of a fork still shares the first one's prefix.
     forked = Session(
-        id=SessionID(room.mint.descending("ses")),
+        id=SessionID(access.mint.descending("ses")),
         slug=make_slug(),
         project_id=source.project_id,
         directory=source.directory,
@@ -75,21 +75,21 @@ async def fork(room: StoreAccess, session: str, message: str | None = None) -> S
     )
     forked = with_usage(forked, added=list(_steps(kept)))
     shown = _shown_again(kept)
-    epochs = await room.store.select("epoch", session=session)
+    epochs = await access.store.select("epoch", session=session)
     cut = next((each.info.place for each in heard if each.info.id == message), None)
     epoch = restoring.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
-    puts = copies(kept, forked.id, room.mint, epoch, shown)
-    await room.store.commit(Batch((put_session(forked), *puts)))
+    puts = copies(kept, forked.id, access.mint, epoch, shown)
+    await access.store.commit(Batch((put_session(forked), *puts)))
     return forked
 
 
-async def _above(room: StoreAccess, session: Session) -> list[Session]:
+async def _above(access: StoreAccess, session: Session) -> list[Session]:
     """The sessions above one, its root last. A fork stands in no tree: their rules and their budget, with
     nothing spent of it, go with it.
     """
     above: list[Session] = []
     while (parent := (above[-1] if above else session).parent_id) is not None and len(above) < DEPTH_MAX:
-        record = await room.store.session(parent)
+        record = await access.store.session(parent)
         if record is None:
             break
         above.append(record.value())

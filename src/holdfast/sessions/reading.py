@@ -13,8 +13,8 @@ from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import decode_known
+from holdfast.sessions.access import StoreAccess, found
 from holdfast.sessions.naming import name_queries, the_one
-from holdfast.sessions.room import StoreAccess, found
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
 
@@ -44,23 +44,23 @@ class Sessions(msgspec.Struct, frozen=True):
     damaged: tuple[str, ...] = ()
 
 
-async def get(room: StoreAccess, session: str) -> Session:
+async def get(access: StoreAccess, session: str) -> Session:
     """The session."""
-    return (await found(room, session)).value()
+    return (await found(access, session)).value()
 
 
-async def latest(room: StoreAccess, session: str) -> list[MessageWithParts]:
+async def latest(access: StoreAccess, session: str) -> list[MessageWithParts]:
     """The latest messages, in the model's order."""
-    page = await room.store.messages(MessageQuery(session, limit=_LATEST))
+    page = await access.store.messages(MessageQuery(session, limit=_LATEST))
     return [
         MessageWithParts(each.info.value(), tuple(part.value() for part in each.parts))
         for each in sorted(page.messages, key=lambda message: message.info.place)
     ]
 
 
-async def list_(room: StoreAccess, query: SessionQuery) -> Sessions:
+async def list_(access: StoreAccess, query: SessionQuery) -> Sessions:
     """A page of sessions."""
-    page = await room.store.sessions(query)
+    page = await access.store.sessions(query)
     sound, damaged = [], list(page.damaged)
     for record in page.sessions:
         try:
@@ -70,29 +70,29 @@ async def list_(room: StoreAccess, query: SessionQuery) -> Sessions:
     return Sessions(tuple(sound), page.next, tuple(damaged))
 
 
-async def children(room: StoreAccess, session: str, *, deep: bool = False) -> list[Session]:
+async def children(access: StoreAccess, session: str, *, deep: bool = False) -> list[Session]:
     """The direct children, or all descendants, the oldest generation first.
 
     One that cannot be read is left out, as from every list; those below it are not.
     """
-    await found(room, session)
+    await found(access, session)
     below: list[Session] = []
     parents = [session]
     while parents:
-        pages = [await _children(room, parent) for parent in parents]
+        pages = [await _children(access, parent) for parent in parents]
         below += [child for page in pages for child in page.sessions]
         nearest = [id for page in pages for id in (*(child.id for child in page.sessions), *page.damaged)]
         parents = nearest if deep else []
     return below
 
 
-async def _children(room: StoreAccess, parent: str) -> Sessions:
+async def _children(access: StoreAccess, parent: str) -> Sessions:
     sound: list[Session] = []
     damaged: list[str] = []
     cursor: str | None = None
     while True:
         query = SessionQuery(parent=parent, archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor)
-        page = await list_(room, query)
+        page = await list_(access, query)
         sound += page.sessions
         damaged += page.damaged
         cursor = page.next
@@ -100,16 +100,16 @@ async def _children(room: StoreAccess, parent: str) -> Sessions:
             return Sessions(tuple(sound), None, tuple(damaged))
 
 
-async def messages(room: StoreAccess, query: MessageQuery) -> Messages:
+async def messages(access: StoreAccess, query: MessageQuery) -> Messages:
     """A page of messages with their parts."""
-    page = await room.store.messages_json(query)
+    page = await access.store.messages_json(query)
     # One call for all of them: a third of the time of one call a record. A record that says more than we
     # know, or that cannot be read, makes us go one by one: the others keep their speed, and it gets a name.
     with _collector_paused(len(page.body)):
         known = decode_known(_MESSAGES, page.body)
     if known is not None:
         return Messages(known, page.older, page.newer)
-    one_by_one = await room.store.messages(query)
+    one_by_one = await access.store.messages(query)
     return Messages(tuple(map(typed, one_by_one.messages)), one_by_one.older, one_by_one.newer)
 
 
@@ -129,19 +129,19 @@ def _collector_paused(size: int) -> Iterator[None]:
         gc.enable()
 
 
-async def messages_json(room: StoreAccess, query: MessageQuery) -> JsonPage:
+async def messages_json(access: StoreAccess, query: MessageQuery) -> JsonPage:
     """The same page as JSON, for callers that only pass it on."""
-    return await room.store.messages_json(query)
+    return await access.store.messages_json(query)
 
 
-async def message(room: StoreAccess, session: str, id: str) -> MessageWithParts:
+async def message(access: StoreAccess, session: str, id: str) -> MessageWithParts:
     """One message with its parts."""
-    return typed(await stored_message(room, session, id))
+    return typed(await stored_message(access, session, id))
 
 
-async def stored_message(room: StoreAccess, session: str, id: str) -> StoredMessage:
+async def stored_message(access: StoreAccess, session: str, id: str) -> StoredMessage:
     """The message as it is stored, with its parts."""
-    page = await room.store.messages(MessageQuery(session, only=id))
+    page = await access.store.messages(MessageQuery(session, only=id))
     if not page.messages:
         raise NotFound(f"message {id[:60]} does not exist in session {session}")
     return page.messages[0]
@@ -152,28 +152,28 @@ def typed(message: StoredMessage) -> MessageWithParts:
     return MessageWithParts(message.info.value(), tuple(part.value() for part in message.parts))
 
 
-async def todos(room: StoreAccess, session: str) -> list[Todo]:
+async def todos(access: StoreAccess, session: str) -> list[Todo]:
     """The session's todo list."""
-    return await _list(room, session, "todo")
+    return await _list(access, session, "todo")
 
 
-async def diffs(room: StoreAccess, session: str) -> list[FileDiff]:
+async def diffs(access: StoreAccess, session: str) -> list[FileDiff]:
     """What the session changed in files."""
-    return await _list(room, session, "diff")
+    return await _list(access, session, "diff")
 
 
-async def _list(room: StoreAccess, session: str, kind: stored.Kind) -> list[Any]:
-    await found(room, session)
-    record = await room.store.get(session, kind, session)
+async def _list(access: StoreAccess, session: str, kind: stored.Kind) -> list[Any]:
+    await found(access, session)
+    record = await access.store.get(session, kind, session)
     return [] if record is None else record.value()
 
 
-async def named(room: StoreAccess, name: str) -> SessionRecord:
+async def named(access: StoreAccess, name: str) -> SessionRecord:
     """The one session that a person means: by id, by a unique beginning of the id, or by slug."""
-    exact = await room.store.session(name) if name.startswith("ses") and name.isascii() else None
+    exact = await access.store.session(name) if name.startswith("ses") and name.isascii() else None
     if exact is not None:
         return exact
     matches: dict[str, SessionRecord] = {}
     for query in name_queries(name):
-        matches.update((record.id, record) for record in (await room.store.sessions(query)).sessions)
+        matches.update((record.id, record) for record in (await access.store.sessions(query)).sessions)
     return the_one(name, list(matches.values()))

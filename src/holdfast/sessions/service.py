@@ -12,9 +12,9 @@ from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import creating, editing, forking, reading, updating
+from holdfast.sessions.access import StoreAccess, found
 from holdfast.sessions.editing import MessageEditor, PartEditor
 from holdfast.sessions.reading import Messages, Sessions
-from holdfast.sessions.room import StoreAccess, found
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only read
 class SessionService:
     """What a caller may ask of sessions."""
 
-    def __init__(self, room: StoreAccess, prompting: "Callable[[], Prompting]") -> None:
-        self.room = room
+    def __init__(self, access: StoreAccess, prompting: "Callable[[], Prompting]") -> None:
+        self.access = access
         self._prompting = prompting
 
     async def create(
@@ -49,7 +49,7 @@ class SessionService:
     ) -> Session:
         """A new session; see `creating.create`."""
         return await creating.create(
-            self.room,
+            self.access,
             directory=directory,
             parent=parent,
             title_=title,
@@ -62,62 +62,65 @@ class SessionService:
 
     async def get(self, session: str) -> Session:
         """The session, or `NotFound`."""
-        return await reading.get(self.room, session)
+        return await reading.get(self.access, session)
 
     async def named(self, name: str) -> SessionRecord:
         """The session that a person means by an id, the beginning of one, or a slug."""
-        return await reading.named(self.room, name)
+        return await reading.named(self.access, name)
 
     async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
         """A page of sessions; archived ones and those of agent runs are hidden unless asked for."""
-        return await reading.list_(self.room, query)
+        return await reading.list_(self.access, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
         """Direct children, or all descendants."""
-        return await reading.children(self.room, session, deep=deep)
+        return await reading.children(self.access, session, deep=deep)
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Full text over titles, messages, tool inputs and paths."""
-        return await self.room.store.search(query)
+        return await self.access.store.search(query)
 
     async def update(self, session: str, editor: updating.Editor) -> Session:
         """Atomic read-modify-write of the session's record."""
-        return await updating.update(self.room, session, editor)
+        return await updating.update(self.access, session, editor)
 
     async def touch(self, session: str) -> Session:
         """Move it to the top of lists."""
-        return await updating.touch(self.room, session)
+        return await updating.touch(self.access, session)
 
     async def rename(self, session: str, title: str) -> Session:
         """Give it another title."""
-        return await updating.rename(self.room, session, title)
+        return await updating.rename(self.access, session, title)
 
     async def set_budget(self, session: str, budget: Budget | None) -> Session:
         """What the tree below a root session may spend; None lifts every limit."""
-        return await updating.set_budget(self.room, session, budget)
+        return await updating.set_budget(self.access, session, budget)
 
     async def archive(self, session: str) -> Session:
         """Hide it from ordinary lists."""
-        return await updating.archive(self.room, session)
+        return await updating.archive(self.access, session)
 
     async def restore(self, session: str) -> Session:
         """Show it again."""
-        return await updating.restore(self.room, session)
+        return await updating.restore(self.access, session)
 
     async def move(self, session: str, directory: str) -> Session:
         """Let it work in another directory."""
-        return await updating.move(self.room, session, directory)
+        return await updating.move(self.access, session, directory)
 
     async def remove(self, session: str) -> Sequence[str]:
         """Erase it with its descendants and everything they hold. What runs is interrupted first."""
-        for each in (session, *(child.id for child in await reading.children(self.room, session, deep=True))):
-            if (await found(self.room, each)).busy:
+        for each in (
+            session,
+            *(child.id for child in await reading.children(self.access, session, deep=True)),
+        ):
+            if (await found(self.access, each)).busy:
                 await self._prompting().interrupt(each)
-        return await self.room.store.erase(session)
+        return await self.access.store.erase(session)
 
     async def fork(self, session: str, message: str | None = None) -> Session:
         """A new session with the history before the message."""
-        return await forking.fork(self.room, session, message)
+        return await forking.fork(self.access, session, message)
 
     async def messages(
         self,
@@ -131,59 +134,59 @@ class SessionService:
     ) -> Messages:
         """A page of messages with their parts, oldest first; `system` shows those for the model too."""
         query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
-        return await reading.messages(self.room, query)
+        return await reading.messages(self.access, query)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same as JSON, without a decode."""
-        return await reading.messages_json(self.room, query)
+        return await reading.messages_json(self.access, query)
 
     async def message(self, session: str, id: str) -> MessageWithParts:
         """One message with its parts."""
-        return await reading.message(self.room, session, id)
+        return await reading.message(self.access, session, id)
 
     async def new_id(self, session: str, prefix: Literal["msg", "prt"]) -> str:
         """An id for a new message or part, above every id that the session has had."""
-        return self.room.mint.above(prefix, (await found(self.room, session)).top)
+        return self.access.mint.above(prefix, (await found(self.access, session)).top)
 
     async def add_message(self, message: Message) -> None:
         """Write a message that is new; refused while the session runs."""
-        await editing.add_message(self.room, message)
+        await editing.add_message(self.access, message)
 
     async def add_part(self, part: Part) -> None:
         """Write a part that is new; refused while the session runs."""
-        await editing.add_part(self.room, part)
+        await editing.add_part(self.access, part)
 
     async def update_message(self, session: str, id: str, editor: MessageEditor) -> Message:
         """Change a message: see `editing.update_message`; refused while the session runs."""
-        return await editing.update_message(self.room, session, id, editor)
+        return await editing.update_message(self.access, session, id, editor)
 
     async def update_part(self, session: str, id: str, editor: PartEditor) -> Part:
         """Change a part: see `editing.update_part`; refused while the session runs."""
-        return await editing.update_part(self.room, session, id, editor)
+        return await editing.update_part(self.access, session, id, editor)
 
     async def remove_message(self, session: str, id: str) -> None:
         """Remove a message with its parts; refused while the session runs."""
-        await editing.remove_message(self.room, session, id)
+        await editing.remove_message(self.access, session, id)
 
     async def remove_part(self, session: str, id: str) -> None:
         """Remove a part; refused while the session runs."""
-        await editing.remove_part(self.room, session, id)
+        await editing.remove_part(self.access, session, id)
 
     async def todos(self, session: str) -> Sequence[Todo]:
         """The todo list."""
-        return await reading.todos(self.room, session)
+        return await reading.todos(self.access, session)
 
     async def set_todos(self, session: str, todos: Sequence[Todo]) -> None:
         """Replace the todo list."""
-        await editing.set_todos(self.room, session, todos)
+        await editing.set_todos(self.access, session, todos)
 
     async def diffs(self, session: str) -> Sequence[FileDiff]:
         """What the session changed in files."""
-        return await reading.diffs(self.room, session)
+        return await reading.diffs(self.access, session)
 
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
-        await editing.set_diffs(self.room, session, diffs)
+        await editing.set_diffs(self.access, session, diffs)
 
     async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any) -> "Admitted":
         """Say something to a session; see `Prompting.prompt` for what can be wished for."""

@@ -14,7 +14,7 @@ from holdfast.location.project import is_utf8
 from holdfast.schema import stored
 from holdfast.schema.project_records import Trust
 from holdfast.schema.times import Created
-from holdfast.sessions.room import StoreAccess
+from holdfast.sessions.access import StoreAccess
 from holdfast.store.batch import Batch, Put, host_scope
 from holdfast.store.record import StoredRecord
 
@@ -43,25 +43,25 @@ class Decisions:
 class Trusting:
     """Reads and writes the decisions."""
 
-    def __init__(self, room: StoreAccess) -> None:
-        self._room = room
+    def __init__(self, access: StoreAccess) -> None:
+        self._access = access
 
     async def decisions(self) -> Decisions:
         """Those of this host."""
-        return Decisions(await self._room.store.select("trust", session=host_scope(self._room.host.id)))
+        return Decisions(await self._access.store.select("trust", session=host_scope(self._access.host.id)))
 
     async def decide(self, path: str | os.PathLike[str], *, granted: bool) -> Trust:
         """Remember a decision about a folder and everything below it."""
         real = checked(path)
         trust = Trust(
             id=f"trust-{hashlib.sha256(real.encode()).hexdigest()[:32]}",
-            host=self._room.host.id,
+            host=self._access.host.id,
             path=real,
             granted=granted,
-            time=Created(created=self._room.clock.now_ms()),
+            time=Created(created=self._access.clock.now_ms()),
         )
         put = Put(host_scope(trust.host), "trust", trust.id, stored.strip("trust", trust))
-        await self._room.store.commit(Batch((put,)))
+        await self._access.store.commit(Batch((put,)))
         return trust
 
 

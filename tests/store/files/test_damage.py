@@ -12,7 +12,7 @@ import pytest
 from holdfast.errors import RecordCorrupt
 from holdfast.schema.stored import Mark
 from holdfast.sessions import reading
-from holdfast.sessions.room import StoreAccess
+from holdfast.sessions.access import StoreAccess
 from holdfast.store.batch import Batch
 from holdfast.store.files.store import READERS, FilesStore
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery

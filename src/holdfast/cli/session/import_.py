@@ -34,7 +34,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
         from holdfast.sessions.creating import locate_
         from holdfast.store.exchange.portable.importing import Into, import_portable
 
-        place = await locate_(hf.sessions.room, current_directory())
+        place = await locate_(hf.sessions.access, current_directory())
         placed = Into(place.project, place.directory, place.path, hf.host.id)
         return await import_portable(
             hf.store,

@@ -4,13 +4,11 @@ What must stay true: two turns of one tree, in whatever processes, cannot both t
 spent never falls; a reservation ends with its turn, and that of a dead runner when somebody asks next.
 """
 
-import random
 from collections.abc import Callable, Collection
 
-import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import Conflict, HoldfastError
+from holdfast.errors import HoldfastError
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request.request import Request
@@ -32,10 +30,9 @@ from holdfast.schema.budget import NOTHING, Spent
 from holdfast.schema.session import Session
 from holdfast.schema.usage import Tokens
 from holdfast.store.batch import Batch, Put, Unchanged
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 
-_TRIES = 50
-_PAUSE_S = 0.02
 _DEPTH_MAX = 64
 
 
@@ -180,31 +177,20 @@ async def _edit_root(
     `change` is also given the turns whose runners are gone.
     """
     root = await root_of(engine, session)
+
+    async def once() -> None:
+        record = await engine.store.session(root)
+        if record is None:
+            return
+        value = record.value()
+        asking = session.id if is_turn else None
+        changed = change(value, await _over(engine, value.spent or NOTHING, asking))
+        if changed is not None:
+            unchanged = Unchanged(root, "session", root, record.seq)
+            await engine.store.commit(Batch((put(changed),), (unchanged,)))
+
     async with engine.trees.of(root):
-        for attempt in range(_TRIES):
-            record = await engine.store.session(root)
-            if record is None:
-                return
-            value = record.value()
-            asking = session.id if is_turn else None
-            changed = change(value, await _over(engine, value.spent or NOTHING, asking))
-            if changed is None:
-                return
-            try:
-                await engine.store.commit(
-                    Batch((put(changed),), (Unchanged(root, "session", root, record.seq),))
-                )
-            except Conflict:
-                if attempt == _TRIES - 1:
-                    raise
-                await pause(attempt)
-            else:
-                return
-
-
-async def pause(attempt: int) -> None:
-    """Let another process finish what it writes; longer, and less in step with it, each time."""
-    await anyio.sleep(random.random() * _PAUSE_S * min(attempt, 10))  # noqa: S311 - a pause, not a secret
+        await on_conflict(once, tries=50)  # Many children may write at once.
 
 
 async def _over(engine: Engine, spent: Spent, asking: str | None) -> list[str]:

@@ -18,10 +18,9 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.store.record import StoredRecord
-
-_TRIES = 20
 
 
 def answered(request: PermissionRequest, answer: PermissionAnswer, now_ms: int) -> PermissionRequest:
@@ -58,14 +57,14 @@ async def reply(
 ) -> PermissionRequest:
     """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
     given = checked(PermissionAnswer(reply=word, message=message), "the answer")
-    for _ in range(_TRIES):
+
+    async def once() -> PermissionRequest:
+        # When another question is answered meanwhile, what this answer covers changes.
         request, changes, expect = await _answers(engine, session, id, given)
-        try:
-            await engine.store.commit(Batch(tuple(changes), tuple(expect)))
-        except Conflict:
-            continue  # Another question was answered meanwhile: what this answer covers has changed.
+        await engine.store.commit(Batch(tuple(changes), tuple(expect)))
         return replace(request, answer=given)
-    raise Conflict(f"the questions of session {session} change all the time; answer {id} again")
+
+    return await on_conflict(once)
 
 
 async def _answers(

@@ -5,10 +5,8 @@ place in the model's history is given by its promotion. What must stay true: wha
 and admitting the same prompt twice is admitting it once.
 """
 
-import random
 from typing import Any, assert_never
 
-import anyio
 import msgspec
 from msgspec.structs import replace
 
@@ -39,14 +37,13 @@ from holdfast.schema.session import Session
 from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
 from holdfast.store.batch import Batch, Expectation, Rising, Unchanged, Unclaimed
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
 from holdfast.tools import structured
 
 _TRIES = 200
-_QUICK = 3
-_PAUSE_S = 0.05
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,22 +79,16 @@ async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = Tr
     _check_parts(prompt)
     if isinstance(prompt.format, JsonSchemaFormat):
         await structured.check_schema(prompt.format.schema)
-    for attempt in range(_TRIES):
+
+    async def once() -> Admitted:
         record = await engine.store.session(session)
         if record is None:
             raise NotFound(f"session {session[:60]} does not exist")
         known = None if prompt.id is None else await _known(engine, session, prompt)
-        if known is not None:
-            return known
-        try:
-            return await _write(engine, record, prompt, runs=runs)
-        except Conflict:
-            # Somebody wrote in between: the session, a greater id, or this very prompt.
-            if attempt == _TRIES - 1:
-                raise
-            if attempt >= _QUICK:  # Many at once: out of step with the others.
-                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
-    raise AssertionError("unreachable")
+        return known or await _write(engine, record, prompt, runs=runs)
+
+    # Another writer may come in between: with the session, a greater id, or this very prompt.
+    return await on_conflict(once, tries=_TRIES)
 
 
 def _check_parts(prompt: Prompt) -> None:

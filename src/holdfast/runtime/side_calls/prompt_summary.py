@@ -4,6 +4,7 @@ Off unless `experimental.message_summary` is set: it costs two small calls a pro
 never blocks or fails a turn, and it leaves alone what the message says.
 """
 
+import contextlib
 from typing import Final
 
 import anyio
@@ -19,6 +20,7 @@ from holdfast.runtime.side_calls import side_call
 from holdfast.schema.message import MessageWithParts, UserMessage, UserSummary
 from holdfast.schema.session import Session
 from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.workspace.workspace import Workspace
 
@@ -98,7 +100,7 @@ async def _asked(
 
 
 async def _store(engine: Engine, message: MessageWithParts, title: str, body: str) -> None:
-    for _ in range(10):
+    async def once() -> None:
         record = await engine.store.get(message.info.session_id, "message", message.info.id)
         info = None if record is None else record.value()
         if record is None or not isinstance(info, UserMessage):
@@ -106,8 +108,7 @@ async def _store(engine: Engine, message: MessageWithParts, title: str, body: st
         known = info.summary or UserSummary(diffs=[])
         made = replace(info, summary=replace(known, title=title or None, body=body or None))
         unchanged = Unchanged(info.session_id, "message", info.id, record.seq)
-        try:
-            await engine.store.commit(Batch((put(made),), (unchanged,)))
-        except Conflict:
-            continue
-        return
+        await engine.store.commit(Batch((put(made),), (unchanged,)))
+
+    with contextlib.suppress(Conflict):
+        await on_conflict(once)

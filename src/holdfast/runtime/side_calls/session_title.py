@@ -3,6 +3,8 @@
 What must stay true: it never blocks or fails a turn; a name that a person gave is never replaced.
 """
 
+import contextlib
+
 import anyio
 from msgspec.structs import replace
 
@@ -17,6 +19,7 @@ from holdfast.schema.agent import Agent
 from holdfast.schema.message import UserMessage
 from holdfast.schema.part import SubtaskPart, TextPart
 from holdfast.store.batch import Batch, Unchanged
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
 
@@ -85,17 +88,12 @@ def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
 
 
 async def _write(engine: Engine, id: str, made: str) -> None:
-    for _ in range(10):
+    async def once() -> None:
         record = await engine.store.session(id)
         if record is None or not title.is_default((session := record.value()).title):
             return
-        try:
-            await engine.store.commit(
-                Batch(
-                    (put(replace(session, title=made)),),
-                    (Unchanged(id, "session", id, record.seq),),
-                )
-            )
-        except Conflict:
-            continue
-        return
+        unchanged = Unchanged(id, "session", id, record.seq)
+        await engine.store.commit(Batch((put(replace(session, title=made)),), (unchanged,)))
+
+    with contextlib.suppress(Conflict):
+        await on_conflict(once)
