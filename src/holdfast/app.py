@@ -7,9 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import anyio
-
 from holdfast.clock import Clock, SystemClock
+from holdfast.closing import Closing
 from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
@@ -24,7 +23,6 @@ from holdfast.store.open import open_store
 if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay for the engine.
     from holdfast.context.registry import SystemContextRegistry
     from holdfast.net.stream import Http
-    from holdfast.plugins.dispatcher import Dispatcher
     from holdfast.provider.port import Provider
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
@@ -34,8 +32,6 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.workspace.workspace import Workspace
 
 
-AROUND_MS = 1_000
-AROUND_MAX = 256
 WARNED_MAX = 1_000
 
 
@@ -65,44 +61,26 @@ class Holdfast:
         self._provider = provider
         self._presence = presence
         self._on_ask = on_ask
-        self._around = workspace
-        self._known_around: dict[str, tuple[int, Workspace]] = {}
-        self._wires: Wires | None = None
+        self._workspace = workspace
         self._tools: Registry | None = None
         self._tools_at: dict[str, Registry] = {}
         self._context: SystemContextRegistry | None = None
         self._context_at: dict[str, SystemContextRegistry] = {}
-        self._plugins: dict[str, Dispatcher] = {}
         self._http: Http | None = None
+        self._wires: Wires | None = None
         self._coordinator: Coordinator | None = None
         self._prompting: Prompting | None = None
+        self._closing = Closing("coordinator", "wires", "http", "feed", "store")
+        self._closing.add("feed", self.feed.close)
+        self._closing.add("store", store.close)
 
     @property
     def tools(self) -> "Registry":
         """The tools of the whole application; register more here."""
         if self._tools is None:
-            from holdfast.location.filesystem import Filesystem
-            from holdfast.person import directories
-            from holdfast.tools.builtin.read import read_tool
-            from holdfast.tools.builtin.recall import recall_tool
-            from holdfast.tools.managed_output import ManagedOutput
-            from holdfast.tools.registry import Registry
+            from holdfast.tools.standard import standard_tools
 
-            kept = directories.data() / "tool-output"
-            # The store, credentials and settings of the person are not the model's to read.
-            closed = [
-                directories.data(),
-                directories.config(),
-                directories.opencode_data(),
-                directories.opencode_config(),
-            ]
-            self._tools = Registry()
-            self._tools.register(recall_tool(self.store, ManagedOutput(kept, self.clock).open))
-            self._tools.register(
-                read_tool(
-                    lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
-                )
-            )
+            self._tools = standard_tools(self.store, self.clock)
         return self._tools
 
     def tools_at(self, directory: str | os.PathLike[str]) -> "Registry":
@@ -141,27 +119,18 @@ class Holdfast:
             from holdfast.net.stream import Http
 
             self._http = Http()
+            self._closing.add("http", self._http.aclose)
         return self._http
 
-    def _plugins_of(self, workspace: "Workspace") -> "Dispatcher":
-        """The plugins of a directory, loaded when they are first needed."""
-        from holdfast.plugins.discovery import PluginContext, discover
-        from holdfast.plugins.dispatcher import Dispatcher
+    def _provider_of(self, workspace: "Workspace") -> "Provider":
+        if self._provider is not None:
+            return self._provider
+        from holdfast.provider.wire.wired import WiredProvider, Wires
 
-        place = str(workspace.places.directory)
-        if place not in self._plugins:
-            where = PluginContext(
-                directory=place,
-                worktree=str(workspace.places.worktree),
-                project=str(workspace.places.worktree),
-            )
-            named = [
-                each if isinstance(each, str) else each[0] for each in workspace.loaded.config.plugin or ()
-            ]
-            folders = [folder.path for folder in workspace.loaded.folders if folder.trusted]
-            found = discover(where, named=named, folders=folders, report=lambda trouble: _warn(str(trouble)))
-            self._plugins[place] = Dispatcher(found, lambda trouble: _warn(str(trouble)))
-        return self._plugins[place]
+        if self._wires is None:
+            self._wires = Wires()
+            self._closing.add("wires", self._wires.aclose)
+        return WiredProvider(self._wires, self.clock, workspace.providers.endpoint)
 
     def _prompting_now(self) -> "Prompting":
         """The engine, built when it is first needed."""
@@ -171,9 +140,12 @@ class Holdfast:
             from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
             from holdfast.sessions.prompting import Prompting
-            from holdfast.tools.managed_output import ManagedOutput
+            from holdfast.sessions.workspaces import Workspaces
+            from holdfast.tools.standard import managed_output
+            from holdfast.workspace.plugins import WorkspacePlugins
 
-            output = ManagedOutput(directories.data() / "tool-output", self.clock, trouble=_warn)
+            self._workspaces = Workspaces(self._access, self.trust, self._workspace)
+            output = managed_output(self.clock, trouble=_warn)
             engine = Engine(
                 store=self.store,
                 clock=self.clock,
@@ -181,12 +153,12 @@ class Holdfast:
                 host=self.host,
                 feed=self.feed,
                 provider=self._provider_of,
-                workspace=self._surroundings,
+                workspace=self._workspaces.of,
                 tools=lambda session: self._tools_at.get(session.directory) or self.tools,
                 keep=output.keep,
                 presence=self._presence or Nobody(),
                 on_ask=self._on_ask,
-                plugins=self._plugins_of,
+                plugins=WorkspacePlugins(_warn).of,
                 contexts=self._contexts_of,
                 http=self._http_now,
                 cache=directories.cache(),
@@ -198,67 +170,13 @@ class Holdfast:
                 await expired_runs.prune(self.store, self.clock)
 
             self._coordinator = Coordinator(engine, sweep=sweep)
+            self._closing.add("coordinator", self._coordinator.close)
             self._prompting = Prompting(self._access, engine, self._coordinator)
         return self._prompting
 
-    def _provider_of(self, workspace: "Workspace") -> "Provider":
-        if self._provider is not None:
-            return self._provider
-        from holdfast.provider.wire.wired import WiredProvider, Wires
-
-        self._wires = self._wires or Wires()
-        return WiredProvider(self._wires, self.clock, workspace.providers.endpoint)
-
-    async def _surroundings(self, session: Session) -> "Workspace":
-        if self._around is not None:
-            return self._around(session)
-        # A prompt and its turns share one reading of the files; what a person edits counts a second later.
-        now_ms = self.clock.boot_ms()
-        known = self._known_around.get(session.directory)
-        if known is not None and now_ms - known[0] < AROUND_MS:
-            return known[1]
-        found = await self._read_surroundings(session)
-        if len(self._known_around) >= AROUND_MAX:
-            self._known_around.clear()
-        self._known_around[session.directory] = (now_ms, found)
-        return found
-
-    async def _read_surroundings(self, session: Session) -> "Workspace":
-        import anyio.to_thread
-
-        from holdfast.errors import InvalidInput
-        from holdfast.location.project import Location
-        from holdfast.provider.accounts import credentials
-        from holdfast.sessions.creating import locate_
-        from holdfast.workspace import host_settings
-        from holdfast.workspace.workspace import surroundings
-
-        is_here = True
-        try:
-            location = await locate_(self._access, session.directory)
-        except InvalidInput:  # It came from elsewhere, or its folder was removed: it can still be read.
-            is_here = False
-            location = Location(session.directory, session.directory, session.project_id)
-        decisions = await self.trust.decisions()
-        held = host_settings.hosts_of(credentials.load())
-        remote = await host_settings.settings_of(held) if held else []
-        return await anyio.to_thread.run_sync(
-            lambda: surroundings(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
-        )
-
     async def close(self) -> None:
-        """Close every room, the highest first. Whoever is cancelled meanwhile leaves nothing open."""
-        with anyio.CancelScope(shield=True):
-            try:
-                if self._coordinator is not None:
-                    await self._coordinator.close()
-                if self._wires is not None:
-                    await self._wires.aclose()
-                if self._http is not None:
-                    await self._http.aclose()
-            finally:
-                await self.feed.close()
-                await self.store.close()
+        """Close every room, the highest first."""
+        await self._closing.close()
 
 
 def _start_backup(path: Path) -> None:
@@ -312,11 +230,11 @@ async def open(
     on_ask: "OnAsk | None" = None,
     workspace: "Callable[[Session], Workspace] | None" = None,
 ) -> AsyncIterator[Holdfast]:
-    """`async with holdfast.open() as hf:` — the store is a URL; without one, the person's own.
+    """`async with holdfast.open() as hf:` — the store is a URL; without one, the user's own.
 
-    `provider` answers in the place of the real ones (a script, in tests); `presence` knows whether a person
-    would see a question; `on_ask` answers such questions itself; `around` gives a session's settings in the
-    place of the files.
+    `provider` answers in the place of the real ones (a script, in tests); `presence` knows whether a user
+    would see a question; `on_ask` answers such questions itself; `workspace` gives a session's settings in
+    the place of the files.
     """
     host = host or ThisHost()
     # Without a given clock each store uses its own: PostgreSQL that of the database.

@@ -8,7 +8,7 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
-    {"schema", "errors", "clock", "flags", "person", "processes", "text", "version"},
+    {"schema", "errors", "clock", "closing", "flags", "person", "processes", "text", "version"},
     {"context", "permission", "tool", "net"},
     {"store", "provider", "location", "config", "plugins"},
     {"tools", "context.sources", "feed", "workspace"},

@@ -17,11 +17,13 @@ from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.context.system_context import SystemContext
 from holdfast.errors import Refused
+from holdfast.feed.tail import Feed
 from holdfast.net.stream import Http
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Secret
 from holdfast.provider.wire.wired import Wires
 from holdfast.runtime.process.coordinator import Coordinator
+from holdfast.sessions import workspaces
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
 from holdfast.store.record import Resync
@@ -150,10 +152,10 @@ async def test_settings_that_change_count_a_second_later(world: World) -> None:
     async with world.open(clock=clock) as (hf, _):
         session = await world.session(hf)
         seen = []
-        for ms, name in ((0, "first"), (app.AROUND_MS - 1, "second"), (1, "third")):
+        for ms, name in ((0, "first"), (workspaces.FRESH_MS - 1, "second"), (1, "third")):
             clock.ms += ms
             world.settings(username=name)
-            workspace = await hf._surroundings(await hf.sessions.get(session))
+            workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(session))
             seen.append(workspace.loaded.config.username)
     assert seen == ["first", "first", "third"]
 
@@ -161,7 +163,7 @@ async def test_settings_that_change_count_a_second_later(world: World) -> None:
 async def test_a_caller_may_give_the_settings_itself(world: World) -> None:
     """Then the files of the person and of the project are not asked."""
     async with world.open() as (hf, _):
-        found = await hf._surroundings(await hf.sessions.get(await world.session(hf)))
+        found = await hf._prompting_now()._engine.workspace(await hf.sessions.get(await world.session(hf)))
     world.settings(model="nobody/nothing")
     async with world.open(*says("a"), workspace=lambda _: found) as (hf, script):
         await hf.sessions.process(await world.session(hf), "go")
@@ -241,42 +243,49 @@ async def test_a_session_whose_directory_is_gone_can_only_be_read(world: World) 
             await hf.sessions.process(session, "two")
 
 
-def recorded(monkeypatch: pytest.MonkeyPatch, owner: Any, verb: str, into: list[str], name: str) -> None:
-    """Note when a verb is called."""
+def recorded(
+    monkeypatch: pytest.MonkeyPatch, owner: Any, verb: str, into: list[str], name: str, *, broken: bool
+) -> None:
+    """Note when a verb is called; one that is broken fails."""
     plain: Callable[[Any], Awaitable[None]] = getattr(owner, verb)
 
     async def call(self: Any) -> None:
         await anyio.lowlevel.checkpoint()
+        if broken:
+            raise OSError("no luck")
         into.append(name)
         await plain(self)
 
     monkeypatch.setattr(owner, verb, call)
 
 
-async def opened(world: World, monkeypatch: pytest.MonkeyPatch, closed: list[str]) -> Holdfast:
-    """A runtime with every room open, which notes in what order they are closed."""
+async def opened(
+    world: World, monkeypatch: pytest.MonkeyPatch, closed: list[str], broken: str | None = None
+) -> Holdfast:
+    """A runtime with every room open, which notes in what order they are closed; one may be `broken`."""
     host = ThisHost()
-    hf = Holdfast(await open_store(world.store, host=host), SystemClock(), host)
-    hf._prompting_now()
-    hf._http_now()
-    workspace = await hf._surroundings(await hf.sessions.get(await world.session(hf)))
-    hf._provider_of(workspace)
-    wires = hf._wires
-    hf._provider_of(workspace)
-    assert hf._wires is wires is not None, "connections are shared"
+    store = await open_store(world.store, host=host)
     rooms: list[tuple[Any, str, str]] = [
         (Coordinator, "close", "coordinator"),
         (Wires, "aclose", "wires"),
-        (type(hf.feed), "close", "feed"),
-        (type(hf.store), "close", "store"),
+        (Feed, "close", "feed"),
+        (type(store), "close", "store"),
     ]
     for owner, verb, name in rooms:
-        recorded(monkeypatch, owner, verb, closed, name)
+        recorded(monkeypatch, owner, verb, closed, name, broken=name == broken)
 
     async def aclose(self: Http) -> None:
         closed.append("http" if self is hf._http else "http of the wires")
 
     monkeypatch.setattr(Http, "aclose", aclose)
+    hf = Holdfast(store, SystemClock(), host)
+    hf._prompting_now()
+    hf._http_now()
+    workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(await world.session(hf)))
+    hf._provider_of(workspace)
+    wires = hf._wires
+    hf._provider_of(workspace)
+    assert hf._wires is wires is not None, "connections are shared"
     return hf
 
 
@@ -296,14 +305,9 @@ async def test_every_room_is_closed_the_highest_first(world: World, monkeypatch:
 async def test_a_room_that_cannot_be_closed_does_not_leave_the_store_open(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The feed and the store are closed, and the error is the caller's."""
+    """Everything else is closed, and the error is the caller's."""
     closed: list[str] = []
-    hf = await opened(world, monkeypatch, closed)
-
-    async def broken(self: Wires) -> None:
-        raise OSError("no luck")
-
-    monkeypatch.setattr(Wires, "aclose", broken)
+    hf = await opened(world, monkeypatch, closed, broken="wires")
     with pytest.raises(OSError, match="no luck"):
         await hf.close()
-    assert closed == ["coordinator", "feed", "store"]
+    assert closed == ["coordinator", "http", "feed", "store"]

@@ -200,11 +200,11 @@ async def test_settings_that_break_between_two_steps(world: World) -> None:
             await hf.sessions.prompt(stage.session, "Go")
             await stage.reach("tool")
             settings.write_text('{"model": ')
-            hf._known_around.clear()
+            hf._workspaces._known.clear()
             stage.deed.gate.set()
             await hf.sessions.wait(stage.session)
         settings.write_text(good)
-        hf._known_around.clear()
+        hf._workspaces._known.clear()
         ending = await looked_at(stage, hf, script)
     ended = [("tool-calls", None), ("error", "UnknownError")]
     assert ending == Ending(ended, ["completed"], ("UnknownError", 1), CALLED)

@@ -8,12 +8,13 @@ import anyio
 import pytest
 from msgspec.structs import force_setattr
 
-from holdfast.app import AROUND_MS, Holdfast
+from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.errors import StoreBusy, StoreUnsure
 from holdfast.runtime.engine import patience
 from holdfast.runtime.process import background, resumption
 from holdfast.schema.message import AssistantMessage
+from holdfast.sessions.workspaces import FRESH_MS
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
@@ -224,7 +225,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         if project is not None:
             text = "{" if project == "unreadable" else json.dumps({"recovery": project})
             (world.project / "holdfast.json").write_text(text)
-            clock.ms += AROUND_MS
+            clock.ms += FRESH_MS
         heard: list[str] = []
         async with anyio.create_task_group() as group:
             group.start_soon(partial(listen, hf, session, heard))
@@ -242,7 +243,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         assert [line.startswith(told) for line in heard] == ([True] if then == "asks" else [])
         assert len(script.requests) == (2 if then == "goes on" else 1)
         (world.project / "holdfast.json").unlink(missing_ok=True)
-        clock.ms += AROUND_MS
+        clock.ms += FRESH_MS
         await hf.sessions.resume(session)
         with anyio.fail_after(5):
             await hf.sessions.wait(session)
@@ -256,7 +257,7 @@ async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> N
     async with world.open(Step(Say("whole")), clock=(clock := Later())) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go", resume=False)
-        clock.ms += AROUND_MS
+        clock.ms += FRESH_MS
         plain, away = hf.trust.decisions, [StoreBusy("away")] * 3
 
         async def back_later() -> Any:

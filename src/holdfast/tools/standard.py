@@ -1,0 +1,35 @@
+"""The tools that every session has, and where their output is kept."""
+
+from collections.abc import Callable
+
+from holdfast.clock import Clock
+from holdfast.location.filesystem import Filesystem
+from holdfast.person import directories
+from holdfast.store.base import Store
+from holdfast.tools.builtin.read import read_tool
+from holdfast.tools.builtin.recall import recall_tool
+from holdfast.tools.managed_output import ManagedOutput
+from holdfast.tools.registry import Registry
+
+
+def managed_output(clock: Clock, *, trouble: Callable[[str], None] = lambda _: None) -> ManagedOutput:
+    """Keeps output that is too long for the record."""
+    return ManagedOutput(directories.data() / "tool-output", clock, trouble=trouble)
+
+
+def standard_tools(store: Store, clock: Clock) -> Registry:
+    """A registry with the built-in tools."""
+    # The user's store, credentials and settings are not the model's to read.
+    closed = [
+        directories.data(),
+        directories.config(),
+        directories.opencode_data(),
+        directories.opencode_config(),
+    ]
+    kept = directories.data() / "tool-output"
+    registry = Registry()
+    registry.register(recall_tool(store, managed_output(clock).open))
+    registry.register(
+        read_tool(lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed))
+    )
+    return registry
