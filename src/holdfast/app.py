@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
+
 from holdfast.clock import Clock, SystemClock
 from holdfast.closing import Closing
 from holdfast.feed.tail import Feed
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.workspace.workspace import Workspace
 
 
+SWEEP_S = 3600.0
 WARNED_MAX = 1_000
 
 
@@ -165,11 +168,13 @@ class Holdfast:
                 warn=_warn,
             )
 
-            async def sweep() -> None:
-                await output.sweep()
-                await expired_runs.prune(self.store, self.clock)
+            async def keep_swept() -> None:
+                while True:
+                    await output.sweep()
+                    await expired_runs.prune(self.store, self.clock)
+                    await anyio.sleep(SWEEP_S)
 
-            self._coordinator = Coordinator(engine, sweep=sweep)
+            self._coordinator = Coordinator(engine, keep_swept)
             self._closing.add("coordinator", self._coordinator.close)
             self._prompting = Prompting(self._access, engine, self._coordinator)
         return self._prompting

@@ -200,7 +200,7 @@ async def check_boundary(hf: Holdfast, session: str) -> None:
     ids = {each.info.id for each in fresh}
     assert [each for each in everything if each.info.id not in ids] == []
     assert model_view.project(fresh) == everything
-    remembered = hf._prompting_now()._coordinator._history(session)
+    remembered = hf._prompting_now()._coordinator._remembered(session)[0]
     assert await remembered.read() == fresh
 
 

@@ -175,7 +175,7 @@ async def test_a_running_session_is_not_removed_moved_or_edited(
     hf: Holdfast, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Busy is a claim by a living owner; a parent is busy through its child. Removal asks it to stop."""
-    monkeypatch.setattr("holdfast.runtime.process.coordinator.INTERRUPT_S", 0.05)
+    monkeypatch.setattr("holdfast.runtime.engine.interrupt_requests.INTERRUPT_S", 0.05)
     root = await hf.sessions.create(directory=folder)
     child = await hf.sessions.create(parent=root.id)
     asked = await ask(hf, child.id, "hello")

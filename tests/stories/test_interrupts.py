@@ -541,7 +541,7 @@ async def test_an_interrupt_that_is_refused_is_not_left_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The owner is paused and does not hear: the caller is told so, and the owner goes on afterwards."""
-    monkeypatch.setattr(coordinator, "INTERRUPT_S", 0.05)
+    monkeypatch.setattr(interrupt_requests, "INTERRUPT_S", 0.05)
     gate, begun = anyio.Event(), anyio.Event()
 
     def expect(request: Request) -> str | None:

@@ -35,7 +35,7 @@ async def test_turns_calls_a_compaction_and_a_fork(world: World, tmp_path: Path,
         kept: SessionHistory | None = None
         for number in range(3):
             await hf.sessions.process(session, f"wish {number}")
-            kept = hf._prompting_now()._coordinator._histories[session]
+            kept = hf._prompting_now()._coordinator._known[session][0]
             assert await kept.read() == await SessionHistory(hf.store, session).read()
         assert kept is not None
         await hf.sessions.compact(session, force=True)

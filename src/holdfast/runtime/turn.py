@@ -53,12 +53,12 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     if ready.last_step and not plan.was_told(ready.history, _last_word(ready)):
         ready = await _told_last_step(run, ready)
     request = _request(run, ready)
-    named = blocks.named(request, run.history.names)
+    named = blocks.named(request, run.last.names)
     if fit.needed(ready, named.characters) is not None:
         return await _in_time(run, ready, compact.automatic(run, ready))
     prefix = _prefix(run, ready, named)
     message = await _opened(run, ready, prefix)
-    run.history.sent = (message.id, named.names)
+    run.last.sent = (message.id, named.names)
     if (why := await reservations.reserve(run.engine, ready.session, request, message.id)) is not None:
         return await outcome.refuse(run, message, why)
     heard = await _in_time(run, ready, provider_call.answer(run, ready, request, message))
@@ -97,7 +97,7 @@ def _request(run: Run, ready: PreparedTurn) -> Request:
     return assemble.assemble(
         ready.model,
         system=ready.system,
-        messages=lowering.lower(ready.shown, ready.model, rules=ready.epoch.rules, known=run.history.lowered),
+        messages=lowering.lower(ready.shown, ready.model, rules=ready.epoch.rules, known=run.last.lowered),
         tools=ready.tools,
         tool_choice=_choice(ready),
         agent=ready.agent,
@@ -111,7 +111,7 @@ def _request(run: Run, ready: PreparedTurn) -> Request:
 def _prefix(run: Run, ready: PreparedTurn, named: blocks.Named) -> StepPrefix:
     """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
     epoch = ready.epoch.value
-    last = prefix_change.before(ready.history, epoch, remembered=run.history.sent)
+    last = prefix_change.before(ready.history, epoch, remembered=run.last.sent)
     causes = prefix_change.causes(last, ready.user, also=ready.moved)
     head = len(ready.tools) + len(ready.system)
     kept = prefix_change.step(epoch, last, named.names, causes, chars=named.characters, head=head)

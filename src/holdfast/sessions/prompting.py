@@ -218,7 +218,7 @@ class Prompting:
 
     async def titled(self, session: str) -> None:
         """Return when nobody here looks for a title of the session any more."""
-        await self._coordinator.titled(session)
+        await self._coordinator.titles.wait(session)
 
     async def interrupt(self, session: str) -> bool:
         """Stop what the session does; returns when everything is settled, and whether there was anything."""

@@ -1,17 +1,57 @@
 """Interrupts that were asked for from another process: records, answered by whoever runs the session."""
 
 from collections.abc import Collection
+from typing import Final
 
+import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import RecordCorrupt
+from holdfast.errors import RecordCorrupt, Refused
+from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder
-from holdfast.schema.request import InterruptRequest
+from holdfast.schema.ids import SessionID
+from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch
 from holdfast.store.put import put
-from holdfast.store.record import StoredRecord
+from holdfast.store.record import SessionRecord, StoredRecord
+
+INTERRUPT_S: Final = 10.0
+"""How long an interrupt waits for a session that another process runs."""
+
+
+async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | None) -> None:
+    """Stop a session that another owner runs, and wait until it is given back; `Refused` where it is not."""
+    store, session, owner = engine.store, running.id, running.owner
+    request = InterruptRequest(
+        id=engine.mint.ascending("per"),
+        session_id=SessionID(session),
+        reason=reason,
+        owner=owner,
+        claim=running.claim,
+        time=RequestTime(created=engine.clock.now_ms()),
+    )
+    await store.commit(Batch((put(request),)))
+    watch = store.watch()
+    try:
+        with anyio.move_on_after(INTERRUPT_S):
+            while (record := await store.session(session)) is not None and record.owner == owner:
+                # The same owner may run the session again by now, under another claim.
+                if record.claim != running.claim and await is_answered(store, request):
+                    break
+                await watch.wait()
+    finally:
+        watch.close()
+    # No owner may act later on an interrupt whose caller was refused.
+    withdrawn = await withdraw(store, request, engine.clock.now_ms())
+    record = await store.session(session)
+    # One that was answered has stopped its run, whichever owner has the session since.
+    if not withdrawn or record is None or record.owner is None:
+        return
+    if record.owner != owner:
+        raise Refused(f"session {session}: the run that was to stop has ended, and another owner runs it now")
+    raise Refused(f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s")
 
 
 async def waiting(store: Store, session: str) -> list[InterruptRequest]:

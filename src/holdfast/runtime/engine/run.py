@@ -8,6 +8,7 @@ from holdfast.provider.port import Provider
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.request_watcher import RequestWatcher
+from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
 from holdfast.tool.context import Admit
@@ -26,6 +27,7 @@ class Run:
         engine: Engine,
         recorder: Recorder,
         history: SessionHistory,
+        last: LastRequest,
         *,
         watcher: RequestWatcher,
         admit: Admit,
@@ -33,6 +35,7 @@ class Run:
         self.engine = engine
         self.recorder = recorder
         self.history = history
+        self.last = last
         self.watcher = watcher
         self.admit = admit
         self.scope = anyio.CancelScope()

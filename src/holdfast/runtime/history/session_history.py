@@ -8,8 +8,6 @@ the store holds. Where the changes cannot tell, everything is read anew.
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.provider.request.lowering import Lowered
-from holdfast.provider.request.prefix import Names
 from holdfast.runtime.history import model_view
 from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import Mark
@@ -87,11 +85,6 @@ class SessionHistory:
         self.touched: set[str] = set()
         """Messages that came or changed since instructions beside the files they read were looked for and
         what was found was stored: who finds them takes them out then, not before."""
-        self.lowered = Lowered()
-        """What was made of them for a model."""
-        self.names = Names()
-        self.sent: tuple[str, list[str]] | None = None
-        """The last request of this process: the message that answers it, and the names of its blocks."""
 
     async def read(self) -> list[MessageWithParts]:
         """Messages by their place, from the last compaction on, those that wait in the inbox included."""

@@ -6,7 +6,8 @@ fails leaves no entry behind; an interrupt returns when everything is settled.
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -21,24 +22,21 @@ from holdfast.runtime.engine.patience import PatientStore
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
-from holdfast.runtime.side_calls import prompt_summary, session_title
-from holdfast.schema.ids import SessionID
-from holdfast.schema.request import InterruptRequest, RequestTime
+from holdfast.runtime.side_calls import prompt_summary
+from holdfast.runtime.side_calls.session_title import Titles
 from holdfast.schema.stored import Kind, Mark
-from holdfast.store.batch import Batch, Fence, Held
-from holdfast.store.put import put
+from holdfast.store.batch import Fence, Held
 from holdfast.tool.cancelling import ends_the_program
 from holdfast.tools.plain import described
 
-SWEEP_S = 3_600.0
 HISTORIES_MAX = 16
-TITLED_MAX = 10_000
 GIVE_BACK_S = 5.0
 LATE_S = 0.5
 """How long the least pause is between two claims of a session whose owner is late."""
@@ -47,8 +45,6 @@ LOOK_S = 0.5
 CLOSE_S = 4.5
 RETIRE_S = 1.0
 """How much of the time to close is kept for giving everything back."""
-INTERRUPT_S = 10.0
-"""How long an interrupt waits for a session that another process runs."""
 
 
 class RunningSession:
@@ -81,16 +77,13 @@ def _stop(entry: RunningSession, run: Run) -> None:
 class Coordinator:
     """The drains of one process."""
 
-    def __init__(self, engine: Engine, *, sweep: Callable[[], Awaitable[object]]) -> None:
+    def __init__(self, engine: Engine, *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """`beside`: what else runs for as long as this process works on sessions."""
         self._engine = engine
-        self._sweep = sweep
         self._entries: dict[str, RunningSession] = {}
-        self._histories: dict[str, SessionHistory] = {}
+        self._known: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._kept: dict[str, Fence] = {}
         """Claims that are not known to be released: the store may have been away when a drain ended."""
-        self._naming: dict[str, anyio.Event] = {}
-        self._titled: dict[str, None] = {}
-        """Sessions whose title was seen to: it is made of the first prompt."""
         self._closing = False
         self._admit = ChildPrompts(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
@@ -101,18 +94,13 @@ class Coordinator:
         self._background = Background(
             self.watcher.run,
             self.ownership.keep,
-            self._keep_swept,
+            *beside,
             self._keep_given_back,
             self.resumption.keep,
             self._keep_taking_up,
             warn=engine.warn,
         )
-
-    async def _keep_swept(self) -> None:
-        """Remove managed output whose time is over: now, and once an hour."""
-        while True:
-            await self._sweep()
-            await anyio.sleep(SWEEP_S)
+        self.titles = Titles(engine, self._background.start)
 
     def active(self) -> list[str]:
         """The sessions that this process runs."""
@@ -125,29 +113,8 @@ class Coordinator:
             entry.again = True
             entry.force = entry.force or force
             return
-        if (
-            await self._begin(session, RunningSession(force=force)) is not None
-            and session not in self._titled
-        ):
-            self._naming[session] = anyio.Event()
-            self._background.start(self._entitle, session, self._naming[session])
-
-    async def titled(self, session: str) -> None:
-        """Return when nobody here looks for a title of the session any more."""
-        if (naming := self._naming.get(session)) is not None:
-            await naming.wait()
-
-    async def _entitle(self, session: str, done: anyio.Event) -> None:
-        """Give the session a title, beside its drain; where that is settled, nobody looks again."""
-        try:
-            if await session_title.name(self._engine, session):
-                self._titled[session] = None
-                if len(self._titled) > TITLED_MAX:
-                    del self._titled[next(iter(self._titled))]
-        finally:
-            done.set()
-            if self._naming.get(session) is done:
-                del self._naming[session]
+        if await self._begin(session, RunningSession(force=force)) is not None:
+            self.titles.look(session)
 
     async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
         """Work on a session in the background; None when it was begun meanwhile."""
@@ -174,7 +141,7 @@ class Coordinator:
         stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
         if record is not None and record.owner is not None:
-            await self._interrupt_elsewhere(session, record.owner, record.claim, reason)
+            await interrupt_requests.stop_elsewhere(self._engine, record, reason)
         elif record is not None and await self._is_unfinished(session):
             await self._end_left(session)
         else:
@@ -202,41 +169,6 @@ class Coordinator:
         entry.end()
         if await self._begin(session, entry) is not None:
             await entry.done.wait()
-
-    async def _interrupt_elsewhere(self, session: str, owner: str, claim: int, reason: str | None) -> None:
-        store = self._engine.store
-        request = InterruptRequest(
-            id=self._engine.mint.ascending("per"),
-            session_id=SessionID(session),
-            reason=reason,
-            owner=owner,
-            claim=claim,
-            time=RequestTime(created=self._engine.clock.now_ms()),
-        )
-        await store.commit(Batch((put(request),)))
-        watch = store.watch()
-        try:
-            with anyio.move_on_after(INTERRUPT_S):
-                while (record := await store.session(session)) is not None and record.owner == owner:
-                    # The same owner may run the session again by now, under another claim.
-                    if record.claim != claim and await interrupt_requests.is_answered(store, request):
-                        break
-                    await watch.wait()
-        finally:
-            watch.close()
-        # Nobody must act later on an interrupt whose caller was refused.
-        withdrawn = await interrupt_requests.withdraw(store, request, self._engine.clock.now_ms())
-        record = await store.session(session)
-        # One that was answered has stopped its run, whoever has the session since.
-        if not withdrawn or record is None or record.owner is None:
-            return
-        if record.owner != owner:
-            raise Refused(
-                f"session {session}: the run that was to stop has ended, and another owner runs it now"
-            )
-        raise Refused(
-            f"session {session} runs in another process, which did not stop within {INTERRUPT_S:.0f} s"
-        )
 
     async def _work(self, session: str, entry: RunningSession, group: TaskGroup) -> None:
         refused = 0
@@ -354,7 +286,7 @@ class Coordinator:
         workspace = engine.workspace
         engine = replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
-        run = Run(engine, recorder, self._history(session), watcher=self.watcher, admit=self._admit)
+        run = Run(engine, recorder, *self._remembered(session), watcher=self.watcher, admit=self._admit)
         entry.run, drained = run, None
         try:
             if late:
@@ -380,12 +312,12 @@ class Coordinator:
             self._background.start(prompt_summary.write, self._engine, session)
         return True
 
-    def _history(self, session: str) -> SessionHistory:
-        """What was decoded of a session before is not decoded again; the least used is forgotten."""
-        known = self._histories.pop(session, None) or SessionHistory(self.patient, session)
-        self._histories[session] = known
-        while len(self._histories) > HISTORIES_MAX:
-            del self._histories[next(iter(self._histories))]
+    def _remembered(self, session: str) -> tuple[SessionHistory, LastRequest]:
+        """What was decoded and sent of a session before is not made again; the least used is forgotten."""
+        known = self._known.pop(session, None) or (SessionHistory(self.patient, session), LastRequest())
+        self._known[session] = known
+        while len(self._known) > HISTORIES_MAX:
+            del self._known[next(iter(self._known))]
         return known
 
     def _lost(self) -> None:

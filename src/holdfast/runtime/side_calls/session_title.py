@@ -4,6 +4,7 @@ What must stay true: it never blocks or fails a turn; a name that a person gave 
 """
 
 import contextlib
+from collections.abc import Callable
 
 import anyio
 from msgspec.structs import replace
@@ -26,8 +27,42 @@ from holdfast.store.query import MessageQuery
 AGENT = "title"
 SAID_MAX = 4_000
 TITLE_MAX = 100
+SETTLED_MAX = 10_000
 _TOKENS_MAX = 500
 _ASK = "Write a title for a conversation that begins with this message:\n\n"
+
+
+class Titles:
+    """The titles that this process gives, each in a task of `begin`, beside the drain of its session."""
+
+    def __init__(self, engine: Engine, begin: Callable[..., None]) -> None:
+        self._engine = engine
+        self._begin = begin
+        self._under_way: dict[str, anyio.Event] = {}
+        self._settled: dict[str, None] = {}
+        """Sessions that need no look any more: a title is made of the first prompt."""
+
+    def look(self, session: str) -> None:
+        """Give the session a title, unless that is settled."""
+        if session not in self._settled:
+            self._under_way[session] = anyio.Event()
+            self._begin(self._entitle, session, self._under_way[session])
+
+    async def wait(self, session: str) -> None:
+        """Return when this process looks for no title of the session."""
+        if (done := self._under_way.get(session)) is not None:
+            await done.wait()
+
+    async def _entitle(self, session: str, done: anyio.Event) -> None:
+        try:
+            if await name(self._engine, session):
+                self._settled[session] = None
+                if len(self._settled) > SETTLED_MAX:
+                    del self._settled[next(iter(self._settled))]
+        finally:
+            done.set()
+            if self._under_way.get(session) is done:
+                del self._under_way[session]
 
 
 async def name(engine: Engine, session: str) -> bool:
