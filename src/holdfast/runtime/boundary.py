@@ -27,7 +27,7 @@ from holdfast.schema.session import Session
 from holdfast.tools import structured
 
 
-async def cross(
+async def prepare_turn(
     run: Run, everything: list[MessageWithParts] | None = None, *, force: bool = True
 ) -> PreparedTurn | None:
     """Promote what waits, and fix the turn; None when there is nothing to say.
@@ -107,8 +107,8 @@ async def _begun(
     """
     assert isinstance(newest.info, UserMessage)
     try:
-        chosen = await sample(run, newest.info)
-        return chosen, await epochs.ensured(run, chosen)
+        chosen = await sample_turn(run, newest.info)
+        return chosen, await epochs.ensure_epoch(run, chosen)
     except ContextUnavailable:
         raise
     except Exception:
@@ -116,7 +116,7 @@ async def _begun(
         raise
 
 
-async def sample(run: Run, user: UserMessage) -> Sampled:
+async def sample_turn(run: Run, user: UserMessage) -> Sampled:
     """Agent, model and policy of a prompt, fixed for a turn."""
     session = await run.session() if run.history.record is None else run.history.record.value()
     sampled = await sampled_for(run.engine, session, user)
@@ -139,12 +139,12 @@ async def _reconciled(
     run: Run, chosen: Sampled, epoch: Epoch, history: list[MessageWithParts]
 ) -> PreparedTurn:
     """Tell the model what changed since it was last told, and fix the turn."""
-    nested = await nested_instructions.found(run, chosen, epoch)
+    nested = await nested_instructions.find_nested(run, chosen, epoch)
     told = None
     # An epoch that begins at this boundary has just looked at the world.
     if not epoch.fresh or (nested or []) != epoch.value.nested:
         compacted = run.history.summarised_since(epoch.position)
-        epoch, told = await epochs.reconciled(
+        epoch, told = await epochs.reconcile(
             run, chosen, epoch, compacted=compacted, nested=epoch.value.nested if nested is None else nested
         )
     if nested is not None:
@@ -155,10 +155,10 @@ async def _reconciled(
     if told is not None:
         history.append(MessageWithParts(told, ()))
     history, epoch = await pruning.prune(run, chosen, epoch, history)
-    return await fixed(run, chosen, epoch, history)
+    return await prepared(run, chosen, epoch, history)
 
 
-async def fixed(
+async def prepared(
     run: Run,
     chosen: Sampled,
     epoch: Epoch,
@@ -196,7 +196,7 @@ async def fixed(
     )
 
 
-async def again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> PreparedTurn:
+async def prepare_again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> PreparedTurn:
     """The turn of calls that are run again."""
-    chosen = await sample(run, user)
-    return await fixed(run, chosen, await epochs.ensured(run, chosen), history, keep=False)
+    chosen = await sample_turn(run, user)
+    return await prepared(run, chosen, await epochs.ensure_epoch(run, chosen), history, keep=False)

@@ -164,7 +164,7 @@ async def _interrupted(run: Run, *, started: bool) -> None:
     `started` ends what another runner left.
     """
     if not started:
-        await recovery.put_down(run, await run.history.read())
+        await recovery.close_abandoned(run, await run.history.read())
     await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
     await interrupt_requests.answer(run.engine.store, run.recorder)
 
@@ -196,7 +196,7 @@ async def _stopped(run: Run, last: MessageWithParts, error: Fault) -> Message:
     info = await ending.end(run, last, how, before=lambda _: withdrawn, edit=edit, publish=False)
     if was_open:
         said = size.estimate("".join(work.words(last)))
-        await reservations.broken_off(
+        await reservations.settle_unfinished(
             run.engine, await run.session(), last.info.id, run.turn_ms(), sent=True, said=said
         )
     return info

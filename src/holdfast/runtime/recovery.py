@@ -72,7 +72,7 @@ async def _charge(run: Run, last: MessageWithParts) -> None:
     """Count what a turn took that a dead runner never settled."""
     said = size.estimate("".join(work.words(last)))
     worked_ms = _last_ms(last) - last.info.time.created
-    await reservations.died(
+    await reservations.settle_dead(
         run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms)
     )
 
@@ -93,7 +93,7 @@ def _last_ms(message: MessageWithParts) -> int:
     return max(times)
 
 
-async def put_down(run: Run, history: list[MessageWithParts]) -> None:
+async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
     """End what a dead runner left, for somebody who does not want it gone on with.
 
     Calls that wait for a person are left to whoever interrupts: nothing of them has happened.
@@ -177,7 +177,7 @@ async def _run_again(
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
     try:
-        ready = await boundary.again(run, replace(user, agent=info.agent), history)
+        ready = await boundary.prepare_again(run, replace(user, agent=info.agent), history)
     except HoldfastError as error:
         # Settings that cannot be read, a model that is gone: the calls, and what they asked, stay.
         status_events.error(
@@ -199,8 +199,8 @@ async def _run_again(
         for part in here:
             row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(RecordedCall(part, None), row)
-    if settling.taken is not None:
-        await run.recorder.commit(put(replace(info, structured=settling.taken)))
+    if settling.structured_output is not None:
+        await run.recorder.commit(put(replace(info, structured=settling.structured_output)))
     if settling.looped is not None:
         await run.recorder.commit(put(replace(info, error=settling.looped)))
         status_events.error(run.engine.feed, run.recorder.session, settling.looped)

@@ -45,7 +45,7 @@ LAST_STEP_SHAPED: Final = (
 
 async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force: bool = True) -> TurnOutcome:
     """Take one turn of the session; `done` when there was nothing to say (see `boundary.cross`)."""
-    ready = await boundary.cross(run, history, force=force)
+    ready = await boundary.prepare_turn(run, history, force=force)
     if ready is None:
         return TurnOutcome(next="done")
     if ready.asked is not None:

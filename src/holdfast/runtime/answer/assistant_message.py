@@ -9,24 +9,24 @@ from holdfast.schema.ids import MessageID
 from holdfast.schema.message import AssistantMessage, AssistantPath, AssistantTime, UserMessage
 
 
-def begun(ready: PreparedTurn, id: MessageID, now_ms: int) -> AssistantMessage:
+def begun(turn: PreparedTurn, id: MessageID, now_ms: int) -> AssistantMessage:
     """The answer of a turn, before anything is sent."""
-    made = _made(id, ready.user, ready.agent.name, now_ms)
+    made = _made(id, turn.user, turn.agent.name, now_ms)
     return replace(
         made,
-        model_id=ready.model.id,
-        provider_id=ready.model.provider_id,
-        path=_path(ready),
-        variant=ready.variant,
+        model_id=turn.model.id,
+        provider_id=turn.model.provider_id,
+        path=_path(turn),
+        variant=turn.variant,
     )
 
 
 def summary(
-    ready: PreparedTurn, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
+    turn: PreparedTurn, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
 ) -> AssistantMessage:
     """The summary that a compaction is going to write."""
     made = _made(id, asked, agent, now_ms)
-    return replace(made, model_id=model.id, provider_id=model.provider_id, path=_path(ready), summary=True)
+    return replace(made, model_id=model.id, provider_id=model.provider_id, path=_path(turn), summary=True)
 
 
 def unanswered(user: UserMessage, id: MessageID, now_ms: int) -> AssistantMessage:
@@ -50,5 +50,5 @@ def _made(id: MessageID, user: UserMessage, agent: str, now_ms: int) -> Assistan
     )
 
 
-def _path(ready: PreparedTurn) -> AssistantPath:
-    return AssistantPath(cwd=ready.session.directory, root=str(ready.workspace.places.worktree))
+def _path(turn: PreparedTurn) -> AssistantPath:
+    return AssistantPath(cwd=turn.session.directory, root=str(turn.workspace.places.worktree))

@@ -11,7 +11,7 @@ from holdfast.provider.request import size
 from holdfast.provider.request.events import StepFinish
 from holdfast.runtime.answer import ending, quarantine, structured_answer
 from holdfast.runtime.answer.ending import Ending
-from holdfast.runtime.answer.provider_call import Heard
+from holdfast.runtime.answer.provider_call import Answer
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
@@ -49,21 +49,21 @@ class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The stream broke off after something was said: the next turn begins from the store."""
 
 
-async def close(run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard) -> TurnOutcome:
+async def close(run: Run, turn: PreparedTurn, message: AssistantMessage, answer: Answer) -> TurnOutcome:
     """Record how the answer of a turn ended, and say what comes next."""
-    failed = heard.processor.failed
+    failed = answer.failed
     if failed is not None:
-        return await _close_failed(run, ready, message, heard, failed.error)
-    finish = heard.processor.finish
+        return await _close_failed(run, turn, message, answer, failed)
+    finish = answer.finish
     assert finish is not None, "a stream ends with a finish or a failure"
-    fault = _filtered(finish) or structured_answer.fault(ready, heard) or heard.settling.looped
-    missing = fault is None and structured_answer.is_missing(ready, heard)
-    await ending.end(run, _alone(message), _finished(run, ready, message, heard, fault, missing=missing))
+    fault = _filtered(finish) or structured_answer.fault(turn, answer) or answer.calls.looped
+    missing = fault is None and structured_answer.is_missing(turn, answer)
+    await ending.end(run, _alone(message), _finished(run, turn, message, answer, fault, missing=missing))
     if fault is not None:
         return TurnOutcome(next="stop")
-    if heard.settling.taken is not None and not heard.settling.parked:
+    if answer.calls.structured_output is not None and not answer.calls.parked:
         return TurnOutcome(next="stop")
-    return TurnOutcome(next="continue") if missing else _next(heard)
+    return TurnOutcome(next="continue") if missing else _next(answer)
 
 
 def _alone(message: AssistantMessage) -> MessageWithParts:
@@ -71,15 +71,15 @@ def _alone(message: AssistantMessage) -> MessageWithParts:
     return MessageWithParts(message, ())
 
 
-def _next(heard: Heard) -> TurnOutcome:
-    settling = heard.settling
-    if settling.parked:
+def _next(answer: Answer) -> TurnOutcome:
+    calls = answer.calls
+    if calls.parked:
         return TurnOutcome(next="park")
-    if settling.stopped:
+    if calls.stopped:
         return TurnOutcome(next="stop")
-    if settling.count == 0:
+    if calls.count == 0:
         return TurnOutcome(next="done")
-    return TurnOutcome(next="continue", failed=settling.succeeded == 0)
+    return TurnOutcome(next="continue", failed=calls.succeeded == 0)
 
 
 def _filtered(finish: StepFinish) -> Fault | None:
@@ -90,22 +90,22 @@ def _filtered(finish: StepFinish) -> Fault | None:
 
 def _finished(
     run: Run,
-    ready: PreparedTurn,
+    turn: PreparedTurn,
     message: AssistantMessage,
-    heard: Heard,
+    answer: Answer,
     fault: Fault | None,
     *,
     missing: bool,
 ) -> Ending:
-    finish = heard.processor.finish
+    finish = answer.finish
     assert finish is not None
     # A provider that does not know why it stopped has stopped all the same.
     reason = "other" if finish.reason == work.BROKEN_OFF else finish.reason
-    spent = cost.cost(finish.tokens, ready.model.prices)
+    spent = cost.cost(finish.tokens, turn.model.prices)
     return Ending(
         finish=work.BROKEN_OFF if missing else reason,
         error=fault,
-        structured=heard.settling.taken,
+        structured=answer.calls.structured_output,
         used=Used(turn=message.id, tokens=finish.tokens, cost=spent, time_ms=run.turn_ms()),
         reason=reason,
         note=structured_answer.REMINDER if missing else None,
@@ -113,28 +113,30 @@ def _finished(
 
 
 async def _close_failed(
-    run: Run, ready: PreparedTurn, message: AssistantMessage, heard: Heard, error: ProviderError
+    run: Run, turn: PreparedTurn, message: AssistantMessage, answer: Answer, error: ProviderError
 ) -> TurnOutcome:
     """A stream that broke after it had said something is gone on with; any other failure ends the work."""
-    spent_ms, said = run.turn_ms(), heard.processor.said
-    tokens = round(heard.processor.characters / size.CHARACTERS_A_TOKEN)
-    await reservations.broken_off(run.engine, ready.session, message.id, spent_ms, sent=said, said=tokens)
+    spent_ms, said = run.turn_ms(), answer.said
+    tokens = round(answer.characters / size.CHARACTERS_A_TOKEN)
+    await reservations.settle_unfinished(
+        run.engine, turn.session, message.id, spent_ms, sent=said, said=tokens
+    )
     if said and error.retryable and error.kind in _BROKEN_KINDS:
-        return await _go_on(run, message, heard)
-    if not said and await quarantine.take_out(run, ready, message, error):
+        return await _go_on(run, message, answer)
+    if not said and await quarantine.take_out(run, turn, message, error):
         return TurnOutcome(next="continue")
-    if error.kind == "context-overflow" and not said and ready.compacts:
+    if error.kind == "context-overflow" and not said and turn.compacts:
         await ending.end(run, _alone(message), ending.broken_off())
         return TurnOutcome(next="stop", overflowed=True)
-    fault = fault_of(error, ready.model.provider_id)
-    back = await quarantine.taken_back(run, ready, error)
+    fault = fault_of(error, turn.model.provider_id)
+    back = await quarantine.taken_back(run, turn, error)
     await ending.end(run, _alone(message), ending.failed(fault), before=lambda _: back)
     return TurnOutcome(next="stop")
 
 
-async def _go_on(run: Run, message: AssistantMessage, heard: Heard) -> TurnOutcome:
+async def _go_on(run: Run, message: AssistantMessage, answer: Answer) -> TurnOutcome:
     """Go on with an answer whose stream broke off, unless too many in a row have."""
-    if heard.settling.parked:
+    if answer.calls.parked:
         await ending.end(run, _alone(message), ending.broken_off())
         return TurnOutcome(next="park")
     run.breaks += 1
@@ -144,7 +146,7 @@ async def _go_on(run: Run, message: AssistantMessage, heard: Heard) -> TurnOutco
         await ending.end(run, _alone(message), ending.failed(UnknownFault(data=UnknownData(message=told))))
         return TurnOutcome(next="stop")
     # After calls the model is sent their results, which are no words of its own.
-    note = ending.BROKEN if heard.settling.count == 0 else None
+    note = ending.BROKEN if answer.calls.count == 0 else None
     await ending.end(run, _alone(message), ending.broken_off(note))
     return TurnOutcome(next="continue", malformed=True)
 

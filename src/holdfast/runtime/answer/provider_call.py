@@ -9,9 +9,11 @@ from contextlib import aclosing
 from typing import Final
 
 import anyio
+import msgspec
 
 from holdfast.errors import ProviderError
 from holdfast.provider.fault import fault_of
+from holdfast.provider.request.events import StepFinish
 from holdfast.provider.request.request import Request
 from holdfast.runtime.answer import retry
 from holdfast.runtime.answer.processor import Processor
@@ -19,7 +21,7 @@ from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import repetition
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
-from holdfast.runtime.calls.tool_calls import ToolCalls
+from holdfast.runtime.calls.tool_calls import CallsOutcome, ToolCalls
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
@@ -33,37 +35,40 @@ from holdfast.tools import executing, structured
 NO_STEPS: Final = "All the steps that this task may take are used up, so no tool can be called any more."
 
 
-class Heard:
-    """One answer, with its calls."""
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one request to the model."""
 
-    def __init__(self, processor: Processor, settling: ToolCalls) -> None:
-        self.processor = processor
-        self.settling = settling
+    finish: StepFinish | None
+    failed: ProviderError | None
+    said: bool
+    """Whether anything of it was published."""
+    characters: int
+    calls: CallsOutcome
 
 
-async def answer(run: Run, ready: PreparedTurn, request: Request, message: AssistantMessage) -> Heard:
+async def answer(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
     """The model's answer. A failure before its first word is tried again, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
     while True:
         attempt += 1
-        heard = await _once(run, ready, request, message)
-        failed = heard.processor.failed
-        if failed is None or heard.processor.said:
+        heard = await _once(run, turn, request, message)
+        failed = heard.failed
+        if failed is None or heard.said:
             return heard
         chance = random.random()  # noqa: S311 - a pause, not a secret
-        wait_ms = retry.wait_ms(failed.error, attempt, waited_ms=waited_ms, random=chance, limits=limits)
+        wait_ms = retry.wait_ms(failed, attempt, waited_ms=waited_ms, random=chance, limits=limits)
         if wait_ms is None:
             return heard
         waited_ms += wait_ms
-        await _tell_retry(run, ready, message, failed.error, attempt=attempt, wait_ms=wait_ms)
+        await _tell_retry(run, turn, message, failed, attempt=attempt, wait_ms=wait_ms)
         await anyio.sleep(wait_ms / 1_000)
         status_events.busy(run.engine.feed, run.recorder.session)
 
 
 async def _tell_retry(
     run: Run,
-    ready: PreparedTurn,
+    turn: PreparedTurn,
     message: AssistantMessage,
     error: ProviderError,
     *,
@@ -78,7 +83,7 @@ async def _tell_retry(
         message=str(error),
         next_ms=now_ms + wait_ms,
     )
-    fault = fault_of(error, ready.model.provider_id)
+    fault = fault_of(error, turn.model.provider_id)
     if isinstance(fault, APIFault):
 
         def make(id: PartID) -> RetryPart:
@@ -94,12 +99,12 @@ async def _tell_retry(
         await run.recorder.add_parts(make)
 
 
-async def _once(run: Run, ready: PreparedTurn, request: Request, message: AssistantMessage) -> Heard:
-    settling = ToolCalls(run, ready, PermissionAsk(run, ready))
-    earlier = repetition.calls_since_prompt(ready.history)
+async def _once(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
+    settling = ToolCalls(run, turn, PermissionAsk(run, turn))
+    earlier = repetition.calls_since_prompt(turn.history)
 
     async def call(called: RecordedCall) -> None:
-        if ready.last_step and called.part.tool != structured.NAME:
+        if turn.last_step and called.part.tool != structured.NAME:
             settling.count += 1
             # Where tools were forbidden, it was told and does not hear: the work ends with this turn.
             stops = request.tool_choice != "auto"
@@ -116,12 +121,14 @@ async def _once(run: Run, ready: PreparedTurn, request: Request, message: Assist
         async with anyio.create_task_group() as calls:
             settling.within(calls)
             try:
-                async with aclosing(run.provider(ready.workspace).stream(request)) as events:
+                async with aclosing(run.provider(turn.workspace).stream(request)) as events:
                     async for event in events:
                         await processor.hear(event)
                 if settling.count and processor.finish is not None:
                     tokens = processor.finish.tokens
-                    await reservations.heard(run.engine, ready.session, message.id, tokens, ready.model)
+                    await reservations.shrink_reservation(
+                        run.engine, turn.session, message.id, tokens, turn.model
+                    )
             finally:
                 with anyio.CancelScope(shield=True):
                     await processor.end()
@@ -129,4 +136,10 @@ async def _once(run: Run, ready: PreparedTurn, request: Request, message: Assist
     for part in processor.open_calls():  # Their arguments never came to an end.
         text = "The model's stream ended before the arguments of this call were complete."
         await settling.settle(part, executing.failed(text, outcome="interrupted"))
-    return Heard(processor, settling)
+    return Answer(
+        finish=processor.finish,
+        failed=None if processor.failed is None else processor.failed.error,
+        said=processor.said,
+        characters=processor.characters,
+        calls=settling.outcome(),
+    )

@@ -118,16 +118,16 @@ def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
     return [now for was, now in parts if now is not was]
 
 
-async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, error: ProviderError) -> bool:
+async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, error: ProviderError) -> bool:
     """Mark what the provider may have refused, end the answer that never came, and tell the user, in one
     commit; False where nothing is suspected. The answer is still owed.
     """
-    found = suspects(error, ready.shown, ready.model)
+    found = suspects(error, turn.shown, turn.model)
     epoch = await epochs.current(run)
     if not found or epoch is None:
         return False
     now_ms = run.engine.clock.now_ms()
-    line = f"the provider refused {', '.join(_names(found, ready.model))}; the work goes on without it"
+    line = f"the provider refused {', '.join(_names(found, turn.model))}; the work goes on without it"
     data = replace(data_of(error), message=f"{line} ({error})", is_retryable=True)
 
     def told(ids: Ids) -> list[Put]:
@@ -145,13 +145,13 @@ async def take_out(run: Run, ready: PreparedTurn, message: AssistantMessage, err
     await ending.end(run, MessageWithParts(message, ()), ending.broken_off(), before=told)
     run.epoch = None  # Read again at the next boundary.
     status_events.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
-    run.engine.warn(f"session {ready.session.id}: {line}")
+    run.engine.warn(f"session {turn.session.id}: {line}")
     return True
 
 
-async def taken_back(run: Run, ready: PreparedTurn, error: ProviderError) -> list[Put]:
+async def taken_back(run: Run, turn: PreparedTurn, error: ProviderError) -> list[Put]:
     """What was taken out in vain, to be shown again from the next request on."""
-    found = cleared(error, ready.shown, ready.model)
+    found = cleared(error, turn.shown, turn.model)
     epoch = await epochs.current(run)
     if not found or epoch is None:
         return []

@@ -1,7 +1,7 @@
 """When a request is tried again: bounded in number and total time, honouring the provider. Pure."""
 
 from holdfast.errors import ProviderError
-from holdfast.runtime.engine.engine import Limits
+from holdfast.runtime.engine.limits import Limits
 
 BASE_MS = 2_000
 WAIT_MAX_MS = 30_000

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from holdfast.runtime.answer.provider_call import Heard
+from holdfast.runtime.answer.provider_call import Answer
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.schema.fault import Fault, StructuredOutputData, StructuredOutputFault
 from holdfast.schema.message import MessageWithParts, SystemMessage
@@ -29,38 +29,38 @@ def taken_in(message: MessageWithParts) -> JsonMap | None:
     return given[-1] if given else None
 
 
-def is_missing(ready: PreparedTurn, heard: Heard) -> bool:
+def is_missing(turn: PreparedTurn, answer: Answer) -> bool:
     """Whether an answer of the form was asked for, and the model ended without calling any tool."""
     return (
-        isinstance(ready.user.format, JsonSchemaFormat)
-        and heard.settling.taken is None
-        and heard.settling.count == 0
+        isinstance(turn.user.format, JsonSchemaFormat)
+        and answer.calls.structured_output is None
+        and answer.calls.count == 0
     )
 
 
-def fault(ready: PreparedTurn, heard: Heard) -> Fault | None:
+def fault(turn: PreparedTurn, answer: Answer) -> Fault | None:
     """Why the work ends without the answer: it was tried often enough, or there is no step left."""
-    form = ready.user.format
-    if not isinstance(form, JsonSchemaFormat) or heard.settling.taken is not None:
+    form = turn.user.format
+    if not isinstance(form, JsonSchemaFormat) or answer.calls.structured_output is not None:
         return None
-    tries = _tries_before(ready) + _tried_now(heard)
+    tries = _tries_before(turn) + _tried_now(answer)
     most = RETRY_COUNT_DEFAULT if form.retry_count is None else form.retry_count
-    if tries <= most and not ready.last_step:
+    if tries <= most and not turn.last_step:
         return None
     message = f"the model did not give an answer of the form that was asked for, in {tries} tries"
     return StructuredOutputFault(data=StructuredOutputData(message=message, retries=max(0, tries - 1)))
 
 
-def _tried_now(heard: Heard) -> int:
-    return heard.settling.shaped or (1 if heard.settling.count == 0 else 0)
+def _tried_now(answer: Answer) -> int:
+    return answer.calls.structured_tries or (1 if answer.calls.count == 0 else 0)
 
 
-def _tries_before(ready: PreparedTurn) -> int:
+def _tries_before(turn: PreparedTurn) -> int:
     """Earlier tries for the same prompt: calls that were sent back, and answers without a call."""
     count = 0
     begun = False
-    for each in ready.history:
-        begun = begun or each.info.id == ready.user.id
+    for each in turn.history:
+        begun = begun or each.info.id == turn.user.id
         if not begun:
             continue
         if isinstance(each.info, SystemMessage) and each.info.text == REMINDER:

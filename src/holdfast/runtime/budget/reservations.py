@@ -74,7 +74,9 @@ async def reserve(
     return refusal
 
 
-async def heard(engine: Engine, session: Session, turn: str, tokens: Tokens, model: Model) -> None:
+async def shrink_reservation(
+    engine: Engine, session: Session, turn: str, tokens: Tokens, model: Model
+) -> None:
     """Hold back no more than what the answer took, once it has come: its calls may run for long, and others
     of the tree want to go on meanwhile.
     """
@@ -122,7 +124,7 @@ async def settle(engine: Engine, session: Session, used: Used) -> None:
     await _edit_root(engine, session, lambda root, _: settled(root, used))
 
 
-async def broken_off(
+async def settle_unfinished(
     engine: Engine, session: Session, turn: str, time_ms: int, *, sent: bool, said: int = 0
 ) -> None:
     """End the reservation of a turn that came to no end: its time counts, and what it took by our estimate.
@@ -141,7 +143,7 @@ async def broken_off(
     await _edit_root(engine, session, change)
 
 
-async def died(engine: Engine, session: Session, turn: str, *, said: int, worked_ms: int) -> None:
+async def settle_dead(engine: Engine, session: Session, turn: str, *, said: int, worked_ms: int) -> None:
     """End the reservation of a turn that a dead runner has left, unless another turn of the tree has."""
     now = _now(engine)
 

@@ -92,7 +92,7 @@ class PermissionAsk:
             word: ReplyWord = "once" if verdict == "allow" else "reject"
             known = answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
         if verdict == "allow":
-            judge(known, goes_on=self._goes_on)
+            raise_if_rejected(known, goes_on=self._goes_on)
             await self._heard(known)
         else:
             await self._recorder.commit(put(known))
@@ -137,7 +137,7 @@ class PermissionAsk:
             assert isinstance(replied, PermissionRequest)
             request = replied
             del self._open[request.id]
-        judge(request, goes_on=self._goes_on)
+        raise_if_rejected(request, goes_on=self._goes_on)
         await self._heard(request)
 
     async def _heard(self, request: PermissionRequest) -> None:
@@ -219,7 +219,7 @@ class PermissionAsk:
         return request
 
 
-def judge(request: PermissionRequest, *, goes_on: bool = False) -> None:
+def raise_if_rejected(request: PermissionRequest, *, goes_on: bool = False) -> None:
     """Return for a yes, raise for a no, which the model hears. One without words ends the work, unless it
     `goes_on`.
     """

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import msgspec
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
@@ -50,6 +51,22 @@ UNKNOWN = (
 )
 
 
+class CallsOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of the calls of one answer."""
+
+    count: int
+    succeeded: int
+    structured_output: JsonMap | None
+    """The structured output, once the model has returned it."""
+    structured_tries: int
+    stopped: bool
+    """The user rejected a call without a message: the work ends after this turn."""
+    parked: bool
+    """A call still waits for the user's reply."""
+    looped: Fault | None
+    """Why the work ends: the model has made one call again and again."""
+
+
 class ToolCalls:
     """The calls of one turn."""
 
@@ -62,16 +79,23 @@ class ToolCalls:
         self._group: TaskGroup | None = None
         self.count = 0
         self.succeeded = 0
-        self.taken: JsonMap | None = None
-        """The answer of the form that was asked for, once the model has given one."""
-        self.shaped = 0
-        """How often it has tried to."""
+        self.structured_output: JsonMap | None = None
+        self.structured_tries = 0
         self.stopped = False
-        """A person said no without words: the work ends after this turn."""
         self.parked = False
-        """A person is there and silent: a call still waits for its answer."""
         self.looped: Fault | None = None
-        """Why the work ends: the model has made one call again and again."""
+
+    def outcome(self) -> CallsOutcome:
+        """What came of them so far."""
+        return CallsOutcome(
+            count=self.count,
+            succeeded=self.succeeded,
+            structured_output=self.structured_output,
+            structured_tries=self.structured_tries,
+            stopped=self.stopped,
+            parked=self.parked,
+            looped=self.looped,
+        )
 
     def within(self, group: TaskGroup) -> None:
         """Run the calls in this group."""
@@ -83,7 +107,7 @@ class ToolCalls:
         `row` says how often in a row the model has made it: from the third time on a person is asked first.
         """
         self.count += 1
-        self.shaped += called.part.tool == structured.NAME
+        self.structured_tries += called.part.tool == structured.NAME
         if self.count > self._most:
             text = f"Too many calls in one turn (at most {self._most}). Call fewer at once."
             await self.settle(called.part, executing.failed(text))
@@ -111,7 +135,7 @@ class ToolCalls:
         with anyio.CancelScope(shield=True):
             await self.settle(call.part, settlement)
         if called.part.tool == structured.NAME and settlement.outcome is None:
-            self.taken = called.part.state.input
+            self.structured_output = called.part.state.input
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
 

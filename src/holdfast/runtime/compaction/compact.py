@@ -35,29 +35,29 @@ from holdfast.store.batch import Put
 from holdfast.store.put import put
 
 
-async def by_hand(run: Run, ready: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
+async def by_hand(run: Run, turn: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
     """Compact because somebody asked for it."""
     part = model_view.compaction_of(asked)
     assert isinstance(asked.info, UserMessage)
     assert part is not None, "it was found by this part"
-    return await _attempt(run, ready, asked.info, part)
+    return await _attempt(run, turn, asked.info, part)
 
 
-async def automatic(run: Run, ready: PreparedTurn, *, overflow: bool = False) -> TurnOutcome:
+async def automatic(run: Run, turn: PreparedTurn, *, overflow: bool = False) -> TurnOutcome:
     """Compact because the next request is, or was found to be, too long."""
-    tried = measure.attempts(ready.history)
+    tried = measure.attempts(turn.history)
     if tried >= ATTEMPTS_MAX:
         why = f"the request is still too long after {ATTEMPTS_MAX} compactions"
-        shown = model_view.project(ready.history)
-        fault = fit.overflow(f"{why}: {fit.items(ready, Carried(), shown)}")
-        return await write.stop(run, ready, fault)
-    user = ready.user
+        shown = model_view.project(turn.history)
+        fault = fit.overflow(f"{why}: {fit.items(turn, Carried(), shown)}")
+        return await write.stop(run, turn, fault)
+    user = turn.user
     now = Created(created=run.engine.clock.now_ms())
     made: list[tuple[UserMessage, CompactionPart]] = []
 
     def compose(ids: Ids) -> list[Put]:
         info = UserMessage(
-            id=ids.message(), session_id=ready.session.id, time=now, agent=user.agent, model=user.model
+            id=ids.message(), session_id=turn.session.id, time=now, agent=user.agent, model=user.model
         )
         part = CompactionPart(
             id=ids.part(),
@@ -71,33 +71,33 @@ async def automatic(run: Run, ready: PreparedTurn, *, overflow: bool = False) ->
         return [put(info), put(part)]
 
     await run.recorder.write(compose)
-    return await _attempt(run, ready, *made[-1])
+    return await _attempt(run, turn, *made[-1])
 
 
-async def _attempt(run: Run, ready: PreparedTurn, info: UserMessage, part: CompactionPart) -> TurnOutcome:
+async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: CompactionPart) -> TurnOutcome:
     """One attempt, to its end."""
     run.begin_turn()
-    message = await _opened(run, ready, info)
+    message = await _opened(run, turn, info)
     todos = await _todos(run)
     # Work that a compaction by hand came into goes on as well; or it can be gone on with, where it rests.
-    owed = part.auto or ready.owed or ready.rests
-    spoken = model_view.spoken(ready.history)
-    whole = _cut(ready, Divided(spoken, []), todos)
-    cut = _cut(ready, fit.divided(ready, spoken, todos, overflowed=bool(part.overflow)), todos)
-    if part.attempt == ATTEMPTS_MAX or _useless(ready, cut, "", goes_on=owed) is not None:
+    owed = part.auto or turn.owed or turn.rests
+    spoken = model_view.spoken(turn.history)
+    whole = _cut(turn, Divided(spoken, []), todos)
+    cut = _cut(turn, fit.divided(turn, spoken, todos, overflowed=bool(part.overflow)), todos)
+    if part.attempt == ATTEMPTS_MAX or _useless(turn, cut, "", goes_on=owed) is not None:
         cut = whole  # The tail gives way before the work does.
-    cut, written = await _written(run, ready, message, cut, whole, goes_on=owed)
+    cut, written = await _written(run, turn, message, cut, whole, goes_on=owed)
     if isinstance(written, Refusal):
-        return await _refused(run, ready, part, message, written)
-    goes_on = owed and await _goes_on(run, ready, overflow=bool(part.overflow))
+        return await _refused(run, turn, part, message, written)
+    goes_on = owed and await _goes_on(run, turn, overflow=bool(part.overflow))
     result = write.Result(
         info=info, part=part, message=message, tail=cut.divided.tail, carried=cut.carried, written=written
     )
-    await write.finish(run, result, goes_on=ready.user if goes_on else None, rests=ready.rests)
+    await write.finish(run, result, goes_on=turn.user if goes_on else None, rests=turn.rests)
     status_events.compacted(run.engine.feed, run.recorder.session)
     if not owed:
         return TurnOutcome(next="done", compacted=True)
-    return TurnOutcome(next="continue" if goes_on and not ready.rests else "stop", compacted=True)
+    return TurnOutcome(next="continue" if goes_on and not turn.rests else "stop", compacted=True)
 
 
 class _Cut(NamedTuple):
@@ -107,56 +107,56 @@ class _Cut(NamedTuple):
     carried: Carried
 
 
-def _cut(ready: PreparedTurn, divided: Divided, todos: list[Todo]) -> _Cut:
+def _cut(turn: PreparedTurn, divided: Divided, todos: list[Todo]) -> _Cut:
     carried = carry.carry(
-        carried_before(ready.history),
-        current_request.current(ready.history),
+        carried_before(turn.history),
+        current_request.current(turn.history),
         divided.head,
         todos,
-        steps=work.steps_since_prompt(ready.history),
-        calls=repetition.carried(ready.history),
-        ratios=measure.ratios(ready.history),
+        steps=work.steps_since_prompt(turn.history),
+        calls=repetition.carried(turn.history),
+        ratios=measure.ratios(turn.history),
     )
     return _Cut(divided, carried)
 
 
-def _useless(ready: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
-    return fit.useless(ready, cut.divided, cut.carried, summary, goes_on=goes_on)
+def _useless(turn: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> ContextOverflowFault | None:
+    return fit.useless(turn, cut.divided, cut.carried, summary, goes_on=goes_on)
 
 
 async def _written(
-    run: Run, ready: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
+    run: Run, turn: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
 ) -> tuple[_Cut, Written | Refusal]:
     """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
     if not cut.divided.head:
-        what = fit.items(ready, cut.carried, cut.divided.tail)
+        what = fit.items(turn, cut.carried, cut.divided.tail)
         return cut, Refusal(fault=fit.overflow(f"there is nothing to summarise; {what}"))
-    fault = _useless(ready, cut, "", goes_on=goes_on)
+    fault = _useless(turn, cut, "", goes_on=goes_on)
     if fault is not None:
         return cut, Refusal(fault=fault)  # No summary, however short, would help.
 
     def gives_way(summary: str) -> bool:
-        kept, gone = (_useless(ready, each, summary, goes_on=goes_on) for each in (cut, whole))
+        kept, gone = (_useless(turn, each, summary, goes_on=goes_on) for each in (cut, whole))
         return kept is not None and gone is None
 
-    written = await summarise.write(run, ready, message, cut.divided, gives_way=gives_way)
+    written = await summarise.write(run, turn, message, cut.divided, gives_way=gives_way)
     if isinstance(written, Refusal):
         return cut, written
     made = whole if written.with_tail else cut
-    fault = _useless(ready, made, written.text, goes_on=goes_on)
+    fault = _useless(turn, made, written.text, goes_on=goes_on)
     if fault is not None:
         return made, Refusal(fault=fault, tokens=written.tokens, model=written.model)
     return made, written
 
 
 async def _refused(
-    run: Run, ready: PreparedTurn, part: CompactionPart, message: AssistantMessage, refusal: Refusal
+    run: Run, turn: PreparedTurn, part: CompactionPart, message: AssistantMessage, refusal: Refusal
 ) -> TurnOutcome:
     """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
     does a request that fits by its length, where only a count spoke against it.
     """
-    judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(ready)
-    goes_on = judged if part.auto else ready.owed
+    judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(turn)
+    goes_on = judged if part.auto else turn.owed
     await write.fail(run, message, refusal, goes_on=goes_on, asked=not part.auto)
     return TurnOutcome(next="continue" if goes_on else "stop", compacted=True)
 
@@ -166,36 +166,36 @@ async def _todos(run: Run) -> list[Todo]:
     return [todo for record in records for todo in record.value()]
 
 
-async def _goes_on(run: Run, ready: PreparedTurn, *, overflow: bool) -> bool:
+async def _goes_on(run: Run, turn: PreparedTurn, *, overflow: bool) -> bool:
     """Whether the work goes on by itself after the compaction; a plugin may say no."""
-    plugins = run.engine.plugins(ready.workspace)
+    plugins = run.engine.plugins(turn.workspace)
     if not plugins.wants(COMPACTION_AUTOCONTINUE):
         return True
     seen = Compacted(
-        session_id=ready.session.id,
-        agent=ready.agent.name,
-        model=ready.user.model,
-        message=ready.user,
+        session_id=turn.session.id,
+        agent=turn.agent.name,
+        model=turn.user.model,
+        message=turn.user,
         overflow=overflow,
     )
     return (await plugins.call(COMPACTION_AUTOCONTINUE, seen, AutoContinue())).enabled
 
 
-async def _opened(run: Run, ready: PreparedTurn, info: UserMessage) -> AssistantMessage:
+async def _opened(run: Run, turn: PreparedTurn, info: UserMessage) -> AssistantMessage:
     """The message that will hold the summary; until it is finished the old boundary counts."""
     now_ms = run.engine.clock.now_ms()
-    model = ready.model
+    model = turn.model
     try:
-        agent = ready.workspace.agents.get(AGENT)
+        agent = turn.workspace.agents.get(AGENT)
     except NotFound:
         agent = None  # A person switched it off; the model of the turn summarises, without instructions.
     if agent is not None and agent.model is not None:
-        model = ready.workspace.providers.model(agent.model.provider_id, agent.model.model_id)
+        model = turn.workspace.providers.model(agent.model.provider_id, agent.model.model_id)
 
     made: list[AssistantMessage] = []
 
     def compose(ids: Ids) -> list[Put]:
-        made.append(assistant_message.summary(ready, info, ids.message(), now_ms, model=model, agent=AGENT))
+        made.append(assistant_message.summary(turn, info, ids.message(), now_ms, model=model, agent=AGENT))
         return [put(made[-1])]
 
     await settle.change(

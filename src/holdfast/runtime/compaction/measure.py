@@ -104,7 +104,7 @@ def _last_counted(history: Sequence[MessageWithParts]) -> AssistantMessage | Non
     return None
 
 
-def unlowered(history: Sequence[MessageWithParts], model: Model) -> int:
+def floor_tokens(history: Sequence[MessageWithParts], model: Model) -> int:
     """What this model counted where a compaction had just been made, or could not help: no other one will
     lower it either. 0 when it has counted nothing since.
     """
@@ -126,7 +126,7 @@ def unlowered(history: Sequence[MessageWithParts], model: Model) -> int:
 
 def has_grown(history: Sequence[MessageWithParts], model: Model, limit: int | None) -> bool:
     """Whether what was last counted says more than what no compaction could lower to the limit."""
-    known = unlowered(history, model)
+    known = floor_tokens(history, model)
     return limit is None or known <= limit or reported(history) > known + limit * GROWN_SHARE
 
 

@@ -67,7 +67,7 @@ class Written(msgspec.Struct, frozen=True, kw_only=True):
 
 async def write(
     run: Run,
-    ready: PreparedTurn,
+    turn: PreparedTurn,
     message: AssistantMessage,
     divided: Divided,
     *,
@@ -77,16 +77,16 @@ async def write(
 
     Where the tail has to give way to it, it is folded in as well: how long a summary is, nobody knows before.
     """
-    plugins = run.engine.plugins(ready.workspace)
+    plugins = run.engine.plugins(turn.workspace)
     more = CompactionAsked()
     if plugins.wants(SESSION_COMPACTING):
-        more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=ready.session.id), more)
-    folding = _Folding(run, ready, message, more)
+        more = await plugins.call(SESSION_COMPACTING, Compacting(session_id=turn.session.id), more)
+    folding = _Folding(run, turn, message, more)
     try:
-        summary = await folding.over(_pieces(ready, divided.head), _summary_before(ready.history))
+        summary = await folding.over(_pieces(turn, divided.head), _summary_before(turn.history))
         with_tail = isinstance(summary, str) and bool(divided.tail) and gives_way(summary)
         if isinstance(summary, str) and with_tail:
-            summary = await folding.over(_told(ready, divided.tail) or [NOTHING_MORE], summary)
+            summary = await folding.over(_told(turn, divided.tail) or [NOTHING_MORE], summary)
     finally:
         await folding.release()
     if not isinstance(summary, str):
@@ -95,20 +95,20 @@ async def write(
     return Written(text=summary, tokens=folding.taken, cost=spent, model=folding.model, with_tail=with_tail)
 
 
-def _pieces(ready: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
+def _pieces(turn: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
     """What has to be summarised: also the request that was carried until now, and is no longer."""
-    own = _told(ready, head)
-    before = carried_before(ready.history)
-    if before.request and not current_request.current(ready.history).continued:
+    own = _told(turn, head)
+    before = carried_before(turn.history)
+    if before.request and not current_request.current(turn.history).continued:
         own = [transcript.framed("person", before.request), *own]
     return own or [NOTHING_MORE]
 
 
-def _told(ready: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
+def _told(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
     """Messages as text. The words of the current request are carried over, and need not be summarised; what
     came with them has to.
     """
-    carried = {id(each) for each in current_request.current(ready.history).messages}
+    carried = {id(each) for each in current_request.current(turn.history).messages}
     return transcript.pieces([carry.besides(each) if id(each) in carried else each for each in messages])
 
 
@@ -116,13 +116,13 @@ class _Folding:
     """The calls of one compaction."""
 
     def __init__(
-        self, run: Run, ready: PreparedTurn, message: AssistantMessage, more: CompactionAsked
+        self, run: Run, turn: PreparedTurn, message: AssistantMessage, more: CompactionAsked
     ) -> None:
         self._run = run
-        self._ready = ready
+        self._ready = turn
         self._message = message
         self._more = more
-        self._agent, self.model = _who(ready, message)
+        self._agent, self.model = _who(turn, message)
         self._reserved: list[str] = []
         self._begun = False
         """There is a summary of the first chunk."""
@@ -199,21 +199,21 @@ def _bounded(chunks: list[str]) -> list[str]:
     return [chunks[0], f"[{gone} pieces of the conversation are left out here.]\n\n{kept[0]}", *kept[1:]]
 
 
-def _who(ready: PreparedTurn, message: AssistantMessage) -> tuple[Agent | None, Model]:
+def _who(turn: PreparedTurn, message: AssistantMessage) -> tuple[Agent | None, Model]:
     """The compaction agent, and its model or the one of the turn."""
     try:
-        agent = ready.workspace.agents.get(AGENT)
+        agent = turn.workspace.agents.get(AGENT)
     except NotFound:
-        return None, ready.model
-    return agent, ready.workspace.providers.model(message.provider_id, message.model_id)
+        return None, turn.model
+    return agent, turn.workspace.providers.model(message.provider_id, message.model_id)
 
 
-def _chunk_characters(ready: PreparedTurn, model: Model) -> int:
+def _chunk_characters(turn: PreparedTurn, model: Model) -> int:
     """How much of the conversation one request to summarise may hold."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     usable = measure.context_limits(model, None, output_tokens_max=output or SUMMARY_TOKENS_MAX).usable
     tokens = 100_000 if usable is None else max(1_000, int(usable * 0.9) - SUMMARY_TOKENS_MAX - 1_000)
-    return int(tokens * min(measure.ratio(ready.history, model), size.CHARACTERS_A_TOKEN))
+    return int(tokens * min(measure.ratio(turn.history, model), size.CHARACTERS_A_TOKEN))
 
 
 def _summary_before(history: Sequence[MessageWithParts]) -> str:

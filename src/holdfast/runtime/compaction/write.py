@@ -129,7 +129,7 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
     )
 
 
-async def stop(run: Run, ready: PreparedTurn, fault: Fault) -> TurnOutcome:
+async def stop(run: Run, turn: PreparedTurn, fault: Fault) -> TurnOutcome:
     """The turn cannot be taken: an answer that never began holds the reason."""
-    await ending.end_unbegun(run, lambda id, now_ms: assistant_message.begun(ready, id, now_ms), fault)
+    await ending.end_unbegun(run, lambda id, now_ms: assistant_message.begun(turn, id, now_ms), fault)
     return TurnOutcome(next="stop")

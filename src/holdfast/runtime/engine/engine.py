@@ -14,6 +14,7 @@ from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
+from holdfast.runtime.engine.limits import Limits
 from holdfast.schema.ids import Mint
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
@@ -41,22 +42,6 @@ class Nobody:
 
     def attached(self, session: Session) -> bool:
         return False
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of the engine: nothing waits for ever, nothing grows for ever."""
-
-    backlog_max: int = 64
-    calls_a_turn_max: int = 64
-    retries_max: int = 5
-    retry_total_ms: int = 10 * 60 * 1_000
-    malformed_max: int = 2
-    failing_max: int = 12
-    """So many turns in a row may have nothing but failed calls."""
-    context_wait_ms: int = 30 * 1_000
-    """How long a prompt waits for a System Context that cannot be read."""
-    answer_wait_ms: int = 10 * 60 * 1_000
-    """How long a drain waits for a person who is there and silent, before it parks."""
 
 
 class Trees:

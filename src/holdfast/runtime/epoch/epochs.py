@@ -62,7 +62,7 @@ async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = 
     return run.epoch
 
 
-async def ensured(run: Run, chosen: Sampled) -> Epoch:
+async def ensure_epoch(run: Run, chosen: Sampled) -> Epoch:
     """The epoch in force; begun now, where there is none or the session has moved.
 
     What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
@@ -141,7 +141,7 @@ def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
     return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
 
 
-async def reconciled(
+async def reconcile(
     run: Run, chosen: Sampled, epoch: Epoch, *, compacted: bool, nested: list[str]
 ) -> tuple[Epoch, SystemMessage | None]:
     """Compare the world with what the model was told: the epoch to go on with, and the message about it.

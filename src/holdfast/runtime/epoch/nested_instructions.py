@@ -22,7 +22,7 @@ from holdfast.schema.tool_state import ToolCompleted
 READ: Final = "read"
 
 
-async def found(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | None:
+async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | None:
     """The instruction files that the epoch knows, and those that came with what was read since; None where
     they could not be looked for, so that the next boundary does it.
     """
