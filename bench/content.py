@@ -15,6 +15,22 @@ MINT = Mint(SystemClock())
 SOURCE = inspect.getsource(textwrap) + inspect.getsource(random)
 
 
+def session_put(id: str, n: int = 0, title: str = "A bench session") -> Put:
+    """A session; `n` moves its time."""
+    info = {
+        "slug": "calm-otter",
+        "projectID": f"project{n % 20}",
+        "directory": f"/work/app{n % 20}",
+        "path": "",
+        "cost": 0,
+        "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
+        "title": title,
+        "version": "0.1.0",
+        "time": {"created": 1_780_000_000_000 + n, "updated": 1_780_000_000_000 + n},
+    }
+    return Put(id, "session", id, msgspec.json.encode(info))
+
+
 def message_puts(
     session: str, n: int, chance: random.Random, *, varied: bool = False
 ) -> tuple[Put, Put, Put]:

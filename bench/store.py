@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from content import MINT, message_puts, wire_bytes
+from content import MINT, message_puts, session_put, wire_bytes
 from raw import Raw, RawThread, wire
 
 from holdfast.clock import SystemClock
@@ -35,7 +35,6 @@ from holdfast.store.base import Store
 from holdfast.store.batch import Batch
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
-from holdfast.store.put import put
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 
 HISTORY = 10_000
@@ -90,7 +89,7 @@ class Bench:
         """Everything, in the order of the table in docs/benchmarks.md."""
         store = await open_store(self.url)
         empty, long = MINT.descending("ses"), MINT.descending("ses")
-        await store.commit(Batch((put(empty), put(long))))
+        await store.commit(Batch((session_put(empty), session_put(long))))
         raw = Raw(self.place / "raw.db")
         long_raw = Raw(self.place / "raw-long.db")
         twin = Raw(self.place / "raw-long-thread.db")
@@ -149,7 +148,7 @@ class Bench:
         raw.close()
         for count in (20, 50):
             sessions = [MINT.descending("ses") for _ in range(count)]
-            await store.commit(Batch(tuple(map(put, sessions))))
+            await store.commit(Batch(tuple(map(session_put, sessions))))
             each = 20 if self.rounds == 2 else 60
             work = {session: [Batch(row) for row in self.rows(session, each)] for session in sessions}
             times: list[float] = []
@@ -199,7 +198,7 @@ class Bench:
 
     async def fill(self, store: Store, session: str, raw: Raw, count: int) -> None:
         """The same messages into a session and into the floor."""
-        await store.commit(Batch((put(session),)))
+        await store.commit(Batch((session_put(session),)))
         for _ in range(0, count, 500):
             rows = self.rows(session, min(500, count))
             raw.fill(rows)
@@ -208,7 +207,7 @@ class Bench:
     async def lists(self, store: Store) -> None:
         """A page of sessions among many, and a search."""
         count = 1_000 if self.rounds == 2 else 10_000
-        puts = [put(MINT.descending("ses"), n, f"Session number {n}") for n in range(count)]
+        puts = [session_put(MINT.descending("ses"), n, f"Session number {n}") for n in range(count)]
         for start in range(0, count, 500):
             await store.commit(Batch(tuple(puts[start : start + 500])))
         by_project = await timed(lambda: store.sessions(SessionQuery(project="project3")), 100)
@@ -227,7 +226,7 @@ class Bench:
         """A fork of 1,000 messages, durably."""
         clock = SystemClock()
         source = MINT.descending("ses")
-        await store.commit(Batch((put(source),)))
+        await store.commit(Batch((session_put(source),)))
         await store.commit(Batch(tuple(put for row in self.rows(source, 1_000) for put in row)))
         room = StoreAccess(store, clock, MINT, ThisHost())
         times = await timed(lambda: forking.fork(room, source), 5)
@@ -265,7 +264,7 @@ class Bench:
         session = MINT.descending("ses")
         rows = self.rows(session, self.history, varied=True)
         content = sum(wire_bytes(put) for row in rows for put in row)
-        await store.commit(Batch((put(session),)))
+        await store.commit(Batch((session_put(session),)))
         for start in range(0, len(rows), 500):
             await store.commit(Batch(tuple(put for row in rows[start : start + 500] for put in row)))
         await store.search(SearchQuery("wrapper"))

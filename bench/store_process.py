@@ -9,11 +9,10 @@ import random
 import sys
 import time
 
-from content import message_puts
+from content import message_puts, session_put
 
 from holdfast.store.batch import Batch
 from holdfast.store.open import open_store
-from holdfast.store.put import put
 
 
 async def main(url: str, session: str, count: int) -> list[float]:
@@ -21,7 +20,7 @@ async def main(url: str, session: str, count: int) -> list[float]:
     store = await open_store(url)
     times = []
     if count == 0:
-        await store.commit(Batch((put(session),)))
+        await store.commit(Batch((session_put(session),)))
     chance = random.Random()
     for n in range(count):
         batch = Batch(message_puts(session, n, chance))
