@@ -40,7 +40,6 @@ from holdfast.schema.tool_state import (
     ToolPending,
     ToolRunning,
 )
-from holdfast.store.put import put
 from holdfast.tools import structured
 from holdfast.tools.executing import Settlement
 from holdfast.tools.registry import Registration, Registry
@@ -173,7 +172,7 @@ async def _run_again(
 ) -> bool:
     user = next((each.info for each in history if each.info.id == info.parent_id), None)
     if not isinstance(user, UserMessage):
-        await _close(run, MessageWithParts(info, ()), calls)
+        await _close(run, MessageWithParts(info, tuple(calls)), calls)
         return False
     # The agent of the turn that made the calls is the one whose rules apply.
     try:
@@ -199,9 +198,7 @@ async def _run_again(
         for part in here:
             row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(RecordedCall(part, None), row)
-    if settling.structured_output is not None:
-        await run.recorder.commit(put(replace(info, structured=settling.structured_output)))
-    if settling.looped is not None:
-        await run.recorder.commit(put(replace(info, error=settling.looped)))
-        status_events.error(run.engine.feed, run.recorder.session, settling.looped)
+    if settling.structured_output is not None or settling.looped is not None:
+        how = Ending(structured=settling.structured_output, error=settling.looped)
+        await ending.end(run, MessageWithParts(info, ()), how)
     return settling.parked or len(here) < len(calls)
