@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Holdfast
-from holdfast.cli.running.run import begun
+from holdfast.cli.run.command import begun
 from holdfast.cli.session.whole_file import write_whole
 from holdfast.clock import SystemClock
 from holdfast.errors import ContextError, StoreError

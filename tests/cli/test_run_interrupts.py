@@ -87,7 +87,7 @@ def test_the_second_ctrl_c_ends_the_process_and_says_how_to_go_on() -> None:
     """Whatever the process waits for."""
     done = python(
         "import asyncio, os, signal\n"
-        "from holdfast.cli.running.interrupts import Interrupts\n"
+        "from holdfast.cli.run.interrupts import Interrupts\n"
         "async def main():\n"
         "    interrupts = Interrupts()\n"
         "    interrupts.session = 'ses_x'\n"

@@ -8,7 +8,7 @@ import anyio.to_thread
 import pytest
 
 import holdfast
-from holdfast.cli.running.run import begun
+from holdfast.cli.run.command import begun
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema.session import Session
 from holdfast.testing.mock_provider import MockProvider, Reply, Say

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ContextError, HoldfastError, InvalidInput, NotFound, Refused
-from holdfast.location import filesystem, opening
+from holdfast.location import filesystem, open_path
 from holdfast.location.filesystem import Entry, Filesystem, Listing, Resolved
 
 
@@ -122,7 +122,7 @@ def test_a_pipe_swapped_in_at_the_last_moment_does_not_hold_us(
     looked = judged.real.stat()
     judged.real.unlink()
     os.mkfifo(judged.real)
-    monkeypatch.setattr(opening.os, "stat", lambda *args, **options: looked)
+    monkeypatch.setattr(open_path.os, "stat", lambda *args, **options: looked)
     with pytest.raises(Refused, match="is a named pipe"):
         world.files.open(judged)
 
@@ -310,4 +310,4 @@ def test_a_hard_link_counts_where_it_lies(world: World) -> None:
 )
 def test_what_the_system_says_becomes_an_error_of_ours(number: int, kind: type[HoldfastError]) -> None:
     """Missing, a link, no folder, not allowed, anything else."""
-    assert type(opening.told(OSError(number, os.strerror(number)), Path("/x"))) is kind
+    assert type(open_path.told(OSError(number, os.strerror(number)), Path("/x"))) is kind

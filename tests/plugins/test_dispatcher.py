@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from holdfast.plugins import leash
+from holdfast.plugins import hook_run
 from holdfast.plugins.dispatcher import TIMEOUTS_MAX, Dispatcher, Plugin, Trouble
 from holdfast.plugins.hooks import (
     CHAT_HEADERS,
@@ -152,10 +152,10 @@ class Shields:
 
 STUBBORN = """
 import anyio
-from holdfast.plugins import hooks, leash
+from holdfast.plugins import hook_run, hooks
 from holdfast.plugins.dispatcher import Dispatcher, Plugin
 
-leash.GRACE_S = 0.01
+hook_run.GRACE_S = 0.01
 
 class Stubborn:
     async def event(self, input, output):
@@ -193,7 +193,7 @@ def test_a_hook_that_will_not_end_holds_neither_the_session_nor_the_loop(
     bad: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next plugin is called in time, and the loop closes."""
-    monkeypatch.setattr(leash, "GRACE_S", 0.05)
+    monkeypatch.setattr(hook_run, "GRACE_S", 0.05)
 
     async def main() -> ChatParams:
         calls, _ = dispatcher(bad, Adds("next"), limit_s=0.05)

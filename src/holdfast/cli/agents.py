@@ -20,7 +20,7 @@ from holdfast.schema.wire import encode
 @click.pass_context
 def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str) -> None:
     """Show the agents that can be used here, or everything about one of them."""
-    from holdfast.cli.config.loading import here
+    from holdfast.cli.config.current import here
     from holdfast.config.layers import redact
 
     workspace = here(ctx).workspace

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from holdfast.cli import damaged_store
-from holdfast.cli.opening import place_of, with_holdfast
+from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.errors import Refused, StoreDamaged, StoreError
 from holdfast.store.report import Report

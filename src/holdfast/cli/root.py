@@ -11,14 +11,14 @@ from holdfast.version import __version__
 @click.group(
     cls=LazyGroup,
     table={
-        "run": ("holdfast.cli.running.run:run", "Say something to a session, and show the answer."),
+        "run": ("holdfast.cli.run.command:run", "Say something to a session, and show the answer."),
         "session": ("holdfast.cli.session.group:session", "List, show, search, fork, export … sessions."),
         "models": ("holdfast.cli.models.group:models", "Models: limits, prices, what they take."),
         "providers": (
             "holdfast.cli.providers.group:providers",
             "Keep, list and forget the keys of providers.",
         ),
-        "import": ("holdfast.cli.importing:importing", "Bring sessions from another tool."),
+        "import": ("holdfast.cli.import_:importing", "Bring sessions from another tool."),
         "config": ("holdfast.cli.config.group:config", "The settings in force, and where each was set."),
         "agents": ("holdfast.cli.agents:agents", "The agents that can be used here."),
         "trust": ("holdfast.cli.trust:trust", "Let the files of a folder configure the agent."),

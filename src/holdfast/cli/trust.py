@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import ago, clean, format_option, note, print_array, print_raw, print_table
 from holdfast.cli.terminal import current_directory
 from holdfast.config.loaded import Loaded
@@ -59,7 +59,7 @@ def checkout_here() -> Path:
 
 def print_decisions(ctx: click.Context, form: str) -> None:
     """What was decided, by path."""
-    from holdfast.cli.config.loading import decided
+    from holdfast.cli.config.current import decided
 
     found = decided(ctx).all
     if form == "json":

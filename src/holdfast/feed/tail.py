@@ -12,7 +12,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.feed.broadcast import BYTES_MAX, FRAMES_MAX, Broadcast, Subscription
 from holdfast.feed.frame import RESYNC, Delta, Frame, PartKey
-from holdfast.feed.joining import Joining
+from holdfast.feed.join import Joining
 from holdfast.feed.pump import Pump
 from holdfast.feed.translate import part_event
 from holdfast.schema.ids import Mint

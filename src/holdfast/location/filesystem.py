@@ -19,7 +19,7 @@ from typing import BinaryIO, Literal
 import msgspec
 
 from holdfast.errors import ContextError, InvalidInput, Refused
-from holdfast.location import opening
+from holdfast.location import open_path
 from holdfast.location.project import is_utf8
 
 PATH_CHARS_MAX = 4096
@@ -137,18 +137,18 @@ class Filesystem:
 
     def open(self, resolved: Resolved) -> BinaryIO:
         """Open a judged file to read it. Fails when the path leads elsewhere by now."""
-        return os.fdopen(opening.file(resolved.real), "rb")
+        return os.fdopen(open_path.file(resolved.real), "rb")
 
     def list(self, resolved: Resolved) -> Listing:
         """The names in a judged folder."""
-        fd = opening.folder(resolved.real)
+        fd = open_path.folder(resolved.real)
         try:
             with os.scandir(fd) as found:
                 names = list(islice(found, ENTRIES_MAX))
                 entries = sorted(Entry(_shown(each.name), _leads_to_folder(each)) for each in names)
                 complete = next(found, None) is None
         except OSError as error:
-            raise opening.told(error, resolved.real) from error
+            raise open_path.told(error, resolved.real) from error
         finally:
             os.close(fd)
         return Listing(tuple(entries), complete)
@@ -168,7 +168,7 @@ def _real(written: Path) -> Path:
             case errno.ENAMETOOLONG:
                 raise InvalidInput(f"a name in the path is too long: {str(written)[:80]}…") from error
             case _:
-                raise opening.told(error, written) from error
+                raise open_path.told(error, written) from error
 
 
 def _kind(real: Path) -> Literal["file", "folder", "missing"]:
@@ -185,7 +185,7 @@ def _kind(real: Path) -> Literal["file", "folder", "missing"]:
     if stat.S_ISLNK(mode):
         # It was none when it was resolved.
         raise Refused(f"{real} was replaced by a link while it was being looked at; look again")
-    raise Refused(f"{real} is {opening.kind_of(mode)}, which is never opened")
+    raise Refused(f"{real} is {open_path.kind_of(mode)}, which is never opened")
 
 
 def _is_in(path: Path, folders: Iterable[Path]) -> bool:

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast import flags
 from holdfast.errors import Refused
-from holdfast.location import opening
+from holdfast.location import open_path
 from holdfast.location.filesystem import Filesystem
 from holdfast.location.project import is_utf8
 
@@ -125,7 +125,7 @@ def read(path: Path, *, worktree: Path, contained: bool, bytes_max: int = BYTES_
             data = file.read(bytes_max + 1)
             size = max(os.fstat(file.fileno()).st_size, len(data))
     except OSError as error:
-        raise opening.told(error, path) from error
+        raise open_path.told(error, path) from error
     return Excerpt(_text(data[:bytes_max], whole=len(data) <= bytes_max), min(len(data), bytes_max), size)
 
 

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from holdfast.context.source import ContextSource
+from holdfast.plugins.hook_run import Leash
 from holdfast.plugins.hooks import HOOKS, Changeable, Hook, Told
-from holdfast.plugins.leash import Leash
 from holdfast.schema import wire
 from holdfast.tool.declare import Tool
 

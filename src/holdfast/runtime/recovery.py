@@ -41,7 +41,7 @@ from holdfast.schema.tool_state import (
     ToolRunning,
 )
 from holdfast.tools import structured
-from holdfast.tools.executing import Settlement
+from holdfast.tools.execute import Settlement
 from holdfast.tools.registry import Registration, Registry
 
 ABORTED: Final = "The work was interrupted."

@@ -7,7 +7,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast import flags
-from holdfast.provider.request import assemble, caching, lowering
+from holdfast.provider.request import assemble, cache_marks, lowering
 from holdfast.provider.request import prefix as blocks
 from holdfast.provider.request.request import Request, ToolChoice
 from holdfast.runtime import boundary
@@ -103,7 +103,7 @@ def _request(run: Run, ready: PreparedTurn) -> Request:
         agent=ready.agent,
         variant=ready.variant,
         output_tokens_max=flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX),
-        cache_key=caching.cache_key(ready.session, compacted=ready.compacted),
+        cache_key=cache_marks.cache_key(ready.session, compacted=ready.compacted),
         session=ready.session.id,
     )
 
@@ -132,7 +132,7 @@ def _choice(ready: PreparedTurn) -> ToolChoice:
     # conversation anew, now and in the next turn. The model is told in words, and only one that calls all the
     # same is asked once more, and forbidden to.
     told = plan.steps_since_prompt(ready.history) < (ready.agent.steps or 0)
-    return "auto" if told and caching.takes_marks(ready.model) else "none"
+    return "auto" if told and cache_marks.takes_marks(ready.model) else "none"
 
 
 async def _opened(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> AssistantMessage:

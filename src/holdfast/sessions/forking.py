@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.errors import NotFound
-from holdfast.provider.request import caching
+from holdfast.provider.request import cache_marks
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import ids, stored, title
 from holdfast.schema.ids import Mint, SessionID
@@ -55,7 +55,7 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     if ceilings:
         origin[CEILINGS] = msgspec.to_builtins(ceilings)
     compacted = any(each.info.mark is Mark.SUMMARY for each in kept)
-    if (key := caching.cache_key(source, compacted=compacted)) != session:
+    if (key := cache_marks.cache_key(source, compacted=compacted)) != session:
         origin["cacheKey"] = key  # A fork of a fork still shares the first one's prefix.
     forked = Session(
         id=SessionID(access.mint.descending("ses")),

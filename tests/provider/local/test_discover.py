@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.net.stream import Http
 from holdfast.provider.accounts.resolve import Providers
-from holdfast.provider.local import answers, discover, listening
+from holdfast.provider.local import answers, discover, listeners
 from holdfast.provider.local.discover import Found, FoundModel, ServerKind
 from holdfast.testing.mock_provider import MockProvider, Raw, Trouble
 
@@ -152,7 +152,7 @@ def test_the_kernels_table_is_read() -> None:
     lines = TABLE.splitlines()
     ports = (11434, 8080, 8000, 1234, 1)
 
-    assert [sorted(listening.owners_in(lines, port)) for port in ports] == [[1000], [0, 1000], [], [1001], []]
+    assert [sorted(listeners.owners_in(lines, port)) for port in ports] == [[1000], [0, 1000], [], [1001], []]
 
 
 def test_offers_are_for_a_person_who_has_nothing_yet() -> None:

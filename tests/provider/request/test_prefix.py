@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.request import caching
+from holdfast.provider.request import cache_marks
 from holdfast.provider.request.request import (
     Assistant,
     HostedResult,
@@ -117,7 +117,7 @@ def encoded(model: Model, history: list[ProviderMessage], *, marked: bool = Fals
     """The body of a request; `marked`: with its cache marks set, and then taken out again."""
     request = Request(model=model, system=("s", "t"), tools=TOOLS, messages=tuple(history))
     if marked:
-        request = replace(request, marks=caching.marks(request))
+        request = replace(request, marks=cache_marks.marks(request))
     endpoint = OPENAI if model.npm == "@ai-sdk/openai" else HERE
     return unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, endpoint).body))
 

@@ -10,9 +10,9 @@ import pytest
 
 from holdfast.location.filesystem import Filesystem
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput
-from holdfast.tools import bounding
-from holdfast.tools.bounding import OutputLimits
-from holdfast.tools.builtin import paging, read
+from holdfast.tools import bound
+from holdfast.tools.bound import OutputLimits
+from holdfast.tools.builtin import read, text_page
 from tests.tools.fake_context import Asked, FakeContext
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 10
@@ -307,7 +307,7 @@ async def test_pages_fit_the_limits_of_a_settlement_and_add_up_to_the_file(
         async def keep(text: str) -> str:
             pytest.fail("cut")
 
-        await bounding.bound(answer, limits, keep)
+        await bound.bound(answer, limits, keep)
         lines += answer.metadata["display"]["text"].split("\n")
         more = answer.metadata["truncated"]
     cut = "... (line cut at 2000 characters)"
@@ -318,8 +318,8 @@ async def test_a_file_too_large_to_count_is_read_from_its_beginning(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a total and a fingerprint; what lies too far in is told."""
-    monkeypatch.setattr(paging, "SCAN_BYTES_MAX", 10_000)
-    monkeypatch.setattr(paging, "CHUNK_BYTES", 1000)
+    monkeypatch.setattr(text_page, "SCAN_BYTES_MAX", 10_000)
+    monkeypatch.setattr(text_page, "CHUNK_BYTES", 1000)
     path = world.write("a.txt", "12345678\n" * 5000)
     answer = await world.read("a.txt", limit=2)
     assert "(Lines 1 to 2 of a file too large to count. Go on with offset=3.)" in answer.text

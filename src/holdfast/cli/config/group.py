@@ -22,7 +22,7 @@ def config(ctx: click.Context, *, form: str) -> None:
     """Show the settings in force here, where each was set, and the flags that are set."""
     if ctx.invoked_subcommand is not None:
         return
-    from holdfast.cli.config.loading import here
+    from holdfast.cli.config.current import here
     from holdfast.config.layers import redact
     from holdfast.schema.config import NO_EFFECT_YET
 

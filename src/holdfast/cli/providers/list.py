@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from holdfast.cli.config.loading import here
+from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
 from holdfast.provider.accounts.resolve import Provider
 from holdfast.provider.accounts.secret import Credential

@@ -7,7 +7,7 @@ import sys
 
 import click
 
-from holdfast.cli.config.loading import here
+from holdfast.cli.config.current import here
 from holdfast.cli.output import note
 from holdfast.cli.terminal import read_text
 from holdfast.errors import InvalidInput, NotFound, Refused

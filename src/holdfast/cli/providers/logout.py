@@ -4,7 +4,7 @@ import os
 
 import click
 
-from holdfast.cli.config.loading import here
+from holdfast.cli.config.current import here
 from holdfast.cli.output import note
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.provider.accounts import credentials

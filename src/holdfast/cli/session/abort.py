@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import note
+from holdfast.cli.session_name import named, session_argument
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import session_argument
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.cli.session.fork import answer
+from holdfast.cli.session_name import session_argument
 from holdfast.schema.session import Session
 
 if TYPE_CHECKING:

@@ -2,11 +2,11 @@
 
 import click
 
-from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import Reading, reading
+from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import format_option, note, print_array
 from holdfast.cli.readable import readable
 from holdfast.cli.session.list import print_lines
+from holdfast.cli.session_name import named, session_argument
 from holdfast.store.query import LIMIT_MAX, SessionQuery
 from holdfast.store.record import SessionPage, SessionRecord
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.readable import readable
+from holdfast.cli.session_name import named, session_argument
 from holdfast.store.record import SessionPage
 
 if TYPE_CHECKING:

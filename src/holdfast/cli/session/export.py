@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import clean, note
 from holdfast.cli.session.whole_file import prepare_folder, write_whole
 from holdfast.errors import InvalidInput, RecordCorrupt
@@ -55,7 +55,7 @@ def export(
 
     async def work(hf: "Holdfast") -> list[str]:
         from holdfast.store.exchange.portable.content import Losses
-        from holdfast.store.exchange.portable.exporting import export_session
+        from holdfast.store.exchange.portable.export import export_session
         from holdfast.store.exchange.portable.opencode_file import export_opencode
 
         losses = Losses()
@@ -81,7 +81,7 @@ def export(
 async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> None:
     """A file for each tree of sessions, under the id of its root; one that fails does not stop the others."""
     from holdfast.store.exchange.portable.content import trees
-    from holdfast.store.exchange.portable.exporting import export_session
+    from holdfast.store.exchange.portable.export import export_session
 
     count = 0
     for root in await trees(hf.store):

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import session_argument
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import clean, format_option, print_raw
+from holdfast.cli.session_name import session_argument
 from holdfast.schema.session import Session
 from holdfast.schema.wire import encode
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.import_report import print_report
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import format_option
-from holdfast.cli.reporting import print_report
 from holdfast.cli.terminal import current_directory
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
 
     async def work(hf: "Holdfast") -> "ImportReport":
         from holdfast.sessions.creating import locate_
-        from holdfast.store.exchange.portable.importing import Into, import_portable
+        from holdfast.store.exchange.portable.import_file import Into, import_portable
 
         place = await locate_(hf.sessions.access, current_directory())
         placed = Into(place.project, place.directory, place.path, hf.host.id)

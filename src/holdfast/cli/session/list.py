@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from holdfast.cli.opening import Reading, reading
+from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import ago, format_option, note, print_array, print_table
 from holdfast.cli.readable import Line, readable
 from holdfast.cli.terminal import current_directory

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import note
-from holdfast.cli.running.following import follow
-from holdfast.cli.running.interrupts import Interrupts
+from holdfast.cli.run.follow import follow
+from holdfast.cli.run.interrupts import Interrupts
+from holdfast.cli.session_name import named, session_argument
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.session.list import location_here
 from holdfast.store.query import SearchQuery

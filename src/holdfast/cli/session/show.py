@@ -6,10 +6,10 @@ import click
 import msgspec
 
 from holdfast.cli import message_lines
-from holdfast.cli.naming import named, session_argument
-from holdfast.cli.opening import Reading, reading
+from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import ago, clean, format_option, print_raw, width
 from holdfast.cli.readable import BROKEN, content, session_fields
+from holdfast.cli.session_name import named, session_argument
 from holdfast.cli.table import cut
 from holdfast.store.query import LIMIT_MAX, MessageQuery
 from holdfast.store.record import SessionRecord

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 from holdfast.clock import Clock
 from holdfast.context.source import Codec, ContextSource
-from holdfast.context.sources.looking import Warn, in_thread
+from holdfast.context.sources.look import Warn, in_thread
 
 KEY = "core/date"
 

@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 import msgspec
 
-from holdfast.context.sources.looking import in_thread
+from holdfast.context.sources.look import in_thread
 
 LOOK_S: Final = 3.0
 """Less than a source has in all (`system_context.LIMIT_S`)."""

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.file_listing import Listing, listing
-from holdfast.context.sources.looking import Warn
+from holdfast.context.sources.look import Warn
 from holdfast.errors import ContextError
 
 KEY = "core/files"

@@ -21,7 +21,7 @@ from holdfast.config.load import Trusted
 from holdfast.config.places import Places
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.instruction_text import Instructions, InstructionText, blocks
-from holdfast.context.sources.looking import Warn, look
+from holdfast.context.sources.look import Warn, look
 from holdfast.location import instruction_files
 from holdfast.location.instruction_files import shown
 from holdfast.location.project import is_utf8

@@ -17,7 +17,7 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources import instructions
 from holdfast.context.sources.instruction_text import InstructionText, block
-from holdfast.context.sources.looking import Warn, look
+from holdfast.context.sources.look import Warn, look
 from holdfast.location import instruction_files
 from holdfast.location.project import is_utf8
 from holdfast.schema import typed

@@ -11,7 +11,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.context.source import ABSENT, UNAVAILABLE, ContextSource, Missing
-from holdfast.context.sources.looking import Warn
+from holdfast.context.sources.look import Warn
 from holdfast.errors import InvalidInput
 
 WAIT_S: Final = 4.0

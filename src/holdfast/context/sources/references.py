@@ -10,7 +10,7 @@ import msgspec
 from holdfast.config.loaded import Loaded
 from holdfast.config.places import Places
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
-from holdfast.context.sources.looking import Warn, look
+from holdfast.context.sources.look import Warn, look
 from holdfast.location.project import is_utf8
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line

@@ -21,7 +21,7 @@ from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.instruction_text import Instructions, InstructionText, blocks
 from holdfast.context.sources.last_good import Copy, LastGood
-from holdfast.context.sources.looking import Warn, in_thread
+from holdfast.context.sources.look import Warn, in_thread
 from holdfast.errors import ContextError, HoldfastError
 from holdfast.location.instruction_files import BYTES_MAX
 from holdfast.net import address_guard

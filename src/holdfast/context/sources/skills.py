@@ -19,7 +19,7 @@ from holdfast.config.load import Trusted
 from holdfast.config.loaded import ConfigFolder, Loaded
 from holdfast.config.places import Places
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
-from holdfast.context.sources.looking import Warn, look
+from holdfast.context.sources.look import Warn, look
 from holdfast.location import skills as location_skills
 from holdfast.location.skills import Skill
 

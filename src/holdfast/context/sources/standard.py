@@ -21,7 +21,7 @@ from holdfast.context.sources.environment import environment
 from holdfast.context.sources.files import FileSample, files
 from holdfast.context.sources.instructions import instructions
 from holdfast.context.sources.last_good import LastGood
-from holdfast.context.sources.looking import Warn
+from holdfast.context.sources.look import Warn
 from holdfast.context.sources.model import model
 from holdfast.context.sources.nested_instructions import nested
 from holdfast.context.sources.plugin import guarded

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
 from holdfast.provider.catalog import packages
-from holdfast.provider.local import listening
+from holdfast.provider.local import listeners
 from holdfast.schema import typed
 from holdfast.schema.provider_entry import ProviderEntry
 from holdfast.schema.wire import JsonMap
@@ -69,7 +69,7 @@ async def find(
     *,
     uid: int,
     ports: Mapping[ServerKind, int] = PORTS,
-    owners: Callable[[int], frozenset[int] | None] = listening.owners,
+    owners: Callable[[int], frozenset[int] | None] = listeners.owners,
 ) -> tuple[Found, ...]:
     """The servers on these ports, in the order given. A port where something else listens is left out."""
     found: dict[ServerKind, Found] = {}

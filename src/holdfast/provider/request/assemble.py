@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.provider.catalog import ingest, settings
 from holdfast.provider.catalog.model import Model, Settings
-from holdfast.provider.request import caching
+from holdfast.provider.request import cache_marks
 from holdfast.provider.request.request import (
     GenerationControls,
     ProviderMessage,
@@ -56,7 +56,7 @@ def assemble(
         cache_key=cache_key,
         session=session,
     )
-    return caching.marked(request)
+    return cache_marks.marked(request)
 
 
 def output_tokens(model: Model, output_tokens_max: int | None = None) -> int:

@@ -28,8 +28,8 @@ from holdfast.schema.tool_state import ToolPending
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Change, Put
 from holdfast.store.put import put
-from holdfast.tools import executing
-from holdfast.tools.executing import Settlement
+from holdfast.tools import execute
+from holdfast.tools.execute import Settlement
 
 BROKEN: Final = (
     "The connection to you broke off in the middle of your last message. What arrived of it stands above. "
@@ -44,14 +44,14 @@ Made = Callable[[Ids], Sequence[Change]]
 
 def as_interrupted(call: ToolPart) -> Settlement:
     """For a call that this process has just stopped."""
-    return executing.failed(INTERRUPTED, outcome="interrupted")
+    return execute.failed(INTERRUPTED, outcome="interrupted")
 
 
 def as_left(call: ToolPart) -> Settlement:
     """For a call that a dead runner left: nobody knows what one has done that had begun."""
     if isinstance(call.state, ToolPending):
         return as_interrupted(call)
-    return executing.failed(UNKNOWN, outcome="unknown")
+    return execute.failed(UNKNOWN, outcome="unknown")
 
 
 def left_open(call: ToolPart) -> None:

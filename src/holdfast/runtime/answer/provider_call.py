@@ -30,7 +30,7 @@ from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import RetryPart
 from holdfast.schema.times import Created
-from holdfast.tools import executing, structured
+from holdfast.tools import execute, structured
 
 NO_STEPS: Final = "All the steps that this task may take are used up, so no tool can be called any more."
 
@@ -109,7 +109,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
             # Where tools were forbidden, it was told and does not hear: the work ends with this turn.
             stops = request.tool_choice != "auto"
             settling.stopped = settling.stopped or stops
-            await settling.settle(called.part, executing.denied(NO_STEPS, stops=stops))
+            await settling.settle(called.part, execute.denied(NO_STEPS, stops=stops))
             return
         row = repetition.repeated(earlier, called.part)
         earlier.append(repetition.made(called.part))
@@ -135,7 +135,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
         saving.cancel_scope.cancel()
     for part in processor.open_calls():  # Their arguments never came to an end.
         text = "The model's stream ended before the arguments of this call were complete."
-        await settling.settle(part, executing.failed(text, outcome="interrupted"))
+        await settling.settle(part, execute.failed(text, outcome="interrupted"))
     return Answer(
         finish=processor.finish,
         failed=None if processor.failed is None else processor.failed.error,

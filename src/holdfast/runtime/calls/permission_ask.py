@@ -30,7 +30,7 @@ from holdfast.schema.request import Reply as ReplyWord
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.put import put
-from holdfast.tool.cancelling import is_cancelled
+from holdfast.tool.cancellation import is_cancelled
 from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools.plain import plain
 

@@ -30,10 +30,10 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put
-from holdfast.tool.cancelling import is_cancelled
+from holdfast.tool.cancellation import is_cancelled
 from holdfast.tool.output import ToolDenied, ToolParked
-from holdfast.tools import executing, structured
-from holdfast.tools.executing import Settlement
+from holdfast.tools import execute, structured
+from holdfast.tools.execute import Settlement
 from holdfast.tools.plain import described
 
 PATIENCE_S = 0.15
@@ -110,7 +110,7 @@ class ToolCalls:
         self.structured_tries += called.part.tool == structured.NAME
         if self.count > self._most:
             text = f"Too many calls in one turn (at most {self._most}). Call fewer at once."
-            await self.settle(called.part, executing.failed(text))
+            await self.settle(called.part, execute.failed(text))
             return
         assert self._group is not None, "the turn gave one"
         # The answer of a given form has a bound of its own.
@@ -125,11 +125,11 @@ class ToolCalls:
             if self._ask.waits(call.call_id):
                 self.parked = True  # Not settled: the call waits for its answer, as its record says.
                 return
-            settlement = executing.broken(called.part.tool, described(parked))
+            settlement = execute.broken(called.part.tool, described(parked))
         except anyio.get_cancelled_exc_class():
             call.cancelled = call.over = True
             with anyio.CancelScope(shield=True):
-                await self.settle(call.part, executing.failed(INTERRUPTED, outcome="interrupted"))
+                await self.settle(call.part, execute.failed(INTERRUPTED, outcome="interrupted"))
             raise
         call.over = True
         with anyio.CancelScope(shield=True):
@@ -158,7 +158,7 @@ class ToolCalls:
                 "same answer; the permission `doom_loop: allow` lets it go on"
             )
             self.looped = UnknownFault(data=UnknownData(message=why))
-            return executing.denied(f"It was not run: {why}.", stops=True, metadata=noted)
+            return execute.denied(f"It was not run: {why}.", stops=True, metadata=noted)
         try:
             await call.ask(
                 "doom_loop",
@@ -172,20 +172,18 @@ class ToolCalls:
                 f"again. {denied} Look at what it answered before, and try something else."
             )
             # A model that calls it again after it has read the refusal would do so for ever.
-            return executing.denied(text, stops=denied.stops or row.refused, metadata=noted)
+            return execute.denied(text, stops=denied.stops or row.refused, metadata=noted)
         except (ToolParked, LeaseLost, StoreError):
             raise
         except BaseException as error:  # A program that answers questions may raise anything.
             if is_cancelled(error):
                 raise
-            return executing.failed(
-                f"{part.tool} was not run: asking about it broke ({type(error).__name__})."
-            )
+            return execute.failed(f"{part.tool} was not run: asking about it broke ({type(error).__name__}).")
         return None
 
     async def _execute(self, call: RunningCall, called: RecordedCall) -> Settlement:
         part, switches = called.part, self._turn.user.tools or {}
-        return await executing.execute(
+        return await execute.execute(
             self._turn.toolset,
             part.tool,
             part.state.input,
@@ -234,10 +232,10 @@ async def _bounded(
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         if call.returned and not recorder.lost:
             why = f"what it answered could not be recorded within {RECORD_S:g} s. What it did has happened."
-            return executing.broken(call.part.tool, why)
+            return execute.broken(call.part.tool, why)
         raise
     if task.cancelled():  # By itself: nobody here has told it to end.
-        return executing.broken(call.part.tool, "CancelledError")
+        return execute.broken(call.part.tool, "CancelledError")
     return _given(task)
 
 

@@ -20,7 +20,7 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
 from holdfast.store.host import Host
-from holdfast.tools.executing import Keep
+from holdfast.tools.execute import Keep
 from holdfast.tools.registry import Registry
 from holdfast.workspace.workspace import Workspace
 

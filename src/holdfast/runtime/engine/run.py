@@ -12,7 +12,7 @@ from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
 from holdfast.tool.context import Admit
-from holdfast.tools.bounding import OutputLimits
+from holdfast.tools.bound import OutputLimits
 from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
-from holdfast.tools.executing import STOPPED
+from holdfast.tools.execute import STOPPED
 
 BROKEN_OFF: Final = "unknown"
 """The finish of a message that is no end: its stream broke off, or what was asked for is missing."""

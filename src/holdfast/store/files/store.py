@@ -22,7 +22,7 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.report import Report
 from holdfast.store.sqlite.database import translated
-from holdfast.store.tables.erasing import erase
+from holdfast.store.tables.erase import erase
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import Job, Worker, submit
 from holdfast.store.tables.watch import StoreWatch, Wakes

@@ -24,7 +24,7 @@ from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connections import ReadConnection, RenewingHand, WriteConnection, told
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.recent import Recent
-from holdfast.store.tables.erasing import erase
+from holdfast.store.tables.erase import erase
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import GROUP_MAX, Job, Worker, submit
 from holdfast.store.tables.watch import StoreWatch, Wakes

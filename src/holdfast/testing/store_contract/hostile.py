@@ -11,7 +11,7 @@ from holdfast.schema.stored import Kind
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put, Remove, Settled, Unchanged, project_scope
 from holdfast.store.exchange.portable.content import Losses
-from holdfast.store.exchange.portable.exporting import export_session
+from holdfast.store.exchange.portable.export import export_session
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, record, session, text, user

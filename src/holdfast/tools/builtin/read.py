@@ -19,10 +19,10 @@ from holdfast.schema.wire import JsonMap
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import Attachment, ToolFailure, ToolOutput
-from holdfast.tools.bounding import OutputLimits
-from holdfast.tools.builtin import paging, reaching, sniffing
-from holdfast.tools.builtin.paging import Page
-from holdfast.tools.builtin.reaching import FilesystemOf
+from holdfast.tools.bound import OutputLimits
+from holdfast.tools.builtin import access, file_kind, text_page
+from holdfast.tools.builtin.access import FilesystemOf
+from holdfast.tools.builtin.text_page import Page
 
 LINES_MAX = 2000
 BYTES_MAX = 51_200
@@ -41,7 +41,7 @@ DESCRIPTION = f"""Read a file, or list a folder.
 
 Text comes with line numbers (`12: text`); they are not part of the file. Without `offset` and `limit` you \
 get the beginning, up to {LINES_MAX} lines or {BYTES_MAX // 1024} KiB; its end says whether there is \
-more and which `offset` goes on. Lines of more than {paging.LINE_CHARS_MAX} characters are cut.
+more and which `offset` goes on. Lines of more than {text_page.LINE_CHARS_MAX} characters are cut.
 A folder is answered with its names, folders with a slash at their end. Pictures (JPEG, PNG, GIF, WebP) and \
 PDFs are shown to you as they are; other binary files are refused.
 Read several files at once by calling this tool several times in one turn. In a large file look for the \
@@ -65,8 +65,8 @@ def read_tool(filesystem_of: FilesystemOf, limits: OutputLimits | None = None) -
         ] = LINES_MAX,
     ) -> ToolOutput:
         filesystem = filesystem_of(context)
-        target = await reaching.resolve(filesystem, filePath)
-        await reaching.ask(context, filesystem, target, "read")
+        target = await access.resolve(filesystem, filePath)
+        await access.ask(context, filesystem, target, "read")
         page = msgspec.structs.replace(room, lines=min(room.lines, limit))
         try:
             # Bounded work on our own descriptor: an interruption need not wait for it.
@@ -105,17 +105,17 @@ def _read(filesystem: Filesystem, target: Resolved, offset: int, room: _Room) ->
     if target.kind == "folder":
         return _folder(path, title, filesystem.list(target), offset, room)
     with filesystem.open(target) as file:
-        start = file.read(sniffing.SNIFF_BYTES)
-        mime = sniffing.media(start)
+        start = file.read(file_kind.SNIFF_BYTES)
+        mime = file_kind.media(start)
         if mime is not None:
             data = start + file.read(MEDIA_BYTES_MAX + 1 - len(start))
             return _media(target, title, mime, data)
-        if sniffing.is_binary(target.real.name, start):
+        if file_kind.is_binary(target.real.name, start):
             raise ToolFailure(
                 f"{path} is a binary file, which cannot be shown as text. Use a program made for its format."
             )
         file.seek(0)
-        page = paging.page(file, offset=offset, lines_max=room.lines, bytes_max=room.bytes)
+        page = text_page.page(file, offset=offset, lines_max=room.lines, bytes_max=room.bytes)
     return _text(target, title, page)
 
 
@@ -124,7 +124,7 @@ def _text(target: Resolved, title: str, page: Page) -> ToolOutput:
         raise ToolFailure(_past_end(str(target.asked), page))
     path = str(target.asked)
     text = "\n".join(page.lines)
-    lines = "\n".join(paging.numbered(number, line) for number, line in enumerate(page.lines, page.first))
+    lines = "\n".join(text_page.numbered(number, line) for number, line in enumerate(page.lines, page.first))
     display: JsonMap = {
         "type": "file",
         "path": path,
@@ -159,8 +159,8 @@ def _footer(page: Page) -> str:
 def _past_end(path: str, page: Page) -> str:
     if page.total is None:
         return (
-            f"Line {page.first} of {path} lies beyond the first {paging.SCAN_BYTES_MAX >> 20} MiB, as far as "
-            "this tool goes. Take a piece of the file with a program, and read that."
+            f"Line {page.first} of {path} lies beyond the first {text_page.SCAN_BYTES_MAX >> 20} MiB, as far "
+            "as this tool goes. Take a piece of the file with a program, and read that."
         )
     return f"{path} has {page.total} lines; there is no line {page.first}. Use a smaller offset."
 

@@ -8,7 +8,7 @@ import pytest
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Fence, Put, Receipt
-from holdfast.store.exchange.opencode import merging
+from holdfast.store.exchange.opencode import merge
 from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from holdfast.testing.clock import START_MS, FakeClock
@@ -168,7 +168,7 @@ async def test_a_long_session_comes_in_commits_of_bounded_size(
     store: Store, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Cut off after the first of them, the import is run again: nothing doubled, the totals right."""
-    monkeypatch.setattr(merging, "BATCH_RECORDS_MAX", 5)
+    monkeypatch.setattr(merge, "BATCH_RECORDS_MAX", 5)
     db.exchange(6)
     db.exchange(11)
     db.session(cost=9.75, tokens_input=3, tokens_output=6)

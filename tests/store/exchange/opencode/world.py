@@ -11,8 +11,8 @@ import msgspec
 
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
-from holdfast.store.exchange.opencode.importing import import_opencode
-from holdfast.store.exchange.portable.exporting import export_session
+from holdfast.store.exchange.opencode.import_sessions import import_opencode
+from holdfast.store.exchange.portable.export import export_session
 from holdfast.store.exchange.portable.report import ImportReport
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.hosts import FakeHost

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.store.base import Store
-from holdfast.store.exchange.portable.importing import Into
+from holdfast.store.exchange.portable.import_file import Into
 from holdfast.store.exchange.portable.report import Counts
 from tests.store.exchange.portable.opencode_file import REAL, real
 from tests.store.exchange.portable.world import (

@@ -8,7 +8,7 @@ from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
-from holdfast.store.exchange.portable.importing import Into
+from holdfast.store.exchange.portable.import_file import Into
 from holdfast.store.exchange.portable.report import Counts
 from holdfast.store.query import MessageQuery
 from tests.store.exchange.portable.world import (

@@ -9,8 +9,8 @@ from holdfast.schema import stored
 from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Put
-from holdfast.store.exchange.portable.exporting import export_session
-from holdfast.store.exchange.portable.importing import import_portable
+from holdfast.store.exchange.portable.export import export_session
+from holdfast.store.exchange.portable.import_file import import_portable
 from holdfast.store.exchange.portable.opencode_file import export_opencode
 from holdfast.store.exchange.portable.report import ImportReport
 from holdfast.store.record import Changes

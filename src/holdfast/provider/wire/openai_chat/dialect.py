@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.provider.catalog.model import Model
-from holdfast.provider.request import caching
+from holdfast.provider.request import cache_marks
 
 _OWN_PROVIDERS = frozenset({"openai", "azure"})
 _OWN_PACKAGES = frozenset({"@ai-sdk/openai", "@ai-sdk/azure"})
@@ -41,7 +41,7 @@ def of(model: Model) -> Dialect:
     field = model.reasoning_field or ("reasoning_content" if always else None)
     own = model.npm in _OWN_PACKAGES or (not model.npm and model.provider_id in _OWN_PROVIDERS)
     mistral = model.npm == "@ai-sdk/mistral" or (not model.npm and model.provider_id == "mistral")
-    marks = caching.takes_marks(model)
+    marks = cache_marks.takes_marks(model)
     return Dialect(
         own=own,
         mistral=mistral,

@@ -17,7 +17,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Num
-from holdfast.store.exchange.opencode import closing, mend_message, mend_part, mend_session
+from holdfast.store.exchange.opencode import close, mend_message, mend_part, mend_session
 from holdfast.store.exchange.opencode.mend_message import Around
 from holdfast.store.exchange.opencode.shape import mapping, whole
 from holdfast.store.exchange.opencode.source import RawMessage, RawRecord, RawSession
@@ -89,7 +89,7 @@ def _turns(raw: RawSession, session: Session, now_ms: int, tally: Tally) -> list
             why = "OpenCode may still be writing it; import again when it has finished"
             tally.skip("message", f"message {turn.message.id} and what follows", message.info.where, why)
             break
-        turns.append(Turn(*closing.close(turn.message, turn.parts)))
+        turns.append(Turn(*close.close(turn.message, turn.parts)))
         if isinstance(turn.message, UserMessage):
             around.asked = turn.message.id
     return turns

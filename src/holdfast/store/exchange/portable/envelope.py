@@ -14,7 +14,7 @@ import msgspec
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.schema import typed
 from holdfast.schema.wire import Count
-from holdfast.store.exchange.portable.exporting import VERSION
+from holdfast.store.exchange.portable.export import VERSION
 from holdfast.text import quoted
 
 FILE_BYTES_MAX = 512 * 1024 * 1024

@@ -14,7 +14,7 @@ from holdfast.schema import extra, stored, wire
 from holdfast.schema.message import SystemMessage
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
-from holdfast.store.exchange.portable import redacting
+from holdfast.store.exchange.portable import redact
 from holdfast.store.exchange.portable.content import Content, Losses, gather
 
 _SYSTEM: Final = b'{"role":"system"'
@@ -31,12 +31,12 @@ async def export_opencode(
     content = await gather(store, session, losses if losses is not None else Losses(strict=True))
     info = wire.encode(replace(content.session, placement=None))
     if sanitize:
-        info = _redacted(replace(content.session, placement=None), redacting.session)
+        info = _redacted(replace(content.session, placement=None), redact.session)
     yield b'{\n  "info": ' + _pretty(info, 1) + b',\n  "messages": ['
     lead = b"\n    "
     for message, parts in _by_place(content):
-        made = b'{"info":' + _json(message, sanitize, redacting.message) + b',"parts":['
-        made += b",".join(_json(part, sanitize, redacting.part) for part in parts) + b"]}"
+        made = b'{"info":' + _json(message, sanitize, redact.message) + b',"parts":['
+        made += b",".join(_json(part, sanitize, redact.part) for part in parts) + b"]}"
         yield lead + _pretty(made, 2)
         lead = b",\n    "
     yield (b"]\n}\n" if lead == b"\n    " else b"\n  ]\n}\n")

@@ -12,7 +12,7 @@ from holdfast.store.files.disk import Disk
 from holdfast.store.files.index import Index, write_mark
 from holdfast.store.files.journal import Journal, Mark
 from holdfast.store.files.repair.absorb import Absorber, order
-from holdfast.store.files.repair.numbering import Numbering
+from holdfast.store.files.repair.number import Numbering
 from holdfast.store.files.repair.recovery import write_tree
 
 

@@ -20,7 +20,7 @@ from holdfast.schema.wire import Num
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.exchange.opencode.draft import Draft, Turn, total
-from holdfast.store.exchange.portable.importing import without_parent
+from holdfast.store.exchange.portable.import_file import without_parent
 from holdfast.store.exchange.portable.report import Tally
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord

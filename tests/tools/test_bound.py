@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.tool.output import ToolOutput
-from holdfast.tools import bounding
-from holdfast.tools.bounding import Bounded, OutputLimits
+from holdfast.tools import bound
+from holdfast.tools.bound import Bounded, OutputLimits
 from tests.examples import examples
 
 PATH = "/data/tool-output/tool_1"
@@ -36,7 +36,7 @@ def lines_of(text: str) -> int:
 async def test_a_file_that_cannot_be_kept_makes_the_output_lossy_and_no_failure() -> None:
     """The text says so, and there is no path."""
     keeper = Keeper(None)
-    bounded = await bounding.bound(ToolOutput(text="line\n" * 3000), OutputLimits(), keeper)
+    bounded = await bound.bound(ToolOutput(text="line\n" * 3000), OutputLimits(), keeper)
 
     assert bounded.text.count("left out here, and they could not be kept") == 1
     assert bounded.metadata() == {"truncated": True, "lossy": True}
@@ -47,10 +47,10 @@ async def test_text_within_the_limits_is_left_alone_and_nothing_is_kept() -> Non
     """Exactly at both limits is within."""
     keeper = Keeper()
     text = "\n".join(["é" * 4] * 10)  # 10 lines, 89 bytes
-    assert await bounding.bound(
+    assert await bound.bound(
         ToolOutput(text=text), OutputLimits(lines_max=10, bytes_max=89), keeper
     ) == Bounded(text=text)
-    assert (await bounding.bound(ToolOutput(), OutputLimits(), keeper)).metadata() == {"truncated": False}
+    assert (await bound.bound(ToolOutput(), OutputLimits(), keeper)).metadata() == {"truncated": False}
     assert keeper.kept == []
 
 
@@ -59,13 +59,13 @@ async def test_one_over_either_limit_is_over(lines_max: int, bytes_max: int) -> 
     """Lines or bytes, whichever is reached first."""
     text = "\n".join(["é" * 4] * 10)
     limits = OutputLimits(lines_max=lines_max, bytes_max=bytes_max)
-    assert (await bounding.bound(ToolOutput(text=text), limits, Keeper())).truncated
+    assert (await bound.bound(ToolOutput(text=text), limits, Keeper())).truncated
 
 
 async def test_the_beginning_and_the_end_stand_around_a_marker_that_names_the_file() -> None:
     """The marker says how much is missing."""
     text = "\n".join(str(number) for number in range(1, 101))
-    bounded = await bounding.bound(ToolOutput(text=text), OutputLimits(lines_max=5, bytes_max=1000), Keeper())
+    bounded = await bound.bound(ToolOutput(text=text), OutputLimits(lines_max=5, bytes_max=1000), Keeper())
 
     assert bounded == Bounded(
         text=f"1\n2\n[... 96 lines, 282 bytes {REST}\n99\n100",
@@ -78,8 +78,8 @@ async def test_the_beginning_and_the_end_stand_around_a_marker_that_names_the_fi
 async def test_paths_of_the_tool_itself_survive() -> None:
     """Before the fallback file, and also when nothing had to be cut; a lossy tool stays lossy."""
     output = ToolOutput(text="x" * 100, paths=("/a", "/b"), lossy=True)
-    short = await bounding.bound(output, OutputLimits(), Keeper())
-    long = await bounding.bound(output, OutputLimits(bytes_max=50), Keeper())
+    short = await bound.bound(output, OutputLimits(), Keeper())
+    long = await bound.bound(output, OutputLimits(bytes_max=50), Keeper())
 
     assert short.metadata() == {
         "truncated": False,
@@ -94,9 +94,9 @@ async def test_a_structured_value_without_text_is_shown_as_json_and_stays_as_it_
     """The model sees a bounded text of it; the value is not touched."""
     structured = {"names": ["é"] * 100}
     output = ToolOutput(structured=structured)
-    small = await bounding.bound(ToolOutput(structured={"a": 1}), OutputLimits(), Keeper())
+    small = await bound.bound(ToolOutput(structured={"a": 1}), OutputLimits(), Keeper())
     keeper = Keeper()
-    large = await bounding.bound(output, OutputLimits(lines_max=20), keeper)
+    large = await bound.bound(output, OutputLimits(lines_max=20), keeper)
 
     assert small == Bounded(text='{\n  "a": 1\n}')
     assert large.text.startswith('{\n  "names": [\n    "é",\n')
@@ -108,13 +108,13 @@ async def test_a_structured_value_without_text_is_shown_as_json_and_stays_as_it_
 async def test_with_text_the_structured_value_is_not_measured() -> None:
     """Its size is another matter."""
     output = ToolOutput(text="ok", structured={"a": "x" * 100_000})
-    assert await bounding.bound(output, OutputLimits(), Keeper()) == Bounded(text="ok")
+    assert await bound.bound(output, OutputLimits(), Keeper()) == Bounded(text="ok")
 
 
 async def test_a_tool_that_says_that_there_is_more_is_believed() -> None:
     """Bounding that cut nothing does not deny what the tool itself left for a next page."""
     for said, recorded in [({"truncated": True}, True), ({"truncated": False}, False), ({}, False)]:
-        bounded = await bounding.bound(ToolOutput(text="page", metadata=said), OutputLimits(), Keeper())
+        bounded = await bound.bound(ToolOutput(text="page", metadata=said), OutputLimits(), Keeper())
         assert bounded.metadata() == {"truncated": recorded}
 
 
@@ -133,15 +133,15 @@ async def test_a_tool_that_says_that_there_is_more_is_believed() -> None:
 )
 async def test_under_tiny_limits_only_the_marker_is_left(limits: OutputLimits, shown: str) -> None:
     """Or the path, or what there is room for; the typed path is always there."""
-    bounded = await bounding.bound(ToolOutput(text="\n".join("x" * 1000)), limits, Keeper())
+    bounded = await bound.bound(ToolOutput(text="\n".join("x" * 1000)), limits, Keeper())
     assert bounded == Bounded(text=shown, paths=(PATH,), truncated=True)
 
 
 async def test_halves_of_surrogate_pairs_become_valid_text() -> None:
     """A record holds nothing else; so does the kept file."""
     keeper = Keeper()
-    short = await bounding.bound(ToolOutput(text="a\udcffb"), OutputLimits(), keeper)
-    await bounding.bound(ToolOutput(text="\ud800" * 100), OutputLimits(bytes_max=10), keeper)
+    short = await bound.bound(ToolOutput(text="a\udcffb"), OutputLimits(), keeper)
+    await bound.bound(ToolOutput(text="\ud800" * 100), OutputLimits(bytes_max=10), keeper)
 
     assert short == Bounded(text="a\N{REPLACEMENT CHARACTER}b")
     assert keeper.kept == ["\N{REPLACEMENT CHARACTER}" * 100]
@@ -149,7 +149,7 @@ async def test_halves_of_surrogate_pairs_become_valid_text() -> None:
 
 async def test_a_huge_text_is_measured_beside_the_event_loop() -> None:
     """The result is the same; other tasks go on meanwhile."""
-    text = "é" * bounding.LARGE_CHARS + "end"
+    text = "é" * bound.LARGE_CHARS + "end"
     turns = 0
     done = anyio.Event()
 
@@ -161,7 +161,7 @@ async def test_a_huge_text_is_measured_beside_the_event_loop() -> None:
 
     async with anyio.create_task_group() as group:
         group.start_soon(others)
-        bounded = await bounding.bound(ToolOutput(text=text), OutputLimits(), Keeper())
+        bounded = await bound.bound(ToolOutput(text=text), OutputLimits(), Keeper())
         done.set()
 
     assert turns > 1
@@ -189,8 +189,8 @@ async def test_bounded_text_is_within_both_limits_valid_and_keeps_both_ends(
 ) -> None:
     """For every text and every limit; bounding again changes nothing; what is kept is the complete text."""
     keeper = Keeper(path)
-    bounded = await bounding.bound(ToolOutput(text=text), limits, keeper)
-    again = await bounding.bound(ToolOutput(text=bounded.text), limits, Keeper())
+    bounded = await bound.bound(ToolOutput(text=text), limits, keeper)
+    again = await bound.bound(ToolOutput(text=bounded.text), limits, Keeper())
     whole = text.replace("\udc80", "\N{REPLACEMENT CHARACTER}")
 
     assert len(bounded.text.encode()) <= limits.bytes_max

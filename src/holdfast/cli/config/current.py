@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from holdfast.cli.opening import reading
+from holdfast.cli.open_store import reading
 from holdfast.cli.terminal import current_directory
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import StoreMissing

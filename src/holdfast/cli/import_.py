@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.opening import with_holdfast
+from holdfast.cli.import_report import print_report
+from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import format_option
-from holdfast.cli.reporting import print_report
 from holdfast.errors import ContextError, InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def opencode(ctx: click.Context, *, path: str | None, form: str) -> None:
 
     async def work(hf: "Holdfast") -> "ImportReport":
         from holdfast.store.exchange.opencode.find import find_opencode
-        from holdfast.store.exchange.opencode.importing import import_opencode
+        from holdfast.store.exchange.opencode.import_sessions import import_opencode
 
         source = Path(path) if path is not None else find_opencode()
         return await import_opencode(

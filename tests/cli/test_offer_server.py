@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.running import offering
+from holdfast.cli.run import offer_server
 from holdfast.person import directories
 from holdfast.provider.local import catalogue, installable
 from holdfast.provider.local.discover import Found, FoundModel
@@ -23,7 +23,7 @@ OLLAMA = Found(kind="ollama", port=11434, models=(FoundModel(id="qwen3:8b", cont
 
 def test_a_yes_becomes_a_setting_where_there_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     """The file is the person's from then on."""
-    assert offering._keep(OLLAMA)
+    assert offer_server._keep(OLLAMA)
 
     settings = json.loads((directories.config() / "holdfast.json").read_text())
     assert settings["provider"]["ollama"]["options"] == {"baseURL": "http://127.0.0.1:11434/v1"}
@@ -37,7 +37,7 @@ def test_a_file_that_somebody_wrote_is_theirs_to_edit(capsys: pytest.CaptureFixt
     path.parent.mkdir(parents=True)
     path.write_text("{} // mine\n")
 
-    assert not offering._keep(OLLAMA)
+    assert not offer_server._keep(OLLAMA)
 
     assert path.read_text() == "{} // mine\n"
     assert not (directories.config() / "holdfast.json").exists()
@@ -48,13 +48,14 @@ def test_an_installed_model_without_the_extra_is_told_what_it_lacks(monkeypatch:
     """To install it again would not help."""
     monkeypatch.setattr(catalogue, "has_extra", lambda: False)
     assert (
-        offering.small_model() == "or `holdfast models install smollm2` brings a small model without a key."
+        offer_server.small_model()
+        == "or `holdfast models install smollm2` brings a small model without a key."
     )
     file = installable.file(installable.INSTALLABLE["smollm2"])
     file.parent.mkdir(parents=True)
     file.write_bytes(b"x")
 
-    assert offering.small_model() == (
+    assert offer_server.small_model() == (
         "or `pip install 'holdfast[local]'` brings what smollm2 needs, which is installed."
     )
 

@@ -18,7 +18,7 @@ from holdfast.store.base import Store
 from holdfast.store.exchange.opencode import projects
 from holdfast.store.exchange.opencode.draft import Draft, draft
 from holdfast.store.exchange.opencode.find import sources
-from holdfast.store.exchange.opencode.merging import merge
+from holdfast.store.exchange.opencode.merge import merge
 from holdfast.store.exchange.opencode.source import Source, Stub
 from holdfast.store.exchange.opencode.tree import ProjectOf
 from holdfast.store.exchange.portable.names import session_id

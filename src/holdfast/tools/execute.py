@@ -16,12 +16,12 @@ from msgspec.structs import replace
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
 from holdfast.text import UNKNOWN_SIGN, printable
-from holdfast.tool.cancelling import is_cancelled
+from holdfast.tool.cancellation import is_cancelled
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
-from holdfast.tools import bounding
-from holdfast.tools.bounding import OutputLimits
+from holdfast.tools import bound
+from holdfast.tools.bound import OutputLimits
 from holdfast.tools.plain import described, plain
 from holdfast.tools.registry import Toolset
 
@@ -116,7 +116,7 @@ async def _succeeded(tool: Tool, answer: object, limits: OutputLimits, keep: Kee
         output = _checked(given)
     else:  # They may be large, and measuring them would be felt by everything else.
         output = await anyio.to_thread.run_sync(_checked, given)
-    bounded = await bounding.bound(output, limits, keep)
+    bounded = await bound.bound(output, limits, keep)
     kept = {} if output.structured is None else {STRUCTURED: output.structured}
     return Settlement(
         output=bounded.text,
@@ -146,7 +146,7 @@ async def _given_up(tool: Tool, failure: ToolFailure, limits: OutputLimits, keep
         words = str(failure)
     except Exception:  # noqa: BLE001 - it was given something that has no words
         return broken(tool.name, type(failure).__name__)
-    said = await bounding.bound(ToolOutput(text=words), limits, keep)
+    said = await bound.bound(ToolOutput(text=words), limits, keep)
     cut = said.metadata() if said.truncated else {}
     if isinstance(failure, ToolDenied):
         refused = denied(said.text, stops=failure.stops is True)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.provider.catalog.model import Model, Settings, WireKind
-from holdfast.provider.request import caching
+from holdfast.provider.request import cache_marks
 from holdfast.provider.request.request import (
     Assistant,
     CacheMarks,
@@ -34,22 +34,22 @@ def test_the_last_system_block_and_the_last_ends_of_requests_are_marked() -> Non
     messages = (ASK, SAY, ASK, CALL, GOT, CALL, GOT, SAY, ASK)
     request = Request(model=CLAUDE, system=("a", "b", "c"), messages=messages, cache_key="k")
 
-    assert caching.marked(request) == replace(request, marks=CacheMarks(system=(2,), messages=(4, 6, 8)))
+    assert cache_marks.marked(request) == replace(request, marks=CacheMarks(system=(2,), messages=(4, 6, 8)))
 
 
 def test_what_nobody_will_extend_is_not_marked() -> None:
     """A title or a summary has no key; to write it into the cache would cost more than to send it."""
     request = Request(model=CLAUDE, system=("a",), messages=(ASK,))
 
-    assert caching.marked(request) == request
-    assert caching.marked(replace(request, cache_key="k")).marks == CacheMarks(system=(0,), messages=(0,))
+    assert cache_marks.marked(request) == request
+    assert cache_marks.marked(replace(request, cache_key="k")).marks == CacheMarks(system=(0,), messages=(0,))
 
 
 def test_who_routes_by_the_key_gets_no_marks() -> None:
     """The key alone does it."""
     request = Request(model=GPT, system=("a",), messages=(ASK,), cache_key="k")
 
-    assert caching.marked(request) == request
+    assert cache_marks.marked(request) == request
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,21 @@ def test_a_request_ends_where_an_answer_begins(
     """With a person's words, results or an update; what the model said is no end, unless it is the last."""
     request = Request(model=CLAUDE, system=("a",), messages=messages)
 
-    assert caching.marks(request) == CacheMarks(system=(0,), messages=ends)
+    assert cache_marks.marks(request) == CacheMarks(system=(0,), messages=ends)
 
 
 def test_without_system_texts_there_are_more_marks_for_messages() -> None:
     """An empty text is no block, so it cannot carry one."""
     messages = (ASK, SAY) * 5 + (ASK,)
 
-    assert caching.marks(Request(model=CLAUDE, system=(), messages=messages)).messages == (4, 6, 8, 10)
-    assert caching.marks(Request(model=CLAUDE, system=("", ""), messages=messages)).messages == (4, 6, 8, 10)
-    assert caching.marks(Request(model=CLAUDE, system=("a", ""), messages=messages)) == CacheMarks(
+    assert cache_marks.marks(Request(model=CLAUDE, system=(), messages=messages)).messages == (4, 6, 8, 10)
+    assert cache_marks.marks(Request(model=CLAUDE, system=("", ""), messages=messages)).messages == (
+        4,
+        6,
+        8,
+        10,
+    )
+    assert cache_marks.marks(Request(model=CLAUDE, system=("a", ""), messages=messages)) == CacheMarks(
         system=(0,), messages=(6, 8, 10)
     )
 
@@ -105,13 +110,13 @@ def test_the_end_of_each_request_is_marked_in_the_next(
     """Whatever the model and the person add: the provider finds the entry of the request before exactly."""
     messages: tuple[ProviderMessage, ...] = (ASK,)
     for added in turns:
-        before = caching.marks(Request(model=CLAUDE, system=("a",), messages=messages))
+        before = cache_marks.marks(Request(model=CLAUDE, system=("a",), messages=messages))
         messages += added
-        after = caching.marks(Request(model=CLAUDE, system=("a",), messages=messages))
+        after = cache_marks.marks(Request(model=CLAUDE, system=("a",), messages=messages))
 
         assert before.messages[-1] in after.messages
         assert after.messages[-1] == len(messages) - 1
-        assert len(after.system) + len(after.messages) <= caching.MARKS_MAX
+        assert len(after.system) + len(after.messages) <= cache_marks.MARKS_MAX
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_the_end_of_each_request_is_marked_in_the_next(
 )
 def test_who_caches_what_is_marked(model: Model, takes: bool) -> None:
     """Anthropic's models on any wire, and packages that speak like it; not who marks by himself."""
-    assert caching.takes_marks(model) is takes
+    assert cache_marks.takes_marks(model) is takes
 
 
 def _session(fork: object = None) -> Session:
@@ -163,4 +168,4 @@ def test_a_fork_shares_its_sources_key_until_it_is_compacted(
     session: Session, compacted: bool, key: str
 ) -> None:
     """Their prefixes are the same until then, so the provider's cache serves both."""
-    assert caching.cache_key(session, compacted=compacted) == key
+    assert cache_marks.cache_key(session, compacted=compacted) == key

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from holdfast.context.source import UNAVAILABLE
-from holdfast.context.sources.looking import THREADS_MAX, in_thread, look
+from holdfast.context.sources.look import THREADS_MAX, in_thread, look
 from holdfast.errors import ContextError
 
 

@@ -19,7 +19,7 @@ from holdfast.store.batch import Put
 from holdfast.store.exchange.portable.content import Content
 from holdfast.store.exchange.portable.envelope import BesideEntry, Located, MessageEntry, SessionEntry, line
 from holdfast.store.exchange.portable.names import SessionNames, record_id
-from holdfast.store.exchange.portable.renaming import Renaming
+from holdfast.store.exchange.portable.new_ids import Renaming
 
 Made = dict[tuple[str, str], Put]
 """What was read so far, by kind and by the id that it has in the file."""

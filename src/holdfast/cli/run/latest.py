@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from holdfast.cli.opening import Reading
+from holdfast.cli.open_store import Reading
 from holdfast.cli.readable import readable
 from holdfast.cli.terminal import current_directory
 from holdfast.errors import NotFound

@@ -11,9 +11,9 @@ from holdfast.schema.wire import JsonMap
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
-from holdfast.tools import executing
-from holdfast.tools.bounding import OutputLimits
-from holdfast.tools.executing import Settlement
+from holdfast.tools import execute
+from holdfast.tools.bound import OutputLimits
+from holdfast.tools.execute import Settlement
 from holdfast.tools.registry import Registry
 from tests.tools.fake_context import FakeContext
 
@@ -67,7 +67,7 @@ async def settled(input: JsonMap, name: str = "work", **options: Any) -> Settlem
         return "/kept"
 
     settings: dict[str, Any] = {"limits": OutputLimits(), "keep": keep, **options}
-    return await executing.execute(toolset, name, input, FakeContext(Path("/")), **settings)
+    return await execute.execute(toolset, name, input, FakeContext(Path("/")), **settings)
 
 
 async def test_an_unknown_tool_is_answered_with_those_there_are() -> None:
@@ -81,7 +81,7 @@ async def test_an_unknown_tool_is_answered_with_those_there_are() -> None:
         return None
 
     nothing = Registry().materialise()
-    assert await executing.execute(
+    assert await execute.execute(
         nothing, "a", {}, FakeContext(Path("/")), limits=OutputLimits(), keep=keep
     ) == Settlement(output="There is no tool called a. The tools are: none.", outcome="failed")
 

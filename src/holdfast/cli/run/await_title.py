@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from holdfast.cli.running.interrupts import Interrupts
+from holdfast.cli.run.interrupts import Interrupts
 from holdfast.runtime.side_calls.session_title import AGENT
 from holdfast.workspace.workspace import Workspace
 

@@ -9,8 +9,8 @@ import anyio
 
 from holdfast.cli.main import INTERRUPTED
 from holdfast.cli.output import note
-from holdfast.cli.running.interrupts import Interrupts
-from holdfast.cli.running.printer import Printer
+from holdfast.cli.run.interrupts import Interrupts
+from holdfast.cli.run.printer import Printer
 from holdfast.errors import ContextError, HoldfastError, RecordCorrupt
 from holdfast.feed.frame import Frame
 from holdfast.schema.part import TextPart

@@ -21,10 +21,10 @@ from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.exchange.portable import content as contents
 from holdfast.store.exchange.portable.content import Content
+from holdfast.store.exchange.portable.decode import Reading, content_of
 from holdfast.store.exchange.portable.envelope import FILE_BYTES_MAX, Data, OpenCodeFile, located, parse, read
 from holdfast.store.exchange.portable.names import collect, in_order
-from holdfast.store.exchange.portable.reading import Reading, content_of
-from holdfast.store.exchange.portable.renaming import Renaming
+from holdfast.store.exchange.portable.new_ids import Renaming
 from holdfast.store.exchange.portable.report import ImportReport, Tally
 
 _WHERE = ("directory", "path", "projectID", "placement", "time", "version", "slug")

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from holdfast.cli.config.loading import here
-from holdfast.cli.naming import named
-from holdfast.cli.opening import reading, with_holdfast
+from holdfast.cli.config.current import here
+from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, note
-from holdfast.cli.running.checking import check
-from holdfast.cli.running.entitling import entitled
-from holdfast.cli.running.following import DONE, FAILED, follow
-from holdfast.cli.running.interrupts import Interrupts
-from holdfast.cli.running.latest import latest
-from holdfast.cli.running.offering import offer
-from holdfast.cli.running.saying import said
+from holdfast.cli.run.await_title import entitled
+from holdfast.cli.run.follow import DONE, FAILED, follow
+from holdfast.cli.run.interrupts import Interrupts
+from holdfast.cli.run.latest import latest
+from holdfast.cli.run.offer_server import offer
+from holdfast.cli.run.precheck import check
+from holdfast.cli.run.prompt_text import said
+from holdfast.cli.session_name import named
 from holdfast.cli.terminal import current_directory
 from holdfast.cli.trust import ask_trust
 from holdfast.errors import StoreError

@@ -2,7 +2,7 @@
 
 import click
 
-from holdfast.cli.opening import Reading
+from holdfast.cli.open_store import Reading
 from holdfast.errors import NotFound
 from holdfast.sessions.naming import name_queries, the_one
 from holdfast.store.record import SessionRecord
