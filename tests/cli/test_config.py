@@ -154,7 +154,7 @@ def test_agents_are_shown_without_what_came_from_elsewhere(shell: Shell) -> None
 ASK = """
 import sys
 from pathlib import Path
-from holdfast.cli.trust_asking import ask_trust
+from holdfast.cli.trust import ask_trust
 from holdfast.config import load
 from holdfast.config.places import Places
 here = Path(sys.argv[1])

@@ -34,11 +34,11 @@ KEYS = """
 import anyio, json
 from pathlib import Path
 from holdfast.location.project import locate
-from holdfast.provider import credentials
-from holdfast.runtime import hosts, surroundings
+from holdfast.provider.accounts import credentials
+from holdfast.workspace import host_settings, workspace
 
-remote = anyio.run(hosts.settings_of, hosts.hosts_of(credentials.load()))
-around = surroundings.surroundings(locate(Path.cwd()), trusted=lambda _: False, remote=remote)
+remote = anyio.run(host_settings.settings_of, host_settings.hosts_of(credentials.load()))
+around = workspace.surroundings(locate(Path.cwd()), trusted=lambda _: False, remote=remote)
 found = {id: around.providers.provider(id).key for id in ("own", "anthropic", "near", "openai")}
 print(json.dumps({id: key and key.reveal() for id, key in found.items()}))
 """
