@@ -186,7 +186,7 @@ async def test_make_hides_the_type_of_the_value() -> None:
         "core/numbered": {"1": "a", "2": "b"},
         "core/nothing": None,
     }
-    stored = Snapshot.from_json(wire.decode(dict[str, Any], wire.encode(snapshot.to_json())))
+    stored = Snapshot.readable(wire.decode(dict[str, Any], wire.encode(snapshot.to_json())))
     assert reconcile(await observed(*facts), stored) == Unchanged()
 
 

@@ -132,7 +132,7 @@ async def test_the_snapshot_keeps_one_value_and_a_ready_removal_text_for_each_ke
 async def test_a_removal_is_told_without_the_source() -> None:
     """The text was rendered at admission, so the code of the source need not be there any more."""
     old, new = Fact("old/x", "a"), Fact("core/x", "a")
-    stored = Snapshot.from_json((await admitted(old, new)).to_json())
+    stored = Snapshot.readable((await admitted(old, new)).to_json())
 
     result = reconcile(await observed(new), stored)
 

@@ -13,22 +13,19 @@ import pytest
 
 from holdfast.plugins import hook_run
 from holdfast.plugins.dispatcher import TIMEOUTS_MAX, Dispatcher, Plugin, Trouble
-from holdfast.plugins.hooks import (
+from holdfast.plugins.hooks import TOOL_EXECUTE_AFTER, ToolAfter, ToolOutcome
+from holdfast.schema.model import ModelRef
+from holdfast.tool.declare import Tool
+from tests.plugins.sample_hooks import (
     CHAT_HEADERS,
     CHAT_PARAMS,
-    HOOKS,
     MESSAGES_TRANSFORM,
-    TOOL_EXECUTE_AFTER,
     ChatHeaders,
     ChatParams,
     ChatTurn,
     MessagesSeen,
     MessagesShown,
-    ToolAfter,
-    ToolOutcome,
 )
-from holdfast.schema.model import ModelRef
-from holdfast.tool.declare import Tool
 from tests.provider.history import user
 
 TURN = ChatTurn(session_id="ses_1", agent="build", model=ModelRef(provider_id="p", model_id="m"))
@@ -158,21 +155,22 @@ from holdfast.plugins.dispatcher import Dispatcher, Plugin
 hook_run.GRACE_S = 0.01
 
 class Stubborn:
-    async def event(self, input, output):
+    async def shell_env(self, input, output):
         while True:
             try:
                 await anyio.sleep_forever()
             except BaseException:
                 pass
 
-    def config(self, input, output):
+    def tool_definition(self, input, output):
         import time
         time.sleep(300)
 
 async def main():
     calls = Dispatcher([Plugin("s", "here", Stubborn())], print, limit_s=0.01)
-    await calls.call(hooks.EVENT, hooks.Happened(event={}), hooks.Nothing())
-    await calls.call(hooks.CONFIG, hooks.ConfigSeen(config={}), hooks.Nothing())
+    await calls.call(hooks.SHELL_ENV, hooks.ShellWhere(cwd="/"), hooks.ShellEnv())
+    given = hooks.ToolDefined(description="", parameters={})
+    await calls.call(hooks.TOOL_DEFINITION, hooks.ToolNamed(tool_id="t"), given)
 
 anyio.run(main)
 """
@@ -184,7 +182,8 @@ def test_a_hook_that_will_not_end_does_not_keep_the_process() -> None:
         [sys.executable, "-c", STUBBORN], capture_output=True, text=True, check=True, timeout=30
     )
 
-    assert [line.split(":")[0] for line in ran.stdout.splitlines()] == ["plugin s, event", "plugin s, config"]
+    lines = [line.split(":")[0] for line in ran.stdout.splitlines()]
+    assert lines == ["plugin s, shell.env", "plugin s, tool.definition"]
     assert ran.stderr == ""
 
 
@@ -363,27 +362,3 @@ def test_nobody_is_asked_who_has_no_such_method() -> None:
 
     assert calls.wants(CHAT_PARAMS)
     assert not calls.wants(CHAT_HEADERS)
-
-
-def test_the_hooks_are_those_of_the_specification() -> None:
-    """By name; what registers tools and providers is no hook."""
-    assert {hook.name for hook in HOOKS} == {
-        "chat.headers",
-        "chat.message",
-        "chat.params",
-        "command.execute.before",
-        "config",
-        "dispose",
-        "event",
-        "experimental.chat.messages.transform",
-        "experimental.chat.system.transform",
-        "experimental.compaction.autocontinue",
-        "experimental.provider.small_model",
-        "experimental.session.compacting",
-        "experimental.text.complete",
-        "permission.ask",
-        "shell.env",
-        "tool.definition",
-        "tool.execute.after",
-        "tool.execute.before",
-    }

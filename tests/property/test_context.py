@@ -88,7 +88,7 @@ def admissible(snapshot: Snapshot, result: Reconciliation) -> Snapshot:
     """What is stored after a boundary, by way of JSON."""
     if isinstance(result, Updated | ReplacementReady):
         snapshot = result.snapshot
-    return Snapshot.from_json(wire.decode(dict[str, Any], wire.encode(snapshot.to_json())))
+    return Snapshot.readable(wire.decode(dict[str, Any], wire.encode(snapshot.to_json())))
 
 
 def read(known: dict[str, int], text: str) -> dict[str, int]:

@@ -139,13 +139,6 @@ def test_unknown_fields_are_stored() -> None:
     assert load("trust", kept, id="ses_1") == trust
 
 
-def test_another_order_of_fields_is_stripped_too() -> None:
-    """The slow way, for an encoder that would not put the head in one run, leaves the same fields."""
-    data = b'{"type":"text","sessionID":"s","text":"hi","id":"p","messageID":"m"}'
-
-    assert stored._strip_slowly(stored.HEADS["part"], data) == b'{"type":"text","text":"hi"}'
-
-
 def test_every_kind_has_a_head_and_a_type() -> None:
     """The tables speak of the same kinds, in the same order."""
     assert tuple(stored.HEADS) == stored.KINDS

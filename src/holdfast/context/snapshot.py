@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast.errors import ContextError
 from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
 
@@ -36,17 +35,6 @@ class Snapshot(Mapping[str, SnapshotEntry]):
 
     def __init__(self, entries: Mapping[str, SnapshotEntry] | None = None) -> None:
         self._entries = dict(sorted((entries or {}).items()))
-
-    @classmethod
-    def from_json(cls, data: Any) -> "Snapshot":
-        """The snapshot that an epoch or a message keeps."""
-        try:
-            return cls(typed.convert(data, dict[str, SnapshotEntry]))
-        except (msgspec.ValidationError, RecursionError) as error:
-            # Only the place of the fault is told: the values may be private.
-            raise ContextError(
-                f"the stored context snapshot cannot be read, so a new baseline is needed: {error}"
-            ) from error
 
     @classmethod
     def readable(cls, data: JsonMap) -> "Snapshot":

@@ -1,25 +1,25 @@
 """Calls plugins: in the order of their registration, each on copies, each within a time limit.
 
 What must stay true: a plugin that raises, hangs, exits or leaves nonsense behind costs its own change and a
-notice, never the session; the next plugin sees what the one before it made, and nobody what it did to its
-input. Cancellation from outside passes through. A hook whose time is over is let go (`leash`), and a plugin
-whose time was over `TIMEOUTS_MAX` times is called no more, so that what it left behind does not pile up.
+notice, never the session; the next plugin sees what the one before it made, and what it did to its input is
+seen nowhere. Cancellation from outside passes through. A hook whose time is over is abandoned (`hook_run`),
+and a plugin whose time was over `TIMEOUTS_MAX` times is called no more, so that its threads do not pile up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any, TypeVar
 
 import msgspec
 
 from holdfast.context.source import ContextSource
-from holdfast.plugins.hook_run import Leash
-from holdfast.plugins.hooks import HOOKS, Changeable, Hook, Told
+from holdfast.plugins.hook_run import HookRun
+from holdfast.plugins.hooks import Hook, HookInput, HookOutput
 from holdfast.schema import wire
 from holdfast.tool.declare import Tool
 
-I = TypeVar("I", bound=Told)  # noqa: E741 - input
-O = TypeVar("O", bound=Changeable)  # noqa: E741 - output
+I = TypeVar("I", bound=HookInput)  # noqa: E741 - input
+O = TypeVar("O", bound=HookOutput)  # noqa: E741 - output
 
 LIMIT_S = 10.0
 TIMEOUTS_MAX = 3
@@ -58,15 +58,6 @@ class Dispatcher:
         self._report = report
         self._limit_s = limit_s
         self._timeouts = [0] * len(self.plugins)
-        # Most hooks have no taker: to ask costs one look-up.
-        self._takers: dict[str, list[tuple[int, Callable[..., Any]]]] = {
-            hook.name: [
-                (index, method)
-                for index, plugin in enumerate(self.plugins)
-                if callable(method := getattr(plugin.hooks, hook.method, None))
-            ]
-            for hook in HOOKS
-        }
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -79,16 +70,16 @@ class Dispatcher:
         return tuple({source.key: source for plugin in self.plugins for source in plugin.sources}.values())
 
     def wants(self, hook: Hook[Any, Any]) -> bool:
-        """Whether any plugin takes part, so that an input need not be made for nobody."""
-        return bool(self._takers[hook.name])
+        """Whether any plugin takes part, so that no input is made without need."""
+        return any(self._takers(hook))
 
     async def call(self, hook: Hook[I, O], input: I, output: O) -> O:
         """`output` as the plugins leave it."""
-        for index, method in tuple(self._takers[hook.name]):
+        for index, method in tuple(self._takers(hook)):
             plugin = self.plugins[index]
             changed = deepcopy(output)
             try:
-                raised = await Leash(method, deepcopy(input), changed).wait(self._limit_s)
+                raised = await HookRun(method, deepcopy(input), changed).wait(self._limit_s)
             except TimeoutError:
                 self._trouble(plugin, hook, f"took longer than {self._limit_s:g} s; its change was dropped")
                 self._slow(index, hook)
@@ -102,11 +93,15 @@ class Dispatcher:
             self._trouble(plugin, hook, f"{type(raised).__name__}: {raised}")
         return output
 
+    def _takers(self, hook: Hook[Any, Any]) -> Iterator[tuple[int, Callable[..., Any]]]:
+        for index, plugin in enumerate(self.plugins):
+            method = getattr(plugin.hooks, hook.method, None)
+            if callable(method) and self._timeouts[index] < TIMEOUTS_MAX:
+                yield index, method
+
     def _slow(self, index: int, hook: Hook[Any, Any]) -> None:
         self._timeouts[index] += 1
         if self._timeouts[index] == TIMEOUTS_MAX:
-            for name, takers in self._takers.items():
-                self._takers[name] = [taker for taker in takers if taker[0] != index]
             self._trouble(
                 self.plugins[index], hook, f"its time was over {TIMEOUTS_MAX} times; it is called no more"
             )

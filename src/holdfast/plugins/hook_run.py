@@ -18,7 +18,7 @@ GRACE_S = 1.0
 """How long a hook may tidy up after it was cancelled."""
 
 
-class Leash:
+class HookRun:
     """A hook at work."""
 
     def __init__(self, method: Callable[..., Any], *arguments: object) -> None:
@@ -69,11 +69,11 @@ class Leash:
 
 
 class _Stepped:
-    """Passes everything through to a coroutine until the leash is cut."""
+    """Passes everything through to a coroutine until the run is cut."""
 
-    def __init__(self, work: Awaitable[None], leash: Leash) -> None:
+    def __init__(self, work: Awaitable[None], run: HookRun) -> None:
         self._work = work
-        self._leash = leash
+        self._run = run
 
     def __await__(self) -> Generator[Any, Any, None]:
         steps: Any = self._work.__await__()
@@ -86,7 +86,7 @@ class _Stepped:
             try:
                 got = yield waiting
             except BaseException as error:
-                if self._leash.cut:
+                if self._run.cut:
                     self._close(steps)
                     raise
                 step = _partial(steps.throw, error)
@@ -97,7 +97,7 @@ class _Stepped:
         try:
             steps.close()
         except BaseException:  # noqa: BLE001 - it refused to end, or failed at it
-            _bury(self._leash.work)
+            _bury(self._run.work)
 
 
 def _bury(work: object) -> None:

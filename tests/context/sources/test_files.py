@@ -138,7 +138,7 @@ async def test_files_are_sampled_once(world: SourceWorld, told: Told) -> None:
         "The list of the project's files that you were given is not renewed any more."
     )
     assert sampled_in(told.snapshot) is None
-    assert sampled_in(told.snapshot.from_json({KEY: {"value": 3}})) is None
+    assert sampled_in(told.snapshot.readable({KEY: {"value": 3}})) is None
 
 
 @pytest.mark.usefixtures("without_ripgrep")

@@ -81,7 +81,7 @@ async def test_everything_told_is_known(world: SourceWorld, told: Told) -> None:
     assert told.snapshot is not None
     assert told_in(told.snapshot) == [top, path]
     strange = {"core/instructions": 3, key_of(path, world.project): [1], "core/date": "2026-01-01"}
-    changed = told.snapshot.from_json({key: {"value": value} for key, value in strange.items()})
+    changed = told.snapshot.readable({key: {"value": value} for key, value in strange.items()})
     assert told_in(changed) == []
 
 

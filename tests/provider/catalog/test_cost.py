@@ -86,11 +86,6 @@ def test_a_price_that_is_not_needed_may_be_unknown() -> None:
     assert known == Cost(amount=Decimal(3), known=True)
 
 
-def test_copilot_says_itself_what_a_step_cost() -> None:
-    """Its nano units are a hundred-billionth of a dollar."""
-    assert cost.of_copilot(250_000_000) == Cost(amount=Decimal("0.0025"), known=True)
-
-
 NUMBERS = st.one_of(st.integers(-5, 2_000_000), st.floats())
 RATES = st.decimals(allow_nan=False, allow_infinity=False, min_value=-5, max_value=1000, places=6)
 

@@ -20,7 +20,7 @@ from holdfast.provider.accounts.secret import Credential, HostToken, Secret
 from holdfast.provider.catalog import choose, packages
 from holdfast.provider.catalog.compose import combine, compose
 from holdfast.provider.catalog.model import Model, WireKind
-from holdfast.provider.catalog.name import ModelName, parse_model, suggestion
+from holdfast.provider.catalog.name import parse_model, suggestion
 from holdfast.provider.catalog.snapshot import Place, Snapshot
 from holdfast.schema.provider_entry import ModelEntry, ProviderEntry
 from holdfast.schema.wire import JsonMap
@@ -141,14 +141,11 @@ class Providers:
         )
         return endpoint.make(provider.id, model.npm, provider.options, base, provider.key)
 
-    def default_model(self, configured: str | None, recent: Sequence[ModelName] = ()) -> Model:
+    def default_model(self, configured: str | None) -> Model:
         """The model of a session that names none. A configured one that does not exist is an error."""
         if configured:
             return self.named(configured)
         available = {provider.id: provider for provider in self.available()}
-        for name in recent:
-            if name.provider_id in available and name.model_id in self._model_ids(name.provider_id):
-                return self._compose(*name)
         ids = [id for id in available if id in self._entries] or list(available)
         for id in ids:
             found = choose.best(self.models(id).values())

@@ -20,7 +20,6 @@ from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Num
 
 MILLION = Decimal(1_000_000)
-NANO_AIU = Decimal(100_000_000_000)
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,11 +59,6 @@ def price_for(prices: Prices, request_tokens: Decimal | int) -> Price:
     """The price of a request of this length."""
     exceeded = [tier for tier in prices.tiers if request_tokens > tier.above]
     return max(exceeded, key=lambda tier: tier.above).price if exceeded else prices.base
-
-
-def of_copilot(total_nano_aiu: Num) -> Cost:
-    """GitHub Copilot says itself what a step cost."""
-    return Cost(amount=_count(total_nano_aiu) / NANO_AIU, known=True)
 
 
 def _count(number: Num) -> Decimal:

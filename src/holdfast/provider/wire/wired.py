@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from holdfast.clock import Clock
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
-from holdfast.provider.accounts import bedrock
 from holdfast.provider.catalog import packages
 from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.request.events import Failed, ProviderEvent
@@ -88,7 +87,10 @@ def adapter_of(wire: WireKind, provider_id: str) -> Adapter:
 
             return GeminiAdapter()
         case WireKind.BEDROCK:
-            raise bedrock.refusal(provider_id)
+            raise ProviderError(
+                f"{provider_id}: Amazon Bedrock is not supported yet; use the model through another provider",
+                kind="unsupported",
+            )
         case _:
             raise ProviderError(
                 f"{provider_id} speaks a wire that Holdfast does not; choose another provider",
