@@ -9,11 +9,12 @@ import pytest
 
 from holdfast.context.snapshot import Snapshot, SnapshotEntry
 from holdfast.context.source import ABSENT, ContextSource, Missing
-from holdfast.context.sources import last_good, remote_instructions
+from holdfast.context.sources import remote_instructions
 from holdfast.context.sources.instruction_text import Instructions, InstructionText
-from holdfast.context.sources.last_good import Copy, LastGood
 from holdfast.context.sources.remote_instructions import FRESH_MS, QUIET_MS, Fetching
 from holdfast.context.system_context import LIMIT_S
+from holdfast.net import last_good
+from holdfast.net.last_good import Copy, LastGood
 from holdfast.net.stream import Http
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider import MockProvider, Raw, Trouble

@@ -20,11 +20,11 @@ from holdfast.clock import Clock
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.instruction_text import Instructions, InstructionText, blocks
-from holdfast.context.sources.last_good import Copy, LastGood
 from holdfast.context.sources.look import Warn, in_thread
 from holdfast.errors import ContextError, HoldfastError
 from holdfast.location.instruction_files import BYTES_MAX
 from holdfast.net import address_guard
+from holdfast.net.last_good import Copy, LastGood
 from holdfast.net.stream import Answer, Http
 from holdfast.text import printable
 

@@ -20,7 +20,6 @@ from holdfast.context.sources.date import date
 from holdfast.context.sources.environment import environment
 from holdfast.context.sources.files import FileSample, files
 from holdfast.context.sources.instructions import instructions
-from holdfast.context.sources.last_good import LastGood
 from holdfast.context.sources.look import Warn
 from holdfast.context.sources.model import model
 from holdfast.context.sources.nested_instructions import nested
@@ -29,6 +28,7 @@ from holdfast.context.sources.references import references
 from holdfast.context.sources.remote_instructions import Fetching, remote_instructions, told_in
 from holdfast.context.sources.skills import skills
 from holdfast.context.system_context import SystemContext
+from holdfast.net.last_good import LastGood
 from holdfast.net.stream import Http
 from holdfast.permission.policy import Policy
 from holdfast.provider.catalog.model import Model
