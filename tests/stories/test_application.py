@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from holdfast.store.open import open_store
 from holdfast.store.record import Resync
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
+from holdfast.workspace import host_settings
 from tests.stories.epochs import Calendar, Fact, says
 from tests.stories.tools import Deed
 from tests.stories.wiring import outputs
@@ -172,11 +172,8 @@ async def test_a_caller_may_give_the_settings_itself(world: World) -> None:
 
 async def test_settings_of_a_host_that_the_person_signed_in_to_count(world: World) -> None:
     """Through the application: as the last good copy has them, while it is young."""
-    cache = world.home / ".cache/holdfast/hosts"
-    cache.mkdir(parents=True)
     credentials.save_token("host.example", "HOST_KEY", Secret("T"))
-    copy = cache / f"{sha256(b'host.example').hexdigest()[:32]}.json"
-    copy.write_text(json.dumps({"config": {"permission": {"read": "deny"}}}))
+    host_settings.keep("host.example", json.dumps({"config": {"permission": {"read": "deny"}}}))
     (world.project / "a.txt").write_text("contents")
     async with world.open(Step(Call("read", {"filePath": "a.txt"}, id="r")), *says("ok")) as (hf, script):
         await hf.sessions.process(await world.session(hf), "go")

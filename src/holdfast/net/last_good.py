@@ -1,6 +1,6 @@
-"""The last good copy of what an address said, a small private file each.
+"""The last good copy of what an address answered, a small private file each, and when to ask again.
 
-What must stay true: a copy is whole or not there; nobody else can read it, since an address may be a secret
+What must stay true: a copy is whole or not there; no other user can read it, since an address may be a secret
 (its file is named by a hash); old copies make room for new ones.
 """
 
@@ -18,7 +18,8 @@ from holdfast.person import small_file
 from holdfast.schema import typed
 
 COPIES_MAX: Final = 200
-BYTES_MAX: Final = 1024 * 1024
+BYTES_MAX: Final = 8 * 1024 * 1024
+"""Enough for a text of 1 MiB, however it is escaped."""
 
 
 class Copy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,6 +31,15 @@ class Copy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """When it last answered."""
     failed_ms: int = 0
     """When it last failed to, if that is later."""
+
+    def is_due(self, now_ms: int, *, fresh_ms: int, quiet_ms: int) -> bool:
+        """Whether the address has to be asked: the copy is not fresh, and it has not just failed to answer.
+
+        A time that has not come yet counts as none.
+        """
+        is_fresh = self.text is not None and 0 <= now_ms - self.fetched_ms < fresh_ms
+        is_quiet = self.failed_ms > 0 and 0 <= now_ms - self.failed_ms < quiet_ms
+        return not is_fresh and not is_quiet
 
 
 class LastGood:

@@ -319,4 +319,4 @@ def test_old_copies_make_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_when_an_address_is_asked(copy: Copy, due: bool) -> None:
     """When its copy is old and it did not just fail; a clock that was set back does not silence it."""
-    assert remote_instructions.is_due(copy, 1_000_000) is due
+    assert copy.is_due(1_000_000, fresh_ms=FRESH_MS, quiet_ms=QUIET_MS) is due

@@ -20,7 +20,7 @@ from holdfast.net.stream import Http
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Secret
 from holdfast.schema import typed
-from holdfast.workspace.host_settings import Copies
+from holdfast.workspace import host_settings
 
 ANSWER_BYTES_MAX = 1024 * 1024
 PROGRAM_S = 300
@@ -47,7 +47,7 @@ def login_host(address: str, *, key_stdin: bool) -> None:
     asked = sign_in(host, body)
     token = _token(host, asked, from_stdin=key_stdin)
     credentials.save_token(f"https://{host}", asked.env, token)
-    anyio.run(Copies().put, host, body.decode())
+    host_settings.keep(host, body.decode())
     note(
         f"Signed in to {host}; providers at its address use the token. `holdfast config` shows its settings."
     )

@@ -2,12 +2,12 @@
 
 The host may describe its own service and be stricter than the person. It cannot start programs, set keys,
 choose which variable holds one, send requests elsewhere than to itself, or widen permissions; and where it
-chose the address, no key but its own token goes (`host_providers`). Fetching and keeping are done by whoever
-calls; when the host does not answer within 5 s, its last good copy holds.
+chose the address, no key but its own token goes (`host_providers`). The caller fetches, and keeps what a host
+last answered for when it does not answer within 5 s.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
@@ -58,20 +58,11 @@ class Fetch(Protocol):
     async def __call__(self, url: str, /) -> bytes: ...
 
 
-class LastGood(Protocol):
-    """Keeps the last good copy by host."""
-
-    async def get(self, host: str, /) -> str | None: ...
-
-    async def put(self, host: str, text: str, /) -> None: ...
-
-
 class Remote(msgspec.Struct, frozen=True):
-    """What a host said, now or when it last answered."""
+    """What a host answered, now or when it last did."""
 
     host: str
     text: str
-    stale: bool = False
 
 
 def url_of(host: str) -> str:
@@ -81,24 +72,21 @@ def url_of(host: str) -> str:
     return f"https://{host}/.well-known/opencode"
 
 
-async def ask(hosts: Sequence[str], fetch: Fetch, kept: LastGood) -> list[Remote]:
-    """Ask every host at once. One that fails gives its last good copy, or nothing."""
+async def ask(hosts: Iterable[str], fetch: Fetch) -> dict[str, str]:
+    """Ask every host at once. One that fails, or answers nonsense, is not in the result."""
     import anyio
 
-    found: dict[str, Remote] = {}
+    found: dict[str, str] = {}
 
     async def one(host: str) -> None:
         text = await _fetched(host, fetch)
         if text is not None:
-            found[host] = Remote(host, text)
-            await kept.put(host, text)
-        elif (before := await kept.get(host)) is not None:
-            found[host] = Remote(host, before, stale=True)
+            found[host] = text
 
     async with anyio.create_task_group() as group:
         for host in dict.fromkeys(hosts):
             group.start_soon(one, host)
-    return [found[host] for host in dict.fromkeys(hosts) if host in found]
+    return found
 
 
 async def _fetched(host: str, fetch: Fetch) -> str | None:

@@ -115,20 +115,13 @@ def shown(url: str) -> str:
     return printable(said, "?")[:500]
 
 
-def is_due(copy: Copy, now_ms: int) -> bool:
-    """Whether an address has to be asked. A time that has not come yet is none."""
-    is_fresh = copy.text is not None and 0 <= now_ms - copy.fetched_ms < FRESH_MS
-    is_quiet = copy.failed_ms > 0 and 0 <= now_ms - copy.failed_ms < QUIET_MS
-    return not is_fresh and not is_quiet
-
-
 async def _text(url: str, fetching: Fetching, told: str | None) -> str:
     """The instructions, now or as they last were; empty where there are none."""
     copy = await in_thread(lambda: fetching.kept.get(url))
     if copy.text is None and told is not None:
         copy = replace(copy, text=told)  # The copy was lost; it is made anew below.
     now_ms = fetching.clock.now_ms()
-    if not is_due(copy, now_ms):
+    if not copy.is_due(now_ms, fresh_ms=FRESH_MS, quiet_ms=QUIET_MS):
         return copy.text or ""
     try:
         renewed = _renewed(copy, await _answer(url, copy, fetching.http), now_ms)
