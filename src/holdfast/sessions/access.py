@@ -4,13 +4,13 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import NotFound, Refused
-from holdfast.schema import stored
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
 from holdfast.schema.wire import checked
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.host import Host
+from holdfast.store.put import put
 from holdfast.store.record import SessionRecord
 
 
@@ -43,4 +43,4 @@ async def idle(access: StoreAccess, session: str) -> SessionRecord:
 
 def put_session(session: Session) -> Put:
     """The change that writes a session; one that could not be read back is refused."""
-    return Put(session.id, "session", session.id, stored.strip("session", checked(session, "the session")))
+    return put(checked(session, "the session"))

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
 from holdfast.location.project import GLOBAL, Location, locate
-from holdfast.schema import ids, slug, stored, title, usage
+from holdfast.schema import ids, slug, title, usage
 from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.model import SessionModel
 from holdfast.schema.permission import Rule
@@ -20,8 +20,9 @@ from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.access import StoreAccess, found, put_session
 from holdfast.sessions.projects import remembered
-from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, host_scope, project_scope
+from holdfast.store.batch import Batch, Change, Expectation, Unchanged, host_scope, project_scope
 from holdfast.store.on_conflict import on_conflict
+from holdfast.store.put import put_in
 from holdfast.version import __version__
 
 TITLE_MAX = 2_000
@@ -136,9 +137,8 @@ async def known_project(access: StoreAccess, here: Location) -> tuple[list[Chang
         project = replace(
             value, sandboxes=[*value.sandboxes, here.worktree], time=replace(value.time, updated=now_ms)
         )
-    put = Put(scope, "project", project.id, stored.strip("project", project))
     expect = Unchanged(scope, "project", project.id, 0 if record is None else record.seq)
-    return _remembered(access, here, [put], [expect])
+    return _remembered(access, here, [put_in(scope, project)], [expect])
 
 
 def _remembered(
@@ -153,7 +153,7 @@ def _remembered(
             text=here.project,
             time=Created(created=access.clock.now_ms()),
         )
-        changes.append(Put(host_scope(access.host.id), "cache", entry.id, stored.strip("cache", entry)))
+        changes.append(put_in(host_scope(access.host.id), entry))
     return changes, expect
 
 

@@ -12,18 +12,19 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.runtime.epoch import prefix_change
-from holdfast.schema import ids, stored, tool_state
+from holdfast.schema import ids, tool_state
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import MessageID
 from holdfast.schema.message import Message, MessageWithParts
 from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStartPart, ToolPart
 from holdfast.schema.session_lists import FileDiff, Todo
-from holdfast.schema.stored import Mark
+from holdfast.schema.stored import Kind, Mark
 from holdfast.schema.wire import checked
 from holdfast.sessions.access import StoreAccess, found, idle, put_session
 from holdfast.sessions.reading import stored_message
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
+from holdfast.store.put import put, put_list
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord, StoredMessage
 
@@ -38,7 +39,7 @@ async def add_message(access: StoreAccess, message: Message) -> None:
     await idle(access, message.session_id)
     new = Unchanged(message.session_id, "message", message.id, 0)
     try:
-        await access.store.commit(Batch((_put(message),), (new, Unclaimed(message.session_id))))
+        await access.store.commit(Batch((put(message),), (new, Unclaimed(message.session_id))))
     except Conflict:
         await _refuse_known(access, message.session_id, "message", message.id)
         raise
@@ -55,7 +56,7 @@ async def add_part(access: StoreAccess, part: Part) -> None:
         edited = await _edited(access, session.id, part.message_id)
         added = [part] if isinstance(part, StepFinishPart) else []
         new = Unchanged(part.session_id, "part", part.id, 0)
-        await _commit(access, session, [_put(part), *edited], [new], added=added)
+        await _commit(access, session, [put(part), *edited], [new], added=added)
 
     await on_conflict(once)
 
@@ -81,7 +82,7 @@ async def update_message(access: StoreAccess, session: str, id: str, editor: Mes
         if after != before:
             edited = await _edited(access, session, id)
             expect = (Unchanged(session, "message", id, seq), Unclaimed(session))
-            await access.store.commit(Batch((_put(after), *edited), expect))
+            await access.store.commit(Batch((put(after), *edited), expect))
         return after
 
     return await on_conflict(once)
@@ -103,7 +104,7 @@ async def update_part(access: StoreAccess, session: str, id: str, editor: PartEd
             gone = [before] if isinstance(before, StepFinishPart) else []
             edited = await _edited(access, session, before.message_id)
             expect = [Unchanged(session, "part", id, seq)]
-            await _commit(access, record, [_put(after), *edited], expect, added=added, gone=gone)
+            await _commit(access, record, [put(after), *edited], expect, added=added, gone=gone)
         return after
 
     return await on_conflict(once)
@@ -133,14 +134,6 @@ def _advanced(before: Part, after: Part) -> Part:
     if isinstance(before, StepStartPart) and isinstance(after, StepStartPart):
         return replace(after, prefix=before.prefix)  # The record of law 7 is no caller's.
     return after
-
-
-def _put(value: Message | Part) -> Put:
-    if isinstance(value, Message):
-        data = stored.strip("message", value)
-        return Put(value.session_id, "message", value.id, data, mark=stored.mark(value))
-    data = stored.strip("part", value)
-    return Put(value.session_id, "part", value.id, data, parent=value.message_id, mark=stored.mark(value))
 
 
 async def remove_message(access: StoreAccess, session: str, id: str) -> None:
@@ -179,8 +172,7 @@ async def _compactions(access: StoreAccess, session: str, id: str) -> tuple[list
             if isinstance(value, CompactionPart) and value.tail_start_id == id and id in names:
                 after = names[names.index(id) + 1]
                 tail = None if after == message.info.id else MessageID(after)
-                data = stored.strip("part", replace(value, tail_start_id=tail))
-                tails.append(Put(session, "part", value.id, data, parent=message.info.id))
+                tails.append(put(replace(value, tail_start_id=tail)))
     return summaries, tails
 
 
@@ -241,7 +233,7 @@ async def _edited(access: StoreAccess, session: str, message: str, gone: Collect
     for record in epochs:
         value = record.value()
         sent = [at for epoch, at in requests if epoch == value.id]
-        puts += [_put(step) for step in prefix_change.named_whole(asked, value.id, gone)]
+        puts += [put(step) for step in prefix_change.named_whole(asked, value.id, gone)]
         shown = place is not None and _was_shown(value, sent, place)
         if record.mark is Mark.OPEN and gone:
             value = replace(value, sent=_last_sent(history, asked, value))
@@ -252,7 +244,7 @@ async def _edited(access: StoreAccess, session: str, message: str, gone: Collect
             value = replace(value, reasons=reasons)
         if shown:
             value = replace(value, edited_at=len(sent) + 1)
-        puts.append(Put(session, "epoch", value.id, stored.strip("epoch", value), mark=stored.mark(value)))
+        puts.append(put(value))
     return puts
 
 
@@ -307,7 +299,7 @@ async def set_diffs(access: StoreAccess, session: str, diffs: Sequence[FileDiff]
 
 
 async def _put_list(
-    access: StoreAccess, session: str, kind: stored.Kind, items: list[Todo] | list[FileDiff]
+    access: StoreAccess, session: str, kind: Kind, items: list[Todo] | list[FileDiff]
 ) -> None:
     await found(access, session)
-    await access.store.commit(Batch((Put(session, kind, session, stored.strip(kind, items)),)))
+    await access.store.commit(Batch((put_list(session, kind, items),)))

@@ -13,13 +13,13 @@ from holdfast.context.sources import nested_instructions
 from holdfast.provider.request import marks
 from holdfast.runtime.epoch import pins, prefix_change
 from holdfast.runtime.epoch.pins import Sent
-from holdfast.schema import stored
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
 from holdfast.schema.part import StepStartPart
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 from holdfast.store.record import StoredMessage, StoredRecord
 
 _SNAPSHOT = b'"snapshot"'
@@ -81,8 +81,7 @@ def restored(
         left=epoch.left if record is max(epochs, key=lambda each: each.position) else None,
         time=replace(epoch.time, ended=None),
     )
-    put = Put(session, "epoch", epoch.id, stored.strip("epoch", restored), mark=stored.mark(restored))
-    return RestoredEpoch(put, record.position)
+    return RestoredEpoch(put(restored), record.position)
 
 
 def _is_later(sent: SentRequest | None, cut: int | None) -> bool:

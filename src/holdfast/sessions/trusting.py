@@ -11,11 +11,11 @@ from pathlib import Path
 
 from holdfast.errors import InvalidInput, Refused
 from holdfast.location.project import is_utf8
-from holdfast.schema import stored
 from holdfast.schema.project_records import Trust
 from holdfast.schema.times import Created
 from holdfast.sessions.access import StoreAccess
-from holdfast.store.batch import Batch, Put, host_scope
+from holdfast.store.batch import Batch, host_scope
+from holdfast.store.put import put_in
 from holdfast.store.record import StoredRecord
 
 
@@ -60,8 +60,7 @@ class Trusting:
             granted=granted,
             time=Created(created=self._access.clock.now_ms()),
         )
-        put = Put(host_scope(trust.host), "trust", trust.id, stored.strip("trust", trust))
-        await self._access.store.commit(Batch((put,)))
+        await self._access.store.commit(Batch((put_in(host_scope(trust.host), trust),)))
         return trust
 
 

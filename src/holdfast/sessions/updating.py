@@ -5,7 +5,6 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
-from holdfast.schema import stored
 from holdfast.schema.budget import Budget
 from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
@@ -14,6 +13,7 @@ from holdfast.sessions.access import StoreAccess, found, idle, put_session
 from holdfast.sessions.creating import checked_title, known_project, locate_
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
+from holdfast.store.put import put
 
 Editor = Callable[[Session], Session]
 
@@ -110,8 +110,6 @@ async def _left(access: StoreAccess, session: str) -> tuple[list[Put], list[Unch
     """Note in the epoch that the session has left its place: that ends it, wherever the session goes on."""
     open_ = await access.store.select("epoch", session=session, mark=Mark.OPEN)
     epochs = [replace(record.value(), left=True) for record in open_]
-    puts = [
-        Put(session, "epoch", epoch.id, stored.strip("epoch", epoch), mark=stored.mark(epoch))
-        for epoch in epochs
+    return [put(epoch) for epoch in epochs], [
+        Unchanged(session, "epoch", record.id, record.seq) for record in open_
     ]
-    return puts, [Unchanged(session, "epoch", record.id, record.seq) for record in open_]

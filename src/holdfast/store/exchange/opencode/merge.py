@@ -22,6 +22,7 @@ from holdfast.store.batch import Batch, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.exchange.opencode.draft import Draft, Turn, total
 from holdfast.store.exchange.portable.import_file import without_parent
 from holdfast.store.exchange.portable.report import Tally
+from holdfast.store.put import put, put_list
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import SessionRecord
 
@@ -88,7 +89,7 @@ async def _grow(store: Store, draft: Draft, here: SessionRecord, where: str, tal
             else:
                 tally.unchanged("part")
     lists, replaced = await _changed_lists(store, draft, tally, moved_on=bool(new or fresh))
-    late = _Step([_put("part", id, part.id, part, part.message_id) for part in fresh])
+    late = _Step([put(part) for part in fresh])
     for part in fresh:
         if isinstance(part, StepFinishPart):
             late.cost, late.tokens = late.cost + part.cost, usage.add(late.tokens, part.tokens)
@@ -114,16 +115,16 @@ async def _changed_lists(
     """The lists to write: those we lack and, if the source has moved on, those that differ from ours."""
     lists: list[Put] = []
     replaced: set[Kind] = set()
-    for put in _lists(draft):
-        here = await store.get(put.session, put.kind, put.id)
+    for change in _lists(draft):
+        here = await store.get(change.session, change.kind, change.id)
         if here is not None and (
-            not moved_on or msgspec.json.decode(here.data) == msgspec.json.decode(put.data)
+            not moved_on or msgspec.json.decode(here.data) == msgspec.json.decode(change.data)
         ):
-            tally.unchanged(put.kind)
+            tally.unchanged(change.kind)
             continue
-        lists.append(put)
+        lists.append(change)
         if here is not None:
-            replaced.add(put.kind)
+            replaced.add(change.kind)
     return lists, frozenset(replaced)
 
 
@@ -144,17 +145,14 @@ async def _write(
         session = replace(after, cost=cost, tokens=replace(tokens, total=None))
         if number == len(steps) - 1:
             session = after
-        put = _put("session", session.id, session.id, session)
-        receipt = await store.commit(Batch((put, *step.puts), (*expect, Unclaimed(session.id))))
+        receipt = await store.commit(Batch((put(session), *step.puts), (*expect, Unclaimed(session.id))))
         expect = (Unchanged(session.id, "session", session.id, receipt.numbers[0]),)
 
 
 def _steps(turns: Sequence[Turn], lists: Sequence[Put], step: _Step) -> Iterator[_Step]:
     """The first step and those after it: commits of a bounded size, each message whole in one of them."""
     for turn in turns:
-        session = turn.message.session_id
-        puts = [_put("message", session, turn.message.id, turn.message)]
-        puts.extend(_put("part", session, part.id, part, turn.message.id) for part in turn.parts)
+        puts = [put(turn.message), *map(put, turn.parts)]
         if step.puts and len(step.puts) + len(puts) > BATCH_RECORDS_MAX:
             yield step
             step = _Step([])
@@ -169,17 +167,13 @@ def _lists(draft: Draft) -> list[Put]:
     id = draft.session.id
     lists: list[Put] = []
     if draft.todos:
-        lists.append(Put(id, "todo", id, stored.strip("todo", draft.todos)))
+        lists.append(put_list(id, "todo", draft.todos))
     if draft.diffs:
-        lists.append(Put(id, "diff", id, stored.strip("diff", draft.diffs)))
+        lists.append(put_list(id, "diff", draft.diffs))
     return lists
-
-
-def _put(kind: Kind, session: str, id: str, value: msgspec.Struct, parent: str | None = None) -> Put:
-    return Put(session, kind, id, stored.strip(kind, value), parent, stored.mark(value))  # type: ignore[arg-type]
 
 
 def _count_new(tally: Tally, steps: Sequence[_Step], replaced: frozenset[Kind] = frozenset()) -> None:
     for step in steps:
-        for put in step.puts:
-            (tally.updated if put.kind in replaced else tally.new)(put.kind)
+        for change in step.puts:
+            (tally.updated if change.kind in replaced else tally.new)(change.kind)

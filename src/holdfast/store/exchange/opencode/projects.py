@@ -5,7 +5,6 @@ import apsw
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema import stored
 from holdfast.schema.ids import ApprovalID, Mint, ProjectID
 from holdfast.schema.project import Project
 from holdfast.schema.project_records import Approval
@@ -17,6 +16,7 @@ from holdfast.store.exchange.opencode.source import RawApproval, RawRecord, Sour
 from holdfast.store.exchange.opencode.tree import GLOBAL
 from holdfast.store.exchange.portable.names import record_id
 from holdfast.store.exchange.portable.report import Tally
+from holdfast.store.put import put_in
 
 
 class _Records(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ async def _project(store: Store, record: RawRecord, now_ms: int, tally: Tally) -
         value = here.value()
         assert isinstance(value, Project)
         return value
-    await store.commit(Batch((Put(scope, "project", project.id, stored.strip("project", project)),)))
+    await store.commit(Batch((put_in(scope, project),)))
     tally.new("project")
     return project
 
@@ -102,7 +102,7 @@ async def _approvals(
             pattern=raw.pattern,
             time=Created(created=raw.created or now_ms),
         )
-        puts.append(Put(scope, "approval", made.id, stored.strip("approval", made)))
+        puts.append(put_in(scope, made))
     if puts:
         await store.commit(Batch(tuple(puts)))
         tally.new("approval", len(puts))

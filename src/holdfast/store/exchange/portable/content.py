@@ -17,6 +17,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
+from holdfast.store.put import put
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import SessionRecord, StoredMessage, StoredRecord
 
@@ -38,8 +39,7 @@ class Content(msgspec.Struct):
 
     def head(self) -> Put:
         """The change that makes the session itself."""
-        id = self.session.id
-        return Put(id, "session", id, stored.strip("session", self.session))
+        return put(self.session)
 
 
 class Losses:
@@ -182,8 +182,8 @@ def _put(record: StoredRecord) -> Put:
     return Put(record.session, record.kind, record.id, record.data, record.parent, record.mark)
 
 
-def _key(put: Put) -> tuple[str, str, str | None, bool]:
-    return put.kind, put.id, put.parent, put.placed
+def _key(change: Put) -> tuple[str, str, str | None, bool]:
+    return change.kind, change.id, change.parent, change.placed
 
 
 def _says_same(one: bytes, other: bytes) -> bool:

@@ -20,6 +20,7 @@ from holdfast.store.exchange.portable.content import Content
 from holdfast.store.exchange.portable.envelope import BesideEntry, Located, MessageEntry, SessionEntry, line
 from holdfast.store.exchange.portable.names import SessionNames, record_id
 from holdfast.store.exchange.portable.new_ids import Renaming
+from holdfast.store.put import put, put_list
 
 Made = dict[tuple[str, str], Put]
 """What was read so far, by kind and by the id that it has in the file."""
@@ -47,7 +48,7 @@ def content_of(located: Located, reading: Reading) -> Content:
     for kind, raw, name in lists:
         if raw is not msgspec.UNSET:
             value = _typed(kind, raw, f"{where}.{name}")
-            changes.append(_put(kind, session.id, session.id, value))
+            changes.append(put_list(session.id, kind, value))
     return Content(session, changes)
 
 
@@ -80,9 +81,8 @@ def _message(entry: MessageEntry, reading: Reading, where: str, made: Made) -> I
         info = replace(info, session_id=own.id)
     _agrees(info.session_id, own.id, f"{where}.info.sessionID")
     id = info.id
-    renamed = reading.renaming.message(info)
-    put = made["message", id] = _put("message", renamed.session_id, renamed.id, renamed)
-    yield put
+    made["message", id] = put(reading.renaming.message(info))
+    yield made["message", id]
     for number, raw in enumerate(entry.parts):
         at = f"{where}.parts[{number}]"
         part = _typed("part", raw, at)
@@ -90,8 +90,7 @@ def _message(entry: MessageEntry, reading: Reading, where: str, made: Made) -> I
             part = replace(part, session_id=own.id, message_id=id)
         _agrees(part.session_id, own.id, f"{at}.sessionID")
         _agrees(part.message_id, id, f"{at}.messageID")
-        part = reading.renaming.part(part)
-        yield _put("part", part.session_id, part.id, part, parent=part.message_id)
+        yield put(reading.renaming.part(part))
 
 
 def _beside(record: BesideEntry, reading: Reading, where: str, made: Made) -> Put:
@@ -104,9 +103,8 @@ def _beside(record: BesideEntry, reading: Reading, where: str, made: Made) -> Pu
     key = (record.kind, value.id)
     if key in made:
         raise InvalidInput(f"{where}.value.id: {record.kind} {value.id} stands in the session twice")
-    value = reading.renaming.beside(value)
-    put = made[key] = _put(record.kind, value.session_id, value.id, value)
-    return put
+    made[key] = put(reading.renaming.beside(value))
+    return made[key]
 
 
 def _placed(record: BesideEntry, where: str, made: Made) -> Put:
@@ -120,8 +118,8 @@ def _placed(record: BesideEntry, where: str, made: Made) -> Put:
         raise InvalidInput(line(f"{where}.value: message {id[:40]!r} does not stand before it"))
     if ("placed", id) in made:
         raise InvalidInput(f"{where}.value: message {id} is promoted twice")
-    put = made["placed", id] = replace(message, placed=True)
-    return put
+    made["placed", id] = replace(message, placed=True)
+    return made["placed", id]
 
 
 def _typed(kind: Kind, raw: msgspec.Raw, where: str) -> Any:
@@ -134,8 +132,3 @@ def _typed(kind: Kind, raw: msgspec.Raw, where: str) -> Any:
 def _agrees(named: str, id: str, where: str) -> None:
     if named != id:
         raise InvalidInput(line(f"{where} is {named[:40]!r}, but it stands under {id}"))
-
-
-def _put(kind: Kind, session: str, id: str, value: Any, *, parent: str | None = None) -> Put:
-    mark = stored.Mark.NONE if isinstance(value, list) else stored.mark(value)
-    return Put(session, kind, id, stored.strip(kind, value), parent, mark)

@@ -14,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict
-from holdfast.schema import stored
 from holdfast.schema.ids import Mint, ProjectID
 from holdfast.schema.session import Session
 from holdfast.store.base import Store
@@ -26,6 +25,7 @@ from holdfast.store.exchange.portable.envelope import FILE_BYTES_MAX, Data, Open
 from holdfast.store.exchange.portable.names import collect, in_order
 from holdfast.store.exchange.portable.new_ids import Renaming
 from holdfast.store.exchange.portable.report import ImportReport, Tally
+from holdfast.store.put import put
 
 _WHERE = ("directory", "path", "projectID", "placement", "time", "version", "slug")
 """What may differ in a session without its content being another."""
@@ -154,18 +154,20 @@ class _Writing:
     async def _merge(self, content: Content, here: Content, into: Into | None) -> None:
         """Insert or ignore, as OpenCode does: what is missing is added. Where it lives changes on request."""
         id = content.session.id
-        had: dict[tuple[str, str], Put] = {(put.kind, put.id): put for put in here.changes if not put.placed}
-        missing = [put for put in content.changes if (put.kind, put.id) not in had]
-        for put in content.changes:
-            known = had.get((put.kind, put.id))
-            if put.kind == "part" and known is not None and known.parent != put.parent:
-                raise Conflict(f"part {put.id} of session {id} belongs to another message here")
+        had: dict[tuple[str, str], Put] = {
+            (change.kind, change.id): change for change in here.changes if not change.placed
+        }
+        missing = [change for change in content.changes if (change.kind, change.id) not in had]
+        for change in content.changes:
+            known = had.get((change.kind, change.id))
+            if change.kind == "part" and known is not None and known.parent != change.parent:
+                raise Conflict(f"part {change.id} of session {id} belongs to another message here")
         moved = _placed(here.session, into)
         if missing and (missing[0].kind, missing[0].id) != _next(content.changes, had):
             self._tally.note(f"session {id}: messages from before its end were added at the end")
-        for put in content.changes:
-            if not put.placed and (known := had.get((put.kind, put.id))) is not None:
-                self._stays(put.kind, put.data, known.data)
+        for change in content.changes:
+            if not change.placed and (known := had.get((change.kind, change.id))) is not None:
+                self._stays(change.kind, change.data, known.data)
         if moved == here.session and not missing:
             self._stays("session", content.head().data, here.head().data, but=_WHERE)
             return
@@ -177,13 +179,13 @@ class _Writing:
             assert record is not None
             whole = record.value()
             self._expect.append(Unchanged(id, "session", id, record.seq))
-            self._changes.append(Put(id, "session", id, stored.strip("session", _placed(whole, into))))
+            self._changes.append(put(_placed(whole, into)))
 
     def _add(self, puts: Sequence[Put]) -> None:
         self._changes.extend(puts)
-        for put in puts:
-            if not put.placed:
-                self._tally.new(put.kind)
+        for change in puts:
+            if not change.placed:
+                self._tally.new(change.kind)
 
     def _stays(self, kind: str, theirs: bytes, ours: bytes, *, but: Collection[str] = ()) -> None:
         """Count a record that is here already, and whether the file has another."""
@@ -193,9 +195,9 @@ class _Writing:
         (self._tally.unchanged if told else self._tally.different)(kind)
 
     def _unchanged(self, puts: Sequence[Put]) -> None:
-        for put in puts:
-            if not put.placed:
-                self._tally.unchanged(put.kind)
+        for change in puts:
+            if not change.placed:
+                self._tally.unchanged(change.kind)
 
 
 def _holds(ours: Any, theirs: Any) -> bool:
@@ -212,10 +214,10 @@ def _holds(ours: Any, theirs: Any) -> bool:
 def _next(changes: Sequence[Put], had: Mapping[tuple[str, str], Put]) -> tuple[str, str] | None:
     """The first change after the last one that is already there."""
     following: tuple[str, str] | None = None
-    for put in reversed(changes):
-        if (put.kind, put.id) in had:
+    for change in reversed(changes):
+        if (change.kind, change.id) in had:
             break
-        following = (put.kind, put.id)
+        following = (change.kind, change.id)
     return following
 
 
