@@ -6,9 +6,11 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
+from holdfast.schema.stored import KINDS
 from holdfast.store.batch import Scope
 from holdfast.store.check import INT_MAX
 
+KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 SCOPE_NUMBER: dict[Scope, int] = {"session": 0, "project": 1, "host": 2}
 
 

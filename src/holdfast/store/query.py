@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast.errors import InvalidInput
+
 LIMIT_MAX = 10_000
 
 
@@ -57,3 +59,10 @@ class SearchQuery(msgspec.Struct, frozen=True):
     session: str | None = None
     limit: int = 20
     order: Literal["best", "newest"] = "best"
+
+
+def check_limit(limit: int) -> int:
+    """The limit, if a page may have as many entries."""
+    if not 0 < limit <= LIMIT_MAX:
+        raise InvalidInput(f"a page has 1 to {LIMIT_MAX} entries, not {limit}")
+    return limit

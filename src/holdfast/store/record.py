@@ -63,6 +63,12 @@ class SessionRecord(msgspec.Struct, frozen=True, gc=False):
         assert isinstance(value, Session)
         return value
 
+    def record(self) -> "StoredRecord":
+        """The session's own record in the general form."""
+        return StoredRecord(
+            self.id, "session", self.id, None, self.position, self.seq, self.position, Mark.NONE, self.data
+        )
+
     @property
     def busy(self) -> bool:
         """Whether a living owner runs the session."""

@@ -53,10 +53,10 @@ asyncio.run(main(sys.argv[1]))
 HOLDER = """
 import sys, time
 from pathlib import Path
-from holdfast.store.files.gate import Gate
+from holdfast.store.files.store_lock import StoreLock
 
-gate = Gate(Path(sys.argv[1]))
-with gate.shared() if sys.argv[2] == "shared" else gate.exclusive():
+lock = StoreLock(Path(sys.argv[1]))
+with lock.shared() if sys.argv[2] == "shared" else lock.exclusive():
     print("held", flush=True)
     time.sleep(0.4)
 """

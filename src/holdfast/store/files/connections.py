@@ -23,7 +23,7 @@ from holdfast.store.files.reader import TreeFeed, TreeReader
 from holdfast.store.files.repair.rebuild import rebuild
 from holdfast.store.files.repair.recovery import recover, trim
 from holdfast.store.files.search import TreeSearch
-from holdfast.store.files.store_lock import Gate
+from holdfast.store.files.store_lock import StoreLock
 from holdfast.store.files.trace import Trace
 from holdfast.store.files.tree_writes import Plan, Written, body_of
 from holdfast.store.host import Host
@@ -32,11 +32,11 @@ from holdfast.store.record import Hit
 from holdfast.store.sqlite.connections import of_caller
 from holdfast.store.sqlite.database import translated
 from holdfast.store.tables.leases import Leases
-from holdfast.store.tables.threads import Job
+from holdfast.store.tables.threads import Job, do_in_savepoint
 from holdfast.store.tables.writer import Writer
 
 
-class Hand:
+class Connection:
     """What reading and writing threads have in common."""
 
     db: apsw.Connection
@@ -48,7 +48,7 @@ class Hand:
         self.clock, self.host = clock, host
         self.disk = Disk(index.path.parent, failpoint, readonly=index.readonly)
         self.journal = Journal(self.disk)
-        self.gate = Gate(index.path.parent, readonly=index.readonly)
+        self.lock = StoreLock(index.path.parent, readonly=index.readonly)
         self._identity = 0
 
     def connect(self) -> None:
@@ -95,7 +95,7 @@ class Hand:
         self.disconnect()
         self.journal.close()
         self.disk.close()
-        self.gate.close()
+        self.lock.close()
 
 
 def behind(root: Path) -> StoreError:
@@ -106,7 +106,7 @@ def behind(root: Path) -> StoreError:
     )
 
 
-class WriteConnection(Hand):
+class WriteConnection(Connection):
     """The one connection of a process that commits: many jobs, one journal write, one sync."""
 
     def __init__(
@@ -137,7 +137,7 @@ class WriteConnection(Hand):
     def run(self, jobs: "list[Job[WriteConnection]]") -> None:
         """Do the jobs together, alone in the store."""
         try:
-            with self.gate.exclusive():
+            with self.lock.exclusive():
                 self._begin()
                 mark = self._commit(jobs)
                 if mark is not None and mark.offset > TRIM_BYTES:
@@ -165,8 +165,11 @@ class WriteConnection(Hand):
         self._journaled = False
         try:
             self.writer.begin()
+            written, alone = self.writer.written, len(jobs) == 1
             for job in jobs:
-                self._do(job, alone=len(jobs) == 1)
+                do_in_savepoint(
+                    self, self.db, written, job, alone=alone, done=self._keep_bodies, failure=of_caller
+                )
             mark = self._make_durable()
             self.disk.step("index commit")
             self.db.execute("COMMIT")
@@ -179,6 +182,9 @@ class WriteConnection(Hand):
         finally:
             self._bodies.clear()
         return mark
+
+    def _keep_bodies(self, count: int) -> None:
+        self._bodies += [body_of(record) for record in self.writer.written[count:]]
 
     def _make_durable(self) -> Mark | None:
         """Journal, then tree; None when nothing changed."""
@@ -198,33 +204,18 @@ class WriteConnection(Hand):
         write_mark(self.db, mark)
         return mark
 
-    def _do(self, job: "Job[WriteConnection]", *, alone: bool) -> None:
-        """One job in a savepoint of its own; alone, the transaction itself is enough."""
-        if not alone:
-            self.db.execute("SAVEPOINT job")
-        count = len(self.writer.written)
-        try:
-            job.result = job.work(self)
-            self._bodies += [body_of(record) for record in self.writer.written[count:]]
-        except Exception as error:  # noqa: BLE001 - it belongs to this job alone
-            job.error = of_caller(error)
-            del self.writer.written[count:], self._bodies[count:]
-            self.db.execute("ROLLBACK; BEGIN IMMEDIATE" if alone else "ROLLBACK TO job")
-        if not alone:
-            self.db.execute("RELEASE job")
-
     def close(self) -> None:
         """Trim the journal if that is worth it, then let everything go."""
         try:
             if self._wrote and self._identity:
-                with suppress(StoreError, OSError, apsw.Error), self.gate.exclusive():
+                with suppress(StoreError, OSError, apsw.Error), self.lock.exclusive():
                     if self.is_ready() and self.mark.offset > CLOSE_BYTES:
                         trim(self.db, self.disk, self.journal, self.host.boot)
         finally:
             super().close()
 
 
-class ReadConnection(Hand):
+class ReadConnection(Connection):
     """A connection that reads, one snapshot a job."""
 
     def __init__(self, index: Index, clock: Clock, host: Host, failpoint: Failpoint = no_failpoint) -> None:
@@ -254,7 +245,7 @@ class ReadConnection(Hand):
 
     def _run(self, job: "Job[ReadConnection]") -> None:
         while True:
-            with self.gate.shared():
+            with self.lock.shared():
                 if self.is_ready():
                     self.db.execute("BEGIN")
                     try:
@@ -264,7 +255,7 @@ class ReadConnection(Hand):
                     return
             if self.index.readonly:
                 raise behind(self.disk.root)
-            with self.gate.exclusive():
+            with self.lock.exclusive():
                 if not self.is_ready():
                     self.make_ready()
 

@@ -33,7 +33,6 @@ from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_MASK
 from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.reader import Reader, shown
-from holdfast.store.tables.records import session_record
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,7 +66,7 @@ class TreeReader(Reader):
         return None if found is None else self._with_content(found)
 
     def _with_content(self, found: SessionRecord) -> SessionRecord:
-        record = self.content.load(session_record(found))
+        record = self.content.load(found.record())
         return msgspec.structs.replace(found, data=record.data)
 
     def sessions(self, query: SessionQuery) -> SessionPage:

@@ -22,7 +22,7 @@ from holdfast.store.files.index import Index, read_mark
 from holdfast.store.files.journal import Journal
 from holdfast.store.files.repair import adopt as adoption
 from holdfast.store.files.repair import rebuild, recovery
-from holdfast.store.files.store_lock import Gate
+from holdfast.store.files.store_lock import StoreLock
 from holdfast.store.host import Host
 
 _OURS = frozenset(
@@ -78,18 +78,18 @@ class Root:
             self.index.readonly = True
             self._check_readable()
             return
-        gate = Gate(self.path)
+        lock = StoreLock(self.path)
         try:
             if marker is not None and self._is_current(boot):
                 return
-            with gate.exclusive():
+            with lock.exclusive():
                 disk = Disk(self.path, failpoint)
                 try:
                     self._prepare(disk, adopt=adopt, clock=clock, boot=boot)
                 finally:
                     disk.close()
         finally:
-            gate.close()
+            lock.close()
 
     def _refuse(self, *, create: bool, adopt: bool) -> None:
         if self.path.exists() and not self.path.is_dir():
@@ -183,15 +183,15 @@ class Root:
 
     def rebuild(self, clock: Clock, host: Host) -> None:
         """Make the index anew, alone in the store."""
-        gate, disk = Gate(self.path), Disk(self.path)
+        lock, disk = StoreLock(self.path), Disk(self.path)
         journal = Journal(disk)
         try:
-            with gate.exclusive():
+            with lock.exclusive():
                 rebuild.rebuild(self.index, disk, journal, clock=clock, boot=host.boot)
         finally:
             journal.close()
             disk.close()
-            gate.close()
+            lock.close()
 
     def _make(self, disk: Disk, journal: Journal, *, adopt: bool, clock: Clock, boot: str) -> None:
         """A new store, or another's tree made ours; the marker comes last."""

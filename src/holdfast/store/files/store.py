@@ -1,20 +1,17 @@
 """The files store: the async shell over one writing thread and two reading ones."""
 
-import asyncio
 import queue
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, cast
+from typing import Self, TypeVar
 
 import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import InvalidInput, StoreError
+from holdfast.errors import StoreError
 from holdfast.store.base import Failpoint, no_failpoint
-from holdfast.store.batch import Fence
-from holdfast.store.check import check_session
 from holdfast.store.files.connections import ReadConnection, WriteConnection
 from holdfast.store.files.layout import component
 from holdfast.store.files.root import Root
@@ -22,13 +19,9 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.report import Report
 from holdfast.store.sqlite.database import translated
-from holdfast.store.tables.erase import erase
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import Job, Worker, submit
-from holdfast.store.tables.watch import StoreWatch, Wakes
-
-if TYPE_CHECKING:
-    from holdfast.store.sqlite import connections as tables_hands
+from holdfast.store.tables.watch import Wakes
 
 T = TypeVar("T")
 
@@ -40,26 +33,24 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
 
     def __init__(self, root: Root, clock: Clock, host: Host, failpoint: Failpoint) -> None:
         self.root = root
-        super().__init__(clock)
+        super().__init__(root.path, clock, Wakes(root.index.wake_path, readonly=root.index.readonly))
         self.host = host
-        self._loop = asyncio.get_running_loop()
-        self._wakes = Wakes(root.index.wake_path, readonly=root.index.readonly)
         self._writes: queue.SimpleQueue[Job[WriteConnection] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job[ReadConnection] | None] = queue.SimpleQueue()
-        self._hands: list[WriteConnection | ReadConnection] = []
+        self._connections: list[WriteConnection | ReadConnection] = []
         self._workers: list[Worker[WriteConnection] | Worker[ReadConnection]] = []
         if not root.index.readonly:
-            hand = WriteConnection(root.index, clock, host, failpoint, self._wakes.written)
-            writer = Worker("holdfast-files-writer", self._writes, hand.run, group=64, told=self._wakes.wake)
-            self._hands.append(hand)
+            connection = WriteConnection(root.index, clock, host, failpoint, self._wakes.written)
+            writer = Worker(
+                "holdfast-files-writer", self._writes, connection.run, group=64, delivered=self._wakes.wake
+            )
+            self._connections.append(connection)
             self._workers.append(writer)
         for number in range(READERS):
             reader = ReadConnection(root.index, clock, host, failpoint)
-            self._hands.append(reader)
+            self._connections.append(reader)
             self._workers.append(Worker(f"holdfast-files-reader-{number}", self._reads, reader.run, group=1))
         self._renewing: queue.SimpleQueue[Job[ReadConnection] | None] | None = None
-        self._closed = False
-        self._closing: asyncio.Task[None] | None = None
 
     @classmethod
     async def open(
@@ -98,27 +89,6 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
         self._check_open()
         return await submit(self._reads, work)
 
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInput(f"the store {self.root.path} was closed")
-        if asyncio.get_running_loop() is not self._loop:
-            raise InvalidInput(f"the store {self.root.path} was opened in another event loop; open it here")
-
-    def watch(self) -> StoreWatch:
-        self._check_open()
-        return self._wakes.join()
-
-    async def erase(
-        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
-    ) -> Sequence[str]:
-        check_session(session)
-        # The tables' own erasing asks a hand for three things, which ours has too.
-        erased = await self.write(
-            lambda hand: erase(cast("tables_hands.WriteConnection", hand), session, fence, idle_since_ms)
-        )
-        await self.forget_words()
-        return erased
-
     async def register(self, owner: Owner) -> None:
         component(owner.id, "owner")
         await super().register(owner)
@@ -128,10 +98,10 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
         self._check_open()
         if self._renewing is None:
             self._renewing = queue.SimpleQueue()
-            hand = ReadConnection(self.root.index, self.clock, self.host)
-            self._hands.append(hand)
-            self._workers.append(Worker("holdfast-files-renewals", self._renewing, hand.run, group=1))
-        await submit(self._renewing, lambda hand: hand.renew(owner))
+            connection = ReadConnection(self.root.index, self.clock, self.host)
+            self._connections.append(connection)
+            self._workers.append(Worker("holdfast-files-renewals", self._renewing, connection.run, group=1))
+        await submit(self._renewing, lambda connection: connection.renew(owner))
         self.renewals.note(owner, self.clock.boot_ms())
 
     async def sweep(self) -> None:
@@ -146,14 +116,7 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
     async def backup(self, path: str) -> None:
         from holdfast.store.files.repair.backup import copy_tree
 
-        await self.read(lambda hand: copy_tree(hand.disk, Path(path)))
-
-    async def close(self) -> None:
-        """End the threads; what was submitted before is written first. A cancelled close still closes."""
-        if self._closing is None:
-            self._closed = True
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
+        await self.read(lambda connection: copy_tree(connection.disk, Path(path)))
 
     async def _close(self) -> None:
         self._writes.put(None)
@@ -162,8 +125,10 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
         if self._renewing is not None:
             self._renewing.put(None)
         async with AsyncExitStack() as rest:  # One that fails does not keep the others open.
-            for hand in self._hands:  # The writer's connection closes last and tidies the log away.
-                rest.push_async_callback(anyio.to_thread.run_sync, hand.close)
+            for (
+                connection
+            ) in self._connections:  # The writer's connection closes last and tidies the log away.
+                rest.push_async_callback(anyio.to_thread.run_sync, connection.close)
             rest.callback(self._wakes.close)
             for worker in self._workers:
                 await anyio.to_thread.run_sync(worker.join, 30.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 from holdfast.store.lock import FileLock
 
 
-class Gate:
+class StoreLock:
     """One holder's handle: each thread has its own, since locks belong to handles."""
 
     def __init__(self, root: Path, *, readonly: bool = False) -> None:

@@ -76,7 +76,7 @@ class Tree:
         if names and names[0] not in layout.FOLDER.values():
             raise InvalidInput(f"{names[0][:40]!r} is not a kind of file that the store keeps")
         folders = ["/".join(names)] if names else sorted(layout.FOLDER.values())
-        return await self._store.read(lambda hand: _listed(hand, folders))
+        return await self._store.read(lambda connection: _listed(connection, folders))
 
     def path(self, key: Sequence[str]) -> str:
         """The file that a key names; it need not be there."""
@@ -94,7 +94,7 @@ class Tree:
         """The place with its session: a part's key names only its message."""
         if place.session:
             return place
-        session = await self._store.read(lambda hand: _session_of(hand, place))
+        session = await self._store.read(lambda connection: _session_of(connection, place))
         return None if session is None else msgspec.structs.replace(place, session=session)
 
     async def _found(self, place: TreePlace) -> StoredRecord:
@@ -150,12 +150,12 @@ def _with_heads(place: TreePlace, value: Any) -> Any:
     return {**wanted, **value}
 
 
-def _session_of(hand: ReadConnection, place: TreePlace) -> str | None:
+def _session_of(connection: ReadConnection, place: TreePlace) -> str | None:
     """The session of a part, through its natural file."""
     path = layout.record_path("part", "", place.id, place.parent)
-    for name in (path, *hand.disk.walk(f"part/{place.parent}")):
+    for name in (path, *connection.disk.walk(f"part/{place.parent}")):
         try:
-            return typed.decode(hand.disk.read(name), _Session).sessionID
+            return typed.decode(connection.disk.read(name), _Session).sessionID
         except (OSError, msgspec.MsgspecError):
             continue
     return None
@@ -165,8 +165,8 @@ class _Session(msgspec.Struct):
     sessionID: str  # noqa: N815 - the wire's name
 
 
-def _listed(hand: ReadConnection, folders: Sequence[str]) -> list[list[str]]:
-    paths = (path for folder in folders for path in hand.disk.walk(folder))
+def _listed(connection: ReadConnection, folders: Sequence[str]) -> list[list[str]]:
+    paths = (path for folder in folders for path in connection.disk.walk(folder))
     return sorted(
         path.removesuffix(".json").split("/")
         for path in paths

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from holdfast.schema.stored import HEADS, Kind
+from holdfast.store.columns import KIND_NUMBER
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.trace import ASIDE, HORIZON_RISEN, Dropped, Traces
 from holdfast.store.record import StoredRecord
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_MASK
-from holdfast.store.tables.writer import KIND_NUMBER
 
 Written = tuple[StoredRecord, bytes]
 """A record that was put, and its content as the file shows it."""

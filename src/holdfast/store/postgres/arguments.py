@@ -10,13 +10,12 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema.ids import body as id_body
-from holdfast.schema.stored import KINDS, Kind, Mark
+from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Expectation, Put, Rising, Settled, Unchanged, Unclaimed
 from holdfast.store.check import check_batch, check_kind
-from holdfast.store.columns import columns_of
+from holdfast.store.columns import KIND_NUMBER, columns_of
 from holdfast.store.search_text import searchable, words_of
 
-KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 SESSION, PART, SHARE = KIND_NUMBER["session"], KIND_NUMBER["part"], KIND_NUMBER["share"]
 _OF_SESSION = range(SESSION + 1, SHARE + 1)
 WORDS_BYTES_MAX = 600_000

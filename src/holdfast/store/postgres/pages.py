@@ -10,9 +10,9 @@ from holdfast.schema.stored import Mark
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.postgres.connections import Connection, Connections, Row
-from holdfast.store.postgres.reader import check_limit, plain, stored_record
+from holdfast.store.postgres.reader import plain, stored_record
 from holdfast.store.postgres.sql import statements
-from holdfast.store.query import MessageQuery
+from holdfast.store.query import MessageQuery, check_limit
 from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
 
 POSITION_MAX = 2**62

@@ -10,7 +10,7 @@ from holdfast.store.postgres.arguments import SHARE, kind_number
 from holdfast.store.postgres.connections import Connections, Row
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.sql import statements
-from holdfast.store.query import LIMIT_MAX, SessionQuery
+from holdfast.store.query import SessionQuery, check_limit
 from holdfast.store.record import SessionPage, SessionRecord, StoredRecord
 
 
@@ -61,7 +61,7 @@ class Reader:
         number = kind_number(kind)
         if kind == "session":
             found = await self.session(id) if session == id else None
-            return None if found is None else session_record(found)
+            return None if found is None else found.record()
         async with self._connections.use() as connection:
             row = await connection.fetchrow(
                 self._sql["record"] + " WHERE s.id = $1 AND r.id = $2 AND r.kind = $3 AND r.data IS NOT NULL",
@@ -102,25 +102,11 @@ def stored_record(row: Row) -> StoredRecord:
     )
 
 
-def session_record(found: SessionRecord) -> StoredRecord:
-    """A session's own record in the general form."""
-    return StoredRecord(
-        found.id, "session", found.id, None, found.position, found.seq, found.position, Mark.NONE, found.data
-    )
-
-
 def plain(text: str) -> str:
     """The text, if the server can be asked about it at all."""
     if "\0" in text or any("\ud800" <= sign <= "\udfff" for sign in text):
         raise InvalidInput(f"{text[:40]!a} holds characters that no record can have")
     return text
-
-
-def check_limit(limit: int) -> int:
-    """The limit, if a page may have it."""
-    if not 0 < limit <= LIMIT_MAX:
-        raise InvalidInput(f"a page has 1 to {LIMIT_MAX} entries, not {limit}")
-    return limit
 
 
 def _filter(query: SessionQuery) -> tuple[list[str], list[object]]:

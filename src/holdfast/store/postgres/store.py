@@ -24,7 +24,7 @@ from holdfast.store.postgres.prepare import is_restored, prepare, stamp_anew
 from holdfast.store.postgres.reader import Reader
 from holdfast.store.postgres.search import search
 from holdfast.store.postgres.sql import statements
-from holdfast.store.postgres.wakes import StoreWatch, Wakes
+from holdfast.store.postgres.wakes import Wakes
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
@@ -37,6 +37,7 @@ from holdfast.store.record import (
     StoredRecord,
 )
 from holdfast.store.report import Report
+from holdfast.store.watch import StoreWatch
 
 READERS = 2
 

@@ -15,31 +15,13 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.connections import Connection, connect, hang_up
 from holdfast.store.postgres.failure import harmless, translated
+from holdfast.store.watch import StoreWatch
 
 POLL_S = 1.0
 GAP_S = 0.02
 AGAIN_S = 0.5
 AGAIN_S_MAX = 5.0
 CALL_S = 10.0
-
-
-class StoreWatch:
-    """One who waits. See the port."""
-
-    def __init__(self, wakes: "Wakes") -> None:
-        self._wakes = wakes
-        self.event = asyncio.Event()
-
-    async def wait(self) -> None:
-        """Return when something may have changed, at the latest after a second."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(POLL_S * random.uniform(0.8, 1.0)):  # noqa: S311 - spreads the load
-                await self.event.wait()
-        self.event.clear()
-
-    def close(self) -> None:
-        """Wait no more."""
-        self._wakes.leave(self)
 
 
 class Wakes:
@@ -66,7 +48,8 @@ class Wakes:
 
     def join(self) -> StoreWatch:
         """One more who waits."""
-        watch = StoreWatch(self)
+        # Random, to spread the load.
+        watch = StoreWatch(self.leave, lambda: POLL_S * random.uniform(0.8, 1.0))  # noqa: S311
         self._watches.add(watch)
         return watch
 

@@ -21,7 +21,7 @@ from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.leases import Leases
 from holdfast.store.tables.reader import Reader
 from holdfast.store.tables.search import Search
-from holdfast.store.tables.threads import Job
+from holdfast.store.tables.threads import Job, do_in_savepoint
 from holdfast.store.tables.writer import Writer
 
 T = TypeVar("T")
@@ -79,9 +79,9 @@ class WriteConnection:
                 self.db.execute("BEGIN IMMEDIATE")
                 try:
                     self.writer.begin()
-                    alone = len(jobs) == 1
+                    written, alone = self.writer.written, len(jobs) == 1
                     for job in jobs:
-                        self._do(job, alone=alone)
+                        do_in_savepoint(self, self.db, written, job, alone=alone, failure=self._failure)
                     self._failpoint("commit")
                     self.db.execute("COMMIT")
                 except BaseException:
@@ -95,29 +95,14 @@ class WriteConnection:
             self._written()
         self._failpoint("committed")
 
+    def _failure(self, error: Exception) -> Exception:
+        return failure_of(error, self._path)
+
     def _remember(self) -> None:
         if self.writer.removes:
             self._recent.forget()
         elif self.writer.written:
             self._recent.add(self.writer.incarnation, self.writer.start, self.writer.keyed())
-
-    def _do(self, job: "Job[WriteConnection]", *, alone: bool) -> None:
-        """One job in a savepoint of its own; alone, the transaction itself is enough."""
-        if not alone:
-            self.db.execute("SAVEPOINT job")
-        count = len(self.writer.written)
-        try:
-            job.result = job.work(self)
-        except Exception as error:  # noqa: BLE001 - it belongs to this job alone
-            job.error = told(error, self._path)
-            del self.writer.written[count:]
-            if alone:
-                self.db.execute("ROLLBACK")
-                self.db.execute("BEGIN IMMEDIATE")
-            else:
-                self.db.execute("ROLLBACK TO job")
-        if not alone:
-            self.db.execute("RELEASE job")
 
     def close(self) -> None:
         """Close the connection."""
@@ -157,7 +142,7 @@ class ReadConnection:
             finally:
                 self.db.execute("ROLLBACK")
         except Exception as error:
-            raise told(error, self._database.path) from error
+            raise failure_of(error, self._database.path) from error
 
     def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Bring the index up to date, then ask it."""
@@ -182,7 +167,7 @@ class ReadConnection:
             self.db.close()
 
 
-class RenewingHand:
+class RenewConnection:
     """A connection that moves deadlines, without waiting for the disk: a lease need not survive a power cut.
 
     NORMAL, not OFF: a connection with OFF may run a checkpoint without a sync and lose other commits. It has
@@ -195,20 +180,20 @@ class RenewingHand:
         self.leases = Leases(self._db, clock, host)
         set_pragmas(self._db, "synchronous=NORMAL")
 
-    def run(self, jobs: "list[Job[RenewingHand]]") -> None:
+    def run(self, jobs: "list[Job[RenewConnection]]") -> None:
         """Do each job by itself."""
         for job in jobs:
             try:
                 job.result = job.work(self)
             except Exception as error:  # noqa: BLE001 - it belongs to the job
-                job.error = told(error, self._path)
+                job.error = failure_of(error, self._path)
 
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
 
 
-def told(error: Exception, path: Path) -> Exception:
+def failure_of(error: Exception, path: Path) -> Exception:
     """An error as the caller is told it: SQLite's and the system's in our own terms."""
     match error:
         case apsw.Error():

@@ -11,23 +11,21 @@ import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import InvalidInput, StoreBusy, StoreError
+from holdfast.errors import StoreBusy, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Failpoint, no_failpoint
-from holdfast.store.batch import Batch, Fence, Receipt
-from holdfast.store.check import check_session
+from holdfast.store.batch import Batch, Receipt
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
 from holdfast.store.report import Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
-from holdfast.store.sqlite.connections import ReadConnection, RenewingHand, WriteConnection, told
+from holdfast.store.sqlite.connections import ReadConnection, RenewConnection, WriteConnection, failure_of
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.recent import Recent
-from holdfast.store.tables.erase import erase
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import GROUP_MAX, Job, Worker, submit
-from holdfast.store.tables.watch import StoreWatch, Wakes
+from holdfast.store.tables.watch import Wakes
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -44,23 +42,20 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
 
     def __init__(self, database: Database, clock: Clock, host: Host, failpoint: Failpoint) -> None:
         self.database = database
-        super().__init__(clock)
+        self._recent = Recent()
+        wakes = Wakes(database.wake_path, self._recent.forget, readonly=database.readonly)
+        super().__init__(database.path, clock, wakes)
         self._host = host
-        self._loop = asyncio.get_running_loop()
         self._writes: queue.SimpleQueue[Job[WriteConnection] | None] = queue.SimpleQueue()
         self._reads: queue.SimpleQueue[Job[ReadConnection] | None] = queue.SimpleQueue()
-        self._renewing: queue.SimpleQueue[Job[RenewingHand] | None] = queue.SimpleQueue()
-        self._renewer: RenewingHand | None = None
-        self._recent = Recent()
+        self._renewing: queue.SimpleQueue[Job[RenewConnection] | None] = queue.SimpleQueue()
+        self._renewer: RenewConnection | None = None
         self._unindexed = 0
         self._indexing: asyncio.Task[None] | None = None
-        self._closed = False
-        self._closing: asyncio.Task[None] | None = None
         self._start_backup: Callable[[Path], None] | None = None
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
-            self._wakes = Wakes(database.wake_path, self._recent.forget, readonly=database.readonly)
             opened.callback(self._wakes.close)
             writer: WriteConnection | None = None
             if not database.readonly:
@@ -79,13 +74,13 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
                     self._writes,
                     writer.run,
                     group=GROUP_MAX,
-                    told=self._wakes.wake,
+                    delivered=self._wakes.wake,
                     after=writer.tidy,
                 )
             for reader in readers:
                 self._start("reader", self._reads, reader.run)
             # Let go in reverse: the writer's connection closes last and tidies the log away.
-            self._hands = opened.pop_all()
+            self._connections = opened.pop_all()
 
     def _start(
         self,
@@ -94,10 +89,10 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         run: "Callable[[list[Job[C]]], None]",
         *,
         group: int = 1,
-        told: Callable[[], None] = lambda: None,
+        delivered: Callable[[], None] = lambda: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        worker = Worker(f"holdfast-{name}", jobs, run, group=group, told=told, after=after)
+        worker = Worker(f"holdfast-{name}", jobs, run, group=group, delivered=delivered, after=after)
         self._stops.append(lambda: jobs.put(None))
         self._joins.append(lambda: worker.join(JOIN_S))
 
@@ -121,7 +116,7 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
             opened._start_backup = start_backup
             return opened
         except (apsw.Error, OSError) as error:
-            raise told(error, path) from error
+            raise failure_of(error, path) from error
 
     async def write(self, work: Callable[[WriteConnection], T]) -> T:
         self._check_open()
@@ -145,24 +140,16 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
             return await self.read(work)
 
     async def session(self, id: str) -> SessionRecord | None:
-        return await self.glance(lambda hand: hand.reader.session(id))
+        return await self.glance(lambda connection: connection.reader.session(id))
 
     async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
-        return await self.glance(lambda hand: hand.reader.get(session, kind, id))
+        return await self.glance(lambda connection: connection.reader.get(session, kind, id))
 
     async def select(
         self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
     ) -> Sequence[StoredRecord]:
         look = self.read if session is None or mark is None else self.glance
-        return await look(lambda hand: hand.reader.select(kind, session, mark))
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise InvalidInput(f"the store {self.database.path} was closed")
-        if asyncio.get_running_loop() is not self._loop:
-            raise InvalidInput(
-                f"the store {self.database.path} was opened in another event loop; open it here"
-            )
+        return await look(lambda connection: connection.reader.select(kind, session, mark))
 
     async def commit(self, batch: Batch) -> Receipt:
         receipt = await super().commit(batch)
@@ -187,29 +174,17 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         """Let the search index follow, a little at a time: those who wait for commits come first."""
         with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
             while True:
-                if await self.read(lambda hand: hand.keep_indexed(records=INDEX_SLICE)):
+                if await self.read(lambda connection: connection.keep_indexed(records=INDEX_SLICE)):
                     return
                 await asyncio.sleep(INDEX_PAUSE_S)
-
-    def watch(self) -> StoreWatch:
-        self._check_open()
-        return self._wakes.join()
-
-    async def erase(
-        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
-    ) -> Sequence[str]:
-        check_session(session)
-        erased = await self.write(lambda hand: erase(hand, session, fence, idle_since_ms))
-        await self.forget_words()
-        return erased
 
     async def renew(self, owner: str) -> None:
         self._check_open()
         if self._renewer is None:
-            self._renewer = RenewingHand(self.database, self.clock, self._host)
-            self._hands.callback(self._renewer.close)
+            self._renewer = RenewConnection(self.database, self.clock, self._host)
+            self._connections.callback(self._renewer.close)
             self._start("renewals", self._renewing, self._renewer.run)
-        await submit(self._renewing, lambda hand: hand.leases.renew(owner))
+        await submit(self._renewing, lambda connection: connection.leases.renew(owner))
         self.renewals.note(owner, self.clock.boot_ms())
 
     async def sweep(self) -> None:
@@ -220,18 +195,15 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         from holdfast.store.sqlite.examine import examine
 
         if repair:
-            return await self.write(lambda hand: examine(hand.db, self.database, self.clock, repair=True))
-        return await self.read(lambda hand: examine(hand.db, self.database, self.clock, repair=False))
+            return await self.write(
+                lambda connection: examine(connection.db, self.database, self.clock, repair=True)
+            )
+        return await self.read(
+            lambda connection: examine(connection.db, self.database, self.clock, repair=False)
+        )
 
     async def backup(self, path: str) -> None:
-        await self.read(lambda hand: copy_database(hand.db, Path(path)))
-
-    async def close(self) -> None:
-        """End the threads; what was submitted before is written first. A cancelled close still closes."""
-        if self._closing is None:
-            self._closed = True
-            self._closing = asyncio.create_task(self._close())
-        await asyncio.shield(self._closing)
+        await self.read(lambda connection: copy_database(connection.db, Path(path)))
 
     async def _close(self) -> None:
         if self._indexing is not None:
@@ -241,6 +213,6 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         for join in self._joins:
             await anyio.to_thread.run_sync(join)
         try:
-            self._hands.close()
+            self._connections.close()
         except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
             raise translated(error, self.database.path) from error

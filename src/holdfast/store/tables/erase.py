@@ -7,7 +7,7 @@ from holdfast.store.batch import Fence
 from holdfast.store.tables.writer import SessionRow, check_fence
 
 if TYPE_CHECKING:
-    from holdfast.store.sqlite.connections import WriteConnection
+    from holdfast.store.tables.shell import Writes
 
 _TREE = """
 WITH RECURSIVE tree(id, depth) AS (
@@ -18,26 +18,26 @@ SELECT id FROM tree ORDER BY depth DESC
 
 
 def erase(
-    hand: "WriteConnection", session: str, fence: Fence | None, idle_since_ms: int | None = None
+    connection: "Writes", session: str, fence: Fence | None, idle_since_ms: int | None = None
 ) -> list[str]:
     """See the port. A child is never left without its parent: the deepest go first, in one transaction."""
     rows: list[SessionRow] = []
-    for (id,) in hand.rows(_TREE, session):
-        row = hand.writer.row(id)
+    for (id,) in connection.rows(_TREE, session):
+        row = connection.writer.row(id)
         assert row is not None, "the tree was read in this transaction"
         rows.append(row)
     if not rows:
         raise NotFound(f"session {session} does not exist")
     if fence is not None:
-        check_fence(hand.writer.row(fence.session), fence)
+        check_fence(connection.writer.row(fence.session), fence)
     for row in rows:
         if row.owner is None or (fence is not None and row.owner == fence.owner):
             continue
-        if hand.leases.living(row.owner):
+        if connection.leases.living(row.owner):
             raise Refused(f"session {row.id} is busy: an owner runs it; interrupt it, then remove {session}")
     if idle_since_ms is not None:
         for row in rows:
-            if hand.rows("SELECT 1 FROM session WHERE n=? AND updated>?", row.n, idle_since_ms):
+            if connection.rows("SELECT 1 FROM session WHERE n=? AND updated>?", row.n, idle_since_ms):
                 raise Conflict(f"session {row.id} was used since; it stays, and so does {session}")
-    hand.writer.erase(rows)
+    connection.writer.erase(rows)
     return [row.id for row in rows]

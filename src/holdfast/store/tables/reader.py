@@ -7,10 +7,10 @@ from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
-from holdfast.store.query import MessageQuery
+from holdfast.store.query import MessageQuery, check_limit
 from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
-from holdfast.store.tables.records import RECORD, RecordReader, limit_of, stored_record
+from holdfast.store.tables.records import RECORD, RecordReader, stored_record
 from holdfast.store.tables.writer import MESSAGE
 
 _MESSAGES = (
@@ -189,7 +189,7 @@ class Reader(RecordReader):
             low = max(low, begin)
         if query.limit is None:
             return low, high, place, None, None
-        limit = limit_of(query.limit)
+        limit = check_limit(query.limit)
         forward = query.after is not None and query.before is None
 
         def nearest(low: int, high: int, count: int, *, forward: bool) -> list[int]:

@@ -11,12 +11,12 @@ from typing import Any
 from holdfast.errors import InvalidInput
 from holdfast.schema.stored import KINDS, Kind, Mark
 from holdfast.store.check import check_int, check_kind
+from holdfast.store.columns import KIND_NUMBER
 from holdfast.store.cursor import list_text, parse_list
-from holdfast.store.query import LIMIT_MAX, SessionQuery
+from holdfast.store.query import SessionQuery, check_limit
 from holdfast.store.record import SessionPage, SessionRecord, StoredRecord
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
-from holdfast.store.tables.writer import KIND_NUMBER
 
 _SESSION = "SELECT n, id, position, seq, head, top, owner, CAST(data AS BLOB), updated, fence FROM session "
 RECORD = (
@@ -44,7 +44,7 @@ class RecordReader:
 
     def sessions(self, query: SessionQuery) -> SessionPage:
         """A page of sessions, the last updated first."""
-        limit = limit_of(query.limit)
+        limit = check_limit(query.limit)
         where, bindings = _session_filter(query)
         rows = self._db.execute(
             _SESSION + where + " ORDER BY updated DESC, n DESC LIMIT ?", (*bindings, limit + 1)
@@ -60,7 +60,7 @@ class RecordReader:
         """One record."""
         if kind == "session":
             found = self.session(id) if session == id else None
-            return None if found is None else session_record(found)
+            return None if found is None else found.record()
         check_kind(kind)
         n = self.number(session)
         row = (
@@ -117,13 +117,6 @@ def stored_record(session: str, row: tuple[Any, ...]) -> StoredRecord:
     )
 
 
-def session_record(found: SessionRecord) -> StoredRecord:
-    """A session's own record in the general form."""
-    return StoredRecord(
-        found.id, "session", found.id, None, found.position, found.seq, found.position, Mark.NONE, found.data
-    )
-
-
 def _session_filter(query: SessionQuery) -> tuple[str, list[object]]:
     where, bindings = ["scope=0", "data IS NOT NULL", "updated IS NOT NULL"], list[object]()
 
@@ -165,10 +158,3 @@ def title_has(*values: Any) -> bool:
     """Whether a title contains folded text: a function of the connection, since SQLite folds only ASCII."""
     title, folded = values
     return folded in (title or "").casefold()
-
-
-def limit_of(limit: int) -> int:
-    """How many a page may have."""
-    if not 0 < limit <= LIMIT_MAX:
-        raise InvalidInput(f"a page has 1 to {LIMIT_MAX} entries, not {limit}")
-    return limit

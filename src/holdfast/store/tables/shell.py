@@ -3,15 +3,18 @@
 Shared by the engines that number and find records in these tables, wherever they keep the JSON.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.clock import Clock
+from holdfast.errors import InvalidInput
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
-from holdfast.store.check import check_batch
+from holdfast.store.check import check_batch, check_session
 from holdfast.store.owner import Owner, Renewals
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -24,10 +27,13 @@ from holdfast.store.record import (
     SessionRecord,
     StoredRecord,
 )
+from holdfast.store.tables.erase import erase
 from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.leases import Leases
 from holdfast.store.tables.reader import Reader
+from holdfast.store.tables.watch import Wakes
 from holdfast.store.tables.writer import Writer
+from holdfast.store.watch import StoreWatch
 
 T = TypeVar("T")
 
@@ -39,6 +45,8 @@ class Writes(Protocol):
     def writer(self) -> Writer: ...
     @property
     def leases(self) -> Leases: ...
+
+    def rows(self, sql: str, *bindings: object) -> list[Any]: ...
 
 
 class Reads(Protocol):
@@ -61,9 +69,20 @@ R = TypeVar("R", bound=Reads)
 class Shell(ABC, Generic[W, R]):
     """See `store.base.Store` for what each method promises."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, wakes: Wakes) -> None:
+        self.path = path
         self.clock = clock
         self.renewals = Renewals()
+        self._loop = asyncio.get_running_loop()
+        self._wakes = wakes
+        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InvalidInput(f"the store {self.path} was closed")
+        if asyncio.get_running_loop() is not self._loop:
+            raise InvalidInput(f"the store {self.path} was opened in another event loop; open it here")
 
     @abstractmethod
     async def write(self, work: Callable[[W], T]) -> T:
@@ -75,63 +94,63 @@ class Shell(ABC, Generic[W, R]):
 
     async def commit(self, batch: Batch) -> Receipt:
         check_batch(batch)
-        receipt = await self.write(lambda hand: hand.writer.apply(batch))
+        receipt = await self.write(lambda connection: connection.writer.apply(batch))
         if any(isinstance(change, Remove) for change in batch.changes):
             await self.forget_words()
         return receipt
 
     async def forget_words(self) -> None:
         """What was removed leaves the search index too, before the removal is answered."""
-        await self.read(lambda hand: hand.keep_indexed())
+        await self.read(lambda connection: connection.keep_indexed())
 
     async def session(self, id: str) -> SessionRecord | None:
-        return await self.read(lambda hand: hand.reader.session(id))
+        return await self.read(lambda connection: connection.reader.session(id))
 
     async def sessions(self, query: SessionQuery) -> SessionPage:
-        return await self.read(lambda hand: hand.reader.sessions(query))
+        return await self.read(lambda connection: connection.reader.sessions(query))
 
     async def get(self, session: str, kind: Kind, id: str) -> StoredRecord | None:
-        return await self.read(lambda hand: hand.reader.get(session, kind, id))
+        return await self.read(lambda connection: connection.reader.get(session, kind, id))
 
     async def select(
         self, kind: Kind, *, session: str | None = None, mark: Mark | None = None
     ) -> Sequence[StoredRecord]:
-        return await self.read(lambda hand: hand.reader.select(kind, session, mark))
+        return await self.read(lambda connection: connection.reader.select(kind, session, mark))
 
     async def messages(self, query: MessageQuery) -> MessagePage:
-        return await self.read(lambda hand: hand.reader.messages(query))
+        return await self.read(lambda connection: connection.reader.messages(query))
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
-        return await self.read(lambda hand: hand.reader.messages_json(query))
+        return await self.read(lambda connection: connection.reader.messages_json(query))
 
     async def head(self) -> str:
-        return await self.read(lambda hand: hand.feed.head())
+        return await self.read(lambda connection: connection.feed.head())
 
     async def changes(
         self, cursor: str | None, session: str | None = None, *, limit: int = 1000, recent: bool = False
     ) -> Changes | Resync:
-        return await self.read(lambda hand: hand.feed.changes(cursor, session, limit))
+        return await self.read(lambda connection: connection.feed.changes(cursor, session, limit))
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
-        return await self.read(lambda hand: hand.search(query))
+        return await self.read(lambda connection: connection.search(query))
 
     async def register(self, owner: Owner) -> None:
-        await self.write(lambda hand: hand.leases.register(owner))
+        await self.write(lambda connection: connection.leases.register(owner))
         self.renewals.note(owner.id, self.clock.boot_ms())
 
     async def retire(self, owner: str) -> None:
-        await self.write(lambda hand: hand.leases.retire(owner))
+        await self.write(lambda connection: connection.leases.retire(owner))
         self.renewals.forget(owner)
 
     async def bury(self, owner: str) -> Sequence[str]:
         patient = self.renewals.may_bury(owner, self.clock.boot_ms())
-        return await self.write(lambda hand: hand.leases.bury(owner, patient=patient))
+        return await self.write(lambda connection: connection.leases.bury(owner, patient=patient))
 
     async def claim(self, session: str, owner: str) -> Fence | Held:
-        return await self.write(lambda hand: hand.leases.claim(session, owner))
+        return await self.write(lambda connection: connection.leases.claim(session, owner))
 
     async def renumber(self, fence: Fence) -> Fence:
-        return await self.write(lambda hand: hand.leases.renumber(fence))
+        return await self.write(lambda connection: connection.leases.renumber(fence))
 
     async def release(self, fence: Fence, *, settled: bool = False) -> None:
         expect = (Settled(fence.session, "prompt"),) if settled else ()
@@ -139,4 +158,27 @@ class Shell(ABC, Generic[W, R]):
 
     async def sweep(self) -> None:
         before_ms = self.clock.now_ms() - TOMBSTONE_MS
-        await self.write(lambda hand: hand.writer.sweep(before_ms))
+        await self.write(lambda connection: connection.writer.sweep(before_ms))
+
+    def watch(self) -> StoreWatch:
+        self._check_open()
+        return self._wakes.join()
+
+    async def erase(
+        self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
+    ) -> Sequence[str]:
+        check_session(session)
+        erased = await self.write(lambda connection: erase(connection, session, fence, idle_since_ms))
+        await self.forget_words()
+        return erased
+
+    async def close(self) -> None:
+        """End the threads; what was submitted before is written first. A cancelled close still closes."""
+        if self._closing is None:
+            self._closed = True
+            self._closing = asyncio.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    @abstractmethod
+    async def _close(self) -> None:
+        """End the threads and let go of what they hold."""

@@ -8,7 +8,9 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from holdfast.store.tables.connection import Connection
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -31,8 +33,8 @@ class Job(Generic[C]):
 class Worker(Generic[C]):
     """A daemon thread that takes jobs from a queue, several at a time, and delivers each group at once.
 
-    `told` is called in the event loop when those who waited have been told, and `after` is what the thread
-    does meanwhile; they must not fail.
+    `delivered` is called in the event loop once the callers have their results; `after` is what the thread
+    does meanwhile. They must not fail.
     """
 
     def __init__(
@@ -42,14 +44,14 @@ class Worker(Generic[C]):
         run: Callable[[list[Job[C]]], None],
         *,
         group: int,
-        told: Callable[[], None] = lambda: None,
+        delivered: Callable[[], None] = lambda: None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._queue = queue_
         self._run = run
         self._group = group
-        self._told = told
+        self._delivered = delivered
         self._after = after
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
@@ -82,7 +84,7 @@ class Worker(Generic[C]):
 
     def _deliver(self, jobs: "list[Job[C]]") -> None:
         deliver(jobs)
-        self._told()
+        self._delivered()
 
     def join(self, timeout_s: float) -> None:
         """Wait until the thread has ended."""
@@ -105,3 +107,31 @@ def submit(queue_: "queue.SimpleQueue[Job[C] | None]", work: Callable[[C], T]) -
     future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
     queue_.put(Job(work, future))
     return future  # type: ignore[return-value]
+
+
+def do_in_savepoint(
+    connection: C,
+    db: Connection,
+    written: list[Any],
+    job: "Job[C]",
+    *,
+    alone: bool,
+    done: Callable[[int], None] = lambda _: None,
+    failure: Callable[[Exception], Exception],
+) -> None:
+    """One job in a savepoint of its own; alone, the transaction itself is enough.
+
+    `done` is called with the number of records `written` before the job; if it raises, the job has failed.
+    """
+    if not alone:
+        db.execute("SAVEPOINT job")
+    count = len(written)
+    try:
+        job.result = job.work(connection)
+        done(count)
+    except Exception as error:  # noqa: BLE001 - it belongs to this job alone
+        job.error = failure(error)
+        del written[count:]
+        db.execute("ROLLBACK; BEGIN IMMEDIATE" if alone else "ROLLBACK TO job")
+    if not alone:
+        db.execute("RELEASE job")

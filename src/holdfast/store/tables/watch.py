@@ -11,28 +11,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.store.watch import StoreWatch
+
 POLL_S = 1.0
 BLIND_POLL_S = 0.02
 """Where no file events can be had, asking the store itself stands in."""
 
 _IN_MODIFY = 0x2
-
-
-class StoreWatch:
-    """One who waits. See the port."""
-
-    def __init__(self, wakes: "Wakes") -> None:
-        self._wakes = wakes
-        self.event = asyncio.Event()
-
-    async def wait(self) -> None:
-        """Return when something may have changed, at the latest after a second."""
-        await self.event.wait()
-        self.event.clear()
-
-    def close(self) -> None:
-        """Wait no more."""
-        self._wakes.leave(self)
 
 
 class Wakes:
@@ -82,7 +67,7 @@ class Wakes:
             else:
                 self._loop.add_reader(self._inotify, self._heard)
             self._poll = self._loop.call_later(self.poll_s, self._look)
-        watch = StoreWatch(self)
+        watch = StoreWatch(self.leave, lambda: None)  # `_look` ends every wait.
         self._watches.add(watch)
         return watch
 

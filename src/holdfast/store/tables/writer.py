@@ -11,7 +11,7 @@ import msgspec
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, InvariantBroken, LeaseLost, NotFound
 from holdfast.schema import ids
-from holdfast.schema.stored import KINDS, Kind
+from holdfast.schema.stored import Kind
 from holdfast.store.batch import (
     Batch,
     Change,
@@ -26,13 +26,12 @@ from holdfast.store.batch import (
     Unclaimed,
     scope_of,
 )
-from holdfast.store.columns import SCOPE_NUMBER, SessionColumns, columns_of
+from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, SessionColumns, columns_of
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.recent import Keyed
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
-KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
 MESSAGE, PART = KIND_NUMBER["message"], KIND_NUMBER["part"]
 
 

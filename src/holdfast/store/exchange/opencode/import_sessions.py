@@ -24,6 +24,7 @@ from holdfast.store.exchange.opencode.tree import ProjectOf
 from holdfast.store.exchange.portable.names import session_id
 from holdfast.store.exchange.portable.report import ImportReport, Tally
 from holdfast.store.host import Host
+from holdfast.store.parents_first import parents_first
 
 DELETED: Final = (
     "it is older than OpenCode's database, which took over all sessions, and not in it: deleted since; "
@@ -116,20 +117,5 @@ def _plan(found: list[Source], tally: Tally) -> list[tuple[Source, Stub]]:
                 continue
             chosen.append((source, stub))
         seen.update(stub.id for stub in stubs)
-    return _parents_first(chosen)
-
-
-def _parents_first(chosen: list[tuple[Source, Stub]]) -> list[tuple[Source, Stub]]:
-    """The same with each parent before its children; a circle is cut where it was entered."""
-    index = {stub.id: place for place, (_, stub) in reversed(list(enumerate(chosen)))}
-    order: list[int] = []
-    done: set[int] = set()
-    for start in range(len(chosen)):
-        path: list[int] = []
-        number: int | None = start
-        while number is not None and number not in done:
-            done.add(number)
-            path.append(number)
-            number = index.get(chosen[number][1].parent or "")
-        order.extend(reversed(path))
-    return [chosen[number] for number in order]
+    order = parents_first([stub.id for _, stub in chosen], [stub.parent for _, stub in chosen])
+    return [chosen[place] for place in order]

@@ -14,6 +14,7 @@ from holdfast.schema.ids import Mint
 from holdfast.store.batch import scope_of
 from holdfast.store.check import check_id, check_session
 from holdfast.store.exchange.portable.envelope import Located, decode, line
+from holdfast.store.parents_first import parents_first
 
 
 class _Id(msgspec.Struct, frozen=True):
@@ -91,23 +92,13 @@ def record_id(id: str, where: str, prefix: str = "") -> str:
 
 def in_order(names: Names) -> list[int]:
     """The file's sessions with every parent before its children; a circle of parents is refused."""
-    index = {entry.id: number for number, entry in enumerate(names.entries)}
-    done: set[int] = set()
-    order: list[int] = []
-    for start in range(len(names.entries)):
-        path: list[int] = []
-        on_path: set[int] = set()
-        number: int | None = start
-        while number is not None and number not in done:
-            if number in on_path:
-                circle = names.entries[number]
-                raise InvalidInput(f"{circle.where}.parentID: session {circle.id} is its own ancestor")
-            path.append(number)
-            on_path.add(number)
-            number = index.get(names.entries[number].parent or "")
-        order.extend(reversed(path))
-        done.update(path)
-    return order
+
+    def refuse(place: int) -> None:
+        circle = names.entries[place]
+        raise InvalidInput(f"{circle.where}.parentID: session {circle.id} is its own ancestor")
+
+    entries = names.entries
+    return parents_first([each.id for each in entries], [each.parent for each in entries], refuse)
 
 
 def _take(

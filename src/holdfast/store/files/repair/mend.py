@@ -8,12 +8,12 @@ import apsw
 import msgspec
 
 from holdfast.store.batch import Batch, Put, Remove
+from holdfast.store.columns import KIND_NUMBER
 from holdfast.store.files import layout
 from holdfast.store.files.connections import WriteConnection
 from holdfast.store.files.repair.examine import ORPHANED, Examination, Fault, judged
 from holdfast.store.report import Finding, Report
-from holdfast.store.sqlite.connections import told
-from holdfast.store.tables.writer import KIND_NUMBER
+from holdfast.store.sqlite.connections import failure_of
 
 if TYPE_CHECKING:
     from holdfast.store.files.store import FilesStore
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 async def examine(store: "FilesStore", *, repair: bool) -> Report:
     """See the port."""
-    seen = await store.read(lambda hand: Examination(hand.db, hand.disk).run())
+    seen = await store.read(lambda connection: Examination(connection.db, connection.disk).run())
     spoilt = await store.read(
-        lambda hand: not hand.index.readonly and search_is_spoilt(hand.index.search_path)
+        lambda connection: not connection.index.readonly and search_is_spoilt(connection.index.search_path)
     )
     report = seen.report()
     found = Finding("the search index is damaged", str(store.root.index.search_path), mended=repair)
@@ -32,7 +32,7 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
     mended: list[Finding] = []
     for fault in seen.faults:
         if fault.cure == "set aside" and not await store.write(
-            lambda hand, fault=fault: set_aside(hand, fault)  # type: ignore[misc]
+            lambda connection, fault=fault: set_aside(connection, fault)  # type: ignore[misc]
         ):
             continue
         mended.append(fault.finding(mended=fault.cure != "none"))
@@ -40,46 +40,50 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
         try:
             await anyio.to_thread.run_sync(store.root.rebuild, store.clock, store.host)
         except (apsw.Error, OSError) as error:
-            raise told(error, store.root.index.path) from error
-        left = await store.read(lambda hand: Examination(hand.db, hand.disk).run())
+            raise failure_of(error, store.root.index.path) from error
+        left = await store.read(lambda connection: Examination(connection.db, connection.disk).run())
         paths = [fault.path for fault in left.faults if fault.cure == "rebuild" and fault.path]
-        await store.write(lambda hand: move_strays(hand, paths))
+        await store.write(lambda connection: move_strays(connection, paths))
     if spoilt:
-        await store.read(lambda hand: hand.drop_search())
+        await store.read(lambda connection: connection.drop_search())
         mended.append(found)
     return Report(report.sessions, report.records, tuple(mended))
 
 
-def set_aside(hand: WriteConnection, fault: Fault) -> bool:
+def set_aside(connection: WriteConnection, fault: Fault) -> bool:
     """Keep a record's file in quarantine and leave a tombstone; a session is written anew from the index.
 
     False when it was sound by now: between the look and this, anybody may have written it anew.
     """
     place = fault.place
     assert place is not None, "a fault to be set aside has a place"
-    if not is_still_faulty(hand, fault, place):
+    if not is_still_faulty(connection, fault, place):
         return False
-    keep(hand, fault.path)
+    keep(connection, fault.path)
     if place.kind == "session":
-        hand.writer.apply(Batch((Put(place.id, "session", place.id, from_index(hand, place.id)),)))
+        connection.writer.apply(
+            Batch((Put(place.id, "session", place.id, from_index(connection, place.id)),))
+        )
         return True
     if place.kind == "message":
         parts = (
             "SELECT p.id, p.data FROM record p JOIN record m ON m.k=p.parent JOIN session s ON s.n=m.session "
         )
-        for id, data in hand.rows(parts + "WHERE s.id=? AND m.id=? AND m.kind=1", place.session, place.id):
+        for id, data in connection.rows(
+            parts + "WHERE s.id=? AND m.id=? AND m.kind=1", place.session, place.id
+        ):
             if data is not None:
-                keep(hand, layout.record_path("part", place.session, id, place.id, aside=bool(data)))
-    hand.writer.apply(Batch((Remove(place.session, place.kind, place.id),)))
+                keep(connection, layout.record_path("part", place.session, id, place.id, aside=bool(data)))
+    connection.writer.apply(Batch((Remove(place.session, place.kind, place.id),)))
     return True
 
 
-def is_still_faulty(hand: WriteConnection, fault: Fault, place: layout.TreePlace) -> bool:
+def is_still_faulty(connection: WriteConnection, fault: Fault, place: layout.TreePlace) -> bool:
     """Whether the record is the one that was looked at, and no better; the store is held alone."""
     if place.kind == "session":
-        found = hand.rows("SELECT seq FROM session WHERE id=? AND data IS NOT NULL", place.id)
+        found = connection.rows("SELECT seq FROM session WHERE id=? AND data IS NOT NULL", place.id)
     else:
-        found = hand.rows(
+        found = connection.rows(
             "SELECT r.seq FROM record r JOIN session s ON s.n=r.session "
             "WHERE s.id=? AND r.id=? AND r.kind=? AND r.data IS NOT NULL",
             place.session,
@@ -88,26 +92,26 @@ def is_still_faulty(hand: WriteConnection, fault: Fault, place: layout.TreePlace
         )
     if found != [(fault.seq,)]:
         return False
-    return fault.what == ORPHANED or judged(hand.disk, fault.path, place)[1] is not None
+    return fault.what == ORPHANED or judged(connection.disk, fault.path, place)[1] is not None
 
 
-def keep(hand: WriteConnection, path: str) -> None:
+def keep(connection: WriteConnection, path: str) -> None:
     """Copy a file into quarantine, safely, before the commit removes it."""
     try:
-        raw = hand.disk.read(path)
+        raw = connection.disk.read(path)
     except OSError:
         return
-    hand.disk.replace(f"{layout.QUARANTINE}/{path}", raw)
+    connection.disk.replace(f"{layout.QUARANTINE}/{path}", raw)
 
 
-def from_index(hand: WriteConnection, id: str) -> bytes:
+def from_index(connection: WriteConnection, id: str) -> bytes:
     """A session's JSON as far as the index knows it."""
-    ((project, directory, path, slug, title, placement, updated, archived, run, parent),) = hand.rows(
+    ((project, directory, path, slug, title, placement, updated, archived, run, parent),) = connection.rows(
         "SELECT project, directory, path, slug, title, placement, updated, archived, agent_run, parent "
         "FROM session WHERE id=?",
         id,
     )
-    time = {"created": updated or hand.clock.now_ms(), "updated": updated or hand.clock.now_ms()}
+    time = {"created": updated or connection.clock.now_ms(), "updated": updated or connection.clock.now_ms()}
     info: dict[str, object] = {
         "slug": slug or "",
         "projectID": project or "global",
@@ -122,10 +126,10 @@ def from_index(hand: WriteConnection, id: str) -> bytes:
     return msgspec.json.encode(info | {name: value for name, value in more.items() if value is not None})
 
 
-def move_strays(hand: WriteConnection, paths: list[str]) -> None:
+def move_strays(connection: WriteConnection, paths: list[str]) -> None:
     """Move files that belong to nothing out of the tree."""
     for path in paths:
-        hand.disk.rename(path, f"{layout.QUARANTINE}/{path}")
+        connection.disk.rename(path, f"{layout.QUARANTINE}/{path}")
 
 
 def search_is_spoilt(path: Path) -> bool:

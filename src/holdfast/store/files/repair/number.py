@@ -12,12 +12,13 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import stored, typed
-from holdfast.store.columns import columns_of
+from holdfast.store.columns import KIND_NUMBER, columns_of
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.layout import TreePlace
+from holdfast.store.parents_first import parents_first
 from holdfast.store.tables.connection import Connection
-from holdfast.store.tables.writer import KIND_NUMBER, MESSAGE
+from holdfast.store.tables.writer import MESSAGE
 
 
 class _Time(msgspec.Struct):
@@ -74,7 +75,9 @@ class Numbering:
             else:
                 inside[file.place.session].append(file)
         self._place_parts(parts, inside)
-        for file in _parents_first(sessions):
+        files = sorted(sessions.values(), key=lambda each: (each.created, each.place.id))
+        order = parents_first([each.place.id for each in files], [each.above for each in files])
+        for file in (files[place] for place in order):
             self._session(file)
             self._inside(inside.pop(file.place.id, []))
         for session, files in sorted(inside.items()):
@@ -218,15 +221,3 @@ def _mark(place: TreePlace, data: bytes) -> int:
     except Exception:  # noqa: BLE001 - whatever its kind makes of it, the file keeps its place
         return 0
     return int(stored.mark(value))
-
-
-def _parents_first(sessions: dict[str, _File]) -> list[_File]:
-    ordered: dict[str, _File] = {}
-    for file in sorted(sessions.values(), key=lambda each: (each.created, each.place.id)):
-        chain = []
-        here: _File | None = file
-        while here is not None and here.place.id not in ordered and here not in chain:
-            chain.append(here)
-            here = sessions.get(here.above or "")
-        ordered.update((each.place.id, each) for each in reversed(chain))
-    return list(ordered.values())

@@ -11,14 +11,14 @@ import msgspec
 from holdfast.schema import ids, typed
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import scope_of
-from holdfast.store.columns import SCOPE_NUMBER, stub
+from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
 from holdfast.store.sqlite.salvage.rows import Row
 from holdfast.store.tables.ddl import POSITION_BITS
-from holdfast.store.tables.writer import KIND_NUMBER, MESSAGE, PART
+from holdfast.store.tables.writer import MESSAGE, PART
 
 INCOMPLETE = " (incomplete)"
 """What the title of a session ends with of which something is gone."""
