@@ -310,4 +310,4 @@ def test_a_hard_link_counts_where_it_lies(world: World) -> None:
 )
 def test_what_the_system_says_becomes_an_error_of_ours(number: int, kind: type[HoldfastError]) -> None:
     """Missing, a link, no folder, not allowed, anything else."""
-    assert type(open_path.told(OSError(number, os.strerror(number)), Path("/x"))) is kind
+    assert type(open_path.failure(OSError(number, os.strerror(number)), Path("/x"))) is kind

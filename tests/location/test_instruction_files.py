@@ -206,9 +206,9 @@ def test_reading_is_bounded_and_says_so(world: World) -> None:
     cut = world.read(path, bytes_max=1001)
 
     assert cut == Excerpt("é" * 500, 1001, 1200)
-    assert cut.told == "é" * 500 + "\n[Cut here: the first 1,001 of 1,200 bytes are shown.]"
+    assert cut.shown == "é" * 500 + "\n[Cut here: the first 1,001 of 1,200 bytes are shown.]"
     assert world.read(path, bytes_max=1200) == Excerpt("é" * 600, 1200, 1200)
-    assert world.read(path, bytes_max=0).told == "[Cut here: the first 0 of 1,200 bytes are shown.]"
+    assert world.read(path, bytes_max=0).shown == "[Cut here: the first 0 of 1,200 bytes are shown.]"
 
 
 def test_reading_gives_text_that_can_be_recorded(world: World) -> None:

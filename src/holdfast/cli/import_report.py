@@ -25,8 +25,8 @@ def print_report(report: "ImportReport", form: str) -> None:
             (counts.different, "different, left as they are here"),
             (counts.skipped, "skipped"),
         )
-        told = ", ".join(f"{count} {word}" for count, word in facts if count)
-        click.echo(f"{kind:<10} {told or 'nothing'}")
+        counted = ", ".join(f"{count} {word}" for count, word in facts if count)
+        click.echo(f"{kind:<10} {counted or 'nothing'}")
     for text in report.notes[:SHOWN_MAX]:
         note(f"note: {clean(text)}")
     for skipped in report.skipped[:SHOWN_MAX]:

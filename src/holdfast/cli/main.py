@@ -18,10 +18,10 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # Outside of the command itself, which sees to its own.
         code = INTERRUPTED
-        tell(line_of("interrupted"))
+        write_error(line_of("interrupted"))
     # The module costs 4 ms, which `--version` does not have; whatever takes time has loaded it.
     if code == INTERRUPTED or "signal" in sys.modules:
-        be_deaf()
+        ignore_interrupts()
     sys.exit(code)
 
 
@@ -40,7 +40,7 @@ def prepare() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
-def be_deaf() -> None:
+def ignore_interrupts() -> None:
     """All is done and told: another Ctrl-C must not spoil the exit code, or the last line on the screen."""
     import signal
 
@@ -59,7 +59,7 @@ def run(arguments: list[str]) -> int:
         if complaint is None or complaint.startswith(SOMEWHERE):
             complaint = f"standard output: {error.strerror or error}"
         code = code or 1
-    tell("" if complaint is None else line_of(complaint))
+    write_error("" if complaint is None else line_of(complaint))
     return code
 
 
@@ -83,10 +83,10 @@ def carry_out(arguments: list[str]) -> tuple[int, str | None]:
         code = root.main(args=arguments, prog_name="holdfast", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error, click.Abort) and error.__cause__ is None:
-            tell("\n")  # A question stands on the line, unanswered.
+            write_error("\n")  # A question stands on the line, unanswered.
         return INTERRUPTED, "interrupted"
     except click.exceptions.NoArgsIsHelpError as error:
-        tell(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
+        write_error(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
         return error.exit_code, None
     except click.ClickException as error:
         hint = f" (try '{error.ctx.command_path} --help')" if _is_usage(error) and error.ctx else ""  # type: ignore[attr-defined]
@@ -119,7 +119,7 @@ def line_of(complaint: str) -> str:
     return f"holdfast: {''.join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in words)}\n"
 
 
-def tell(line: str) -> None:
+def write_error(line: str) -> None:
     """Write to standard error, with what was left there before; if it takes nothing, nobody is told."""
     try:
         sys.stderr.write(line)

@@ -73,8 +73,8 @@ def fault(error: Fields) -> str:
     data = error.get("data")
     data = data if isinstance(data, dict) else {}
     message, status = str(data.get("message") or ""), data.get("statusCode")
-    told = f" (HTTP {status})" if status and f"HTTP {status}" not in message else ""
-    return f"{error.get('name') or 'error'}{': ' if message else ''}{message}{told}"
+    status_text = f" (HTTP {status})" if status and f"HTTP {status}" not in message else ""
+    return f"{error.get('name') or 'error'}{': ' if message else ''}{message}{status_text}"
 
 
 def usage(info: Fields, parts: Sequence[Fields]) -> str | None:

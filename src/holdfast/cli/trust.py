@@ -80,11 +80,11 @@ def ask_trust(loaded: Loaded, decided: bool | None) -> bool | None:  # noqa: FBT
     """
     for line in loaded.notices:
         note(line)
-    if loaded.untrusted is None or decided is not None or not _somebody_is_there():
+    if loaded.untrusted is None or decided is not None or not _is_interactive():
         return None
     question = f"Do you trust the files of {clean(str(loaded.untrusted))} to configure the agent?"
     return click.confirm(question, default=False, err=True)
 
 
-def _somebody_is_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()

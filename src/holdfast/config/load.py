@@ -29,7 +29,7 @@ from holdfast.config.places import Folder, Places
 from holdfast.config.untrusted import adopt, distrust, host_providers, well_known
 from holdfast.config.untrusted.adopt import UntrustedEntries
 from holdfast.config.untrusted.distrust import Reduced
-from holdfast.config.untrusted.folders import Strangers
+from holdfast.config.untrusted.folders import UntrustedFolders
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
@@ -55,14 +55,14 @@ class _Loading:
         self.where = where
         self.trusted = trusted
         self.merged = Merged()
-        self.strangers = Strangers(where)
-        self.guests = UntrustedEntries()
+        self.untrusted_folders = UntrustedFolders(where)
+        self.untrusted_entries = UntrustedEntries()
         self.folders: list[ConfigFolder] = []
         self.warnings: list[str] = []
         self.notices: list[str] = []
 
     def load(self, remote: Sequence[Remote]) -> Loaded:
-        for each in places.of_person(self.where):
+        for each in places.of_user(self.where):
             self.folder(each)
         hosts = [(each.host, self.host(each)) for each in remote]
         if not flags.enabled(flags.DISABLE_PROJECT_CONFIG):
@@ -72,7 +72,7 @@ class _Loading:
         home = str(self.where.home)
         for host, reduced in hosts:
             self.adopt(host, reduced, home)
-        self.strangers.settle(self.merged, self.guests, home)
+        self.untrusted_folders.settle(self.merged, self.untrusted_entries, home)
         chosen = host_providers.chosen(
             self.merged, {well_known.url_of(each.host): each.host for each in remote}
         )
@@ -80,7 +80,7 @@ class _Loading:
         return self.answer(chosen)
 
     def load_own(self) -> Config:
-        for each in places.of_person(self.where):
+        for each in places.of_user(self.where):
             self.folder(each)
         self.flagged()
         return typed.convert(self.merged.value, Config)
@@ -95,7 +95,7 @@ class _Loading:
         if self.trusted(each.trust_path):
             self.folder(each)
             return
-        self.strangers.read(each)
+        self.untrusted_folders.read(each)
         if each.kind == "folder":
             self.folders.append(ConfigFolder(each.path, trusted=False))
 
@@ -161,12 +161,12 @@ class _Loading:
         origin = Origin(well_known.url_of(host))
         known = adopt.names_in_use(self.merged)
         rules, dropped = adopt.adopt(
-            reduced, origin, merged=self.merged, guests=self.guests, known=known, home=home
+            reduced, origin, merged=self.merged, entries=self.untrusted_entries, known=known, home=home
         )
         if rules:
-            self.guests.restrictions.append(rules)
-        if said := ", ".join(dict.fromkeys((*reduced.dropped, *dropped))):
-            self.notices.append(f"{host} may not decide these settings, and they are left out: {said}")
+            self.untrusted_entries.restrictions.append(rules)
+        if left_out := ", ".join(dict.fromkeys((*reduced.dropped, *dropped))):
+            self.notices.append(f"{host} may not decide these settings, and they are left out: {left_out}")
 
     def answer(self, chosen: dict[str, str]) -> Loaded:
         value = self.merged.value
@@ -178,16 +178,16 @@ class _Loading:
             config=typed.convert(value, Config),
             value=value,
             origins=self.merged.origins,
-            restrictions=tuple(self.guests.restrictions),
-            agent_restrictions=self.guests.agent_restrictions,
-            foreign_agents=frozenset(self.guests.agents),
-            foreign_commands=frozenset(self.guests.commands),
+            restrictions=tuple(self.untrusted_entries.restrictions),
+            agent_restrictions=self.untrusted_entries.agent_restrictions,
+            foreign_agents=frozenset(self.untrusted_entries.agents),
+            foreign_commands=frozenset(self.untrusted_entries.commands),
             host_providers=chosen,
-            instructions=(*entries, *self.strangers.contained),
+            instructions=(*entries, *self.untrusted_folders.contained),
             folders=tuple(self.folders),
             warnings=tuple(dict.fromkeys(self.warnings)),
-            notices=tuple(dict.fromkeys((*self.notices, *self.strangers.notices))),
-            untrusted=self.strangers.untrusted,
+            notices=tuple(dict.fromkeys((*self.notices, *self.untrusted_folders.notices))),
+            untrusted=self.untrusted_folders.untrusted,
         )
 
     def folder_of(self, path: tuple[str | int, ...]) -> Path:

@@ -48,7 +48,7 @@ class Folder(msgspec.Struct, frozen=True):
         return path if self.top is None or path.is_relative_to(self.top) else self.top
 
 
-def of_person(places: Places) -> list[Folder]:
+def of_user(places: Places) -> list[Folder]:
     """OpenCode's settings of this person, then ours."""
     return [
         Folder(path, IN_GLOBAL, "folder", project=False)

@@ -46,10 +46,12 @@ async def attempts(works: Sequence[Callable[[], Awaitable[T]]], *, limit_s: floa
     finally:
         if late:
             await _let_go(late)
-    return [Failed(f"it took longer than {limit_s:g} s") if task in late else _told(task) for task in tasks]
+    return [
+        Failed(f"it took longer than {limit_s:g} s") if task in late else _result_of(task) for task in tasks
+    ]
 
 
-def _told(task: "asyncio.Task[T | Failed]") -> T | Failed:
+def _result_of(task: "asyncio.Task[T | Failed]") -> T | Failed:
     return Failed("it was cancelled from within") if task.cancelled() else task.result()
 
 
@@ -73,5 +75,5 @@ def _reason(error: Exception) -> str:
     while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     # Our own errors are sentences; others need their name.
-    said = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
-    return " ".join(printable(said).split())[:_REASON_MAX].removesuffix(":")
+    message = str(error) if isinstance(error, HoldfastError) else f"{type(error).__name__}: {error}"
+    return " ".join(printable(message).split())[:_REASON_MAX].removesuffix(":")

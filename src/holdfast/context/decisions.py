@@ -30,13 +30,13 @@ def replace(observation: Observation, snapshot: Snapshot) -> ReplacementReady:
         if seen.key in held:
             entry = entries[seen.key] = snapshot[seen.key]
             known = _rendered(seen, entry)
-            texts.append(_told(seen.key, entry) if known is None else known)
+            texts.append(_held(seen.key, entry) if known is None else known)
         elif seen.has_value:
             text = seen.baseline()
             texts.append(text)
             entries[seen.key] = seen.entry(text)
     for key in sorted(held - entries.keys()):
-        texts.append(_told(key, snapshot[key]))
+        texts.append(_held(key, snapshot[key]))
         entries[key] = snapshot[key]
     return ReplacementReady(system_context.joined(texts), Snapshot(entries))
 
@@ -50,7 +50,7 @@ def _rendered(seen: Observed, entry: SnapshotEntry) -> str | None:
         return None
 
 
-def _told(key: str, entry: SnapshotEntry) -> str:
+def _held(key: str, entry: SnapshotEntry) -> str:
     """What the model was told, without the code that told it."""
     if entry.text is not None:
         return entry.text

@@ -35,7 +35,7 @@ class Observed(msgspec.Struct, frozen=True):
     value: Any
     canonical: bytes = b""
     keeps_text: bool = False
-    anew: bool = False
+    renders_again: bool = False
     """Whether a change is told as if nothing had been told before."""
 
     @property
@@ -54,7 +54,7 @@ class Observed(msgspec.Struct, frozen=True):
 
     def update(self, previous: Any) -> str:
         """The text for a model that was told the previous value."""
-        if self.anew:
+        if self.renders_again:
             return self.baseline()
         return self._rendered("update", partial(self.source.update, previous, self.value))
 
@@ -80,7 +80,7 @@ class Observed(msgspec.Struct, frozen=True):
     def without(self, name: str) -> "Observed":
         """The same without a text: the baseline speaks for an update; without another there is no value."""
         if name == "update":
-            return structs.replace(self, anew=True)
+            return structs.replace(self, renders_again=True)
         return Observed(self.source, UNAVAILABLE)
 
 

@@ -230,10 +230,10 @@ def _before(observation: Observation, snapshot: Snapshot) -> dict[str, Observed]
 
 def _generation(observation: Observation) -> tuple[str, Snapshot]:
     """Baseline and snapshot of all that was seen."""
-    told = [(seen, seen.baseline()) for seen in observation.present]
+    rendered = [(seen, seen.baseline()) for seen in observation.present]
     return (
-        joined(text for _, text in told),
-        Snapshot({seen.key: seen.entry(text) for seen, text in told}),
+        joined(text for _, text in rendered),
+        Snapshot({seen.key: seen.entry(text) for seen, text in rendered}),
     )
 
 

@@ -130,12 +130,14 @@ class Pump:
                 self.open_parts.forget(session=record.session, message=message, part=part)
         if record.kind == "part" and not change.removed:
             record = self.open_parts.announce(record)
-        frames = self.told(msgspec.structs.replace(change, record=record), ahead=record is not change.record)
+        frames = self.frames_of(
+            msgspec.structs.replace(change, record=record), ahead=record is not change.record
+        )
         for frame in frames:
             frame.part = (record.session, record.id) if record.kind == "part" else None
         return frames
 
-    def told(self, change: Changed, *, ahead: bool = False) -> list[Frame]:
+    def frames_of(self, change: Changed, *, ahead: bool = False) -> list[Frame]:
         """A change as the bus tells it, perhaps not at all; of a record made anew first what is gone."""
         record = change.record
         frames = []

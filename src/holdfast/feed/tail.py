@@ -115,8 +115,8 @@ class Feed:
             at = changes.cursor
             frames = []
             for change in changes.records:
-                told = self._pump.told(change)
-                frames += [joining.retold(frame) for frame in told if not joining.is_known(frame)]
+                shown = self._pump.frames_of(change)
+                frames += [joining.retold(frame) for frame in shown if not joining.is_known(frame)]
                 joining.note(change)
             if frames:
                 frames[-1].cursor = at
@@ -138,11 +138,11 @@ class Feed:
             if (record.session, record.id) not in announced and not read.is_over(record):
                 type, properties = part_event(record, now_ms=self._clock.now_ms())
                 frames.append(self._pump.frame(type, record.session, properties))
-        told: set[PartKey] = set()
+        shown: set[PartKey] = set()
         for frame in queued:
             if frame.part is not None and frame.origin is not None:
-                told.add(frame.part)
-            if frame.part is None or frame.part in told:
+                shown.add(frame.part)
+            if frame.part is None or frame.part in shown:
                 subscription.put(frame)
         return frames
 

@@ -148,7 +148,7 @@ class Filesystem:
                 entries = sorted(Entry(_shown(each.name), _leads_to_folder(each)) for each in names)
                 complete = next(found, None) is None
         except OSError as error:
-            raise open_path.told(error, resolved.real) from error
+            raise open_path.failure(error, resolved.real) from error
         finally:
             os.close(fd)
         return Listing(tuple(entries), complete)
@@ -168,7 +168,7 @@ def _real(written: Path) -> Path:
             case errno.ENAMETOOLONG:
                 raise InvalidInput(f"a name in the path is too long: {str(written)[:80]}…") from error
             case _:
-                raise open_path.told(error, written) from error
+                raise open_path.failure(error, written) from error
 
 
 def _kind(real: Path) -> Literal["file", "folder", "missing"]:

@@ -25,24 +25,24 @@ class Guard:
     def watch(self, pgid: int, began: str) -> None:
         """End this group when the owner cannot any more."""
         self._groups[pgid] = began
-        self._tell({"watch": [pgid, began]})
+        self._send({"watch": [pgid, began]})
 
     def forget(self, pgid: int) -> None:
         """The group has ended by itself."""
         if self._groups.pop(pgid, None) is not None:
-            self._tell({"forget": pgid})
+            self._send({"forget": pgid})
 
     def end(self, pgid: int) -> None:
         """End the group: TERM, then KILL after 3 s, whatever becomes of its turn or of this process."""
         if self._groups.pop(pgid, None) is not None:
-            self._tell({"end": pgid})
+            self._send({"end": pgid})
 
     def renew(self, deadline_ms: int) -> None:
         """The lease holds until then, by the clock that counts suspension."""
         self._deadline_ms = deadline_ms
         if self._process is not None:
             with contextlib.suppress(OSError):  # The next group is told to a new guard, or not started.
-                self._tell({"deadline": deadline_ms})
+                self._send({"deadline": deadline_ms})
 
     def close(self, *, wait_s: float = 5.0) -> None:
         """Let the guard end what is left, and go. It does so by itself when it takes longer than `wait_s`.
@@ -57,7 +57,7 @@ class Guard:
             except subprocess.TimeoutExpired:
                 _reap(process)
 
-    def _tell(self, order: dict[str, Any]) -> None:
+    def _send(self, order: dict[str, Any]) -> None:
         if self._process is None or self._process.poll() is not None:
             self._start()
             return  # A new guard is told of everything, this included.

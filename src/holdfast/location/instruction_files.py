@@ -42,7 +42,7 @@ class Excerpt(msgspec.Struct, frozen=True):
     bytes_all: int
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """The text, with a note where it is not all of it."""
         if self.bytes_read >= self.bytes_all:
             return self.text
@@ -79,15 +79,15 @@ def beside(path_read: Path, *, directory: Path, worktree: Path, known: Iterable[
     real = Path(os.path.realpath(path_read))
     if flags.enabled(flags.DISABLE_PROJECT_CONFIG):
         return []
-    told = {real, *(Path(os.path.realpath(path)) for path in known)}
+    known_real = {real, *(Path(os.path.realpath(path)) for path in known)}
     found: list[Path] = []
     for folder in _between(real, directory, worktree):
         try:
             path = first_in(folder, lambda path: leads_into(path, worktree))
         except OSError:
             continue  # The next read in this folder looks again.
-        if path is not None and (target := Path(os.path.realpath(path))) not in told:
-            told.add(target)
+        if path is not None and (target := Path(os.path.realpath(path))) not in known_real:
+            known_real.add(target)
             found.append(path)
     return found
 
@@ -125,7 +125,7 @@ def read(path: Path, *, worktree: Path, contained: bool, bytes_max: int = BYTES_
             data = file.read(bytes_max + 1)
             size = max(os.fstat(file.fileno()).st_size, len(data))
     except OSError as error:
-        raise open_path.told(error, path) from error
+        raise open_path.failure(error, path) from error
     return Excerpt(_text(data[:bytes_max], whole=len(data) <= bytes_max), min(len(data), bytes_max), size)
 
 

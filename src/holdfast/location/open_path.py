@@ -39,7 +39,7 @@ def file(real: Path) -> int:
             raise
         return fd
     except OSError as error:
-        raise told(error, real) from error
+        raise failure(error, real) from error
 
 
 def folder(real: Path) -> int:
@@ -53,7 +53,7 @@ def folder(real: Path) -> int:
         finally:
             os.close(parent)
     except OSError as error:
-        raise told(error, real) from error
+        raise failure(error, real) from error
 
 
 def folder_of(real: Path) -> int:
@@ -68,7 +68,7 @@ def folder_of(real: Path) -> int:
     return fd
 
 
-def told(error: OSError, path: Path) -> HoldfastError:
+def failure(error: OSError, path: Path) -> HoldfastError:
     """What the system said, in the words of our errors."""
     match error.errno:
         case errno.ENOENT:

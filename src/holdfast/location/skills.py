@@ -57,8 +57,8 @@ def discover(folders: Sequence[Path], *, split: Split, problems: list[str]) -> l
             try:
                 skill = _skill(path, split)
             except (ValueError, HoldfastError) as error:
-                said = str(error)
-                named = said if said.startswith(str(path)) else f"{shown(path)}: {said}"
+                problem = str(error)
+                named = problem if problem.startswith(str(path)) else f"{shown(path)}: {problem}"
                 problems.append(f"{named}; the skill is left out")
                 continue
             before = found.get(skill.name)

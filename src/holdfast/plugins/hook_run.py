@@ -122,7 +122,7 @@ def _in_thread(method: Callable[..., Any], arguments: tuple[object, ...]) -> asy
     answer: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
 
-    def tell(made: object, error: BaseException | None) -> None:
+    def deliver(made: object, error: BaseException | None) -> None:
         if answer.done():
             return
         if error is None:
@@ -139,7 +139,7 @@ def _in_thread(method: Callable[..., Any], arguments: tuple[object, ...]) -> asy
             # What would stop a loop or a future is told, and stops nothing.
             error = raised if plain else RuntimeError(f"{type(raised).__name__}: {raised}")
         with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
-            loop.call_soon_threadsafe(tell, made, error)
+            loop.call_soon_threadsafe(deliver, made, error)
 
     threading.Thread(target=work, name="holdfast-plugin", daemon=True).start()
     return answer

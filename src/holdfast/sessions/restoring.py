@@ -56,7 +56,7 @@ def restored(
     epoch = record.value()
     assert isinstance(epoch, ContextEpoch)
     snapshot = _snapshot(epoch, kept, record.position)
-    told = {str(path) for path in nested_instructions.told_in(Snapshot.readable(snapshot))}
+    told = {str(path) for path in nested_instructions.paths_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
     requests = prefix_change.requests(asked).count(epoch.id)
     # What a user removed after the cut is not missing before it.

@@ -146,16 +146,16 @@ async def _given_up(tool: Tool, failure: ToolFailure, limits: OutputLimits, keep
         words = str(failure)
     except Exception:  # noqa: BLE001 - it was given something that has no words
         return broken(tool.name, type(failure).__name__)
-    said = await bound.bound(ToolOutput(text=words), limits, keep)
-    cut = said.metadata() if said.truncated else {}
+    text_bounded = await bound.bound(ToolOutput(text=words), limits, keep)
+    cut = text_bounded.metadata() if text_bounded.truncated else {}
     if isinstance(failure, ToolDenied):
-        refused = denied(said.text, stops=failure.stops is True)
+        refused = denied(text_bounded.text, stops=failure.stops is True)
         return replace(refused, metadata={**refused.metadata, **cut})
     try:
         noted = plain(JsonMap, failure.metadata or {})
     except InvalidInput:
         noted = {}
-    return failed(said.text, metadata={**noted, **cut})
+    return failed(text_bounded.text, metadata={**noted, **cut})
 
 
 def broken(name: str, why: str) -> Settlement:

@@ -10,7 +10,7 @@ from holdfast.context import keys
 from holdfast.context.source import ABSENT, UNAVAILABLE
 from holdfast.context.sources import instructions, nested_instructions
 from holdfast.context.sources.instruction_text import InstructionText
-from holdfast.context.sources.nested_instructions import key_of, nested, told_in
+from holdfast.context.sources.nested_instructions import key_of, nested, paths_in
 from holdfast.location import instruction_files
 from tests.config.world import write
 from tests.context.sources.world import SourceWorld, Told
@@ -68,7 +68,7 @@ async def test_a_new_file_is_told_at_the_next_boundary(world: SourceWorld, told:
         f"These instructions are for files in {path.parent} and below it.\n\nInstructions from: {path}\none"
     )
     assert told.snapshot is not None
-    assert told_in(told.snapshot) == [path]
+    assert paths_in(told.snapshot) == [path]
 
 
 async def test_everything_told_is_known(world: SourceWorld, told: Told) -> None:
@@ -79,10 +79,10 @@ async def test_everything_told_is_known(world: SourceWorld, told: Told) -> None:
     await told.hear(standing, *nested([path], worktree=world.project, warn=pytest.fail))
 
     assert told.snapshot is not None
-    assert told_in(told.snapshot) == [top, path]
+    assert paths_in(told.snapshot) == [top, path]
     strange = {"core/instructions": 3, key_of(path, world.project): [1], "core/date": "2026-01-01"}
     changed = told.snapshot.readable({key: {"value": value} for key, value in strange.items()})
-    assert told_in(changed) == []
+    assert paths_in(changed) == []
 
 
 async def test_a_file_leads_nowhere(world: SourceWorld) -> None:

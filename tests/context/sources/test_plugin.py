@@ -77,10 +77,10 @@ async def test_what_it_has_said_holds_while_it_fails(
     warnings: list[str] = []
     await told.hear(guarded(source(saying("blue")), warn=pytest.fail))
 
-    assert await told.hear(guarded(source(load), told=True, warn=warnings.append)) is None
+    assert await told.hear(guarded(source(load), was_admitted=True, warn=warnings.append)) is None
     (warning,) = warnings
     assert warning.startswith("the context of plugin source weather/sky stays as it was told: ")
-    assert await told.hear(guarded(source(saying("grey")), told=True, warn=pytest.fail)) == (
+    assert await told.hear(guarded(source(saying("grey")), was_admitted=True, warn=pytest.fail)) == (
         "The sky is now grey."
     )
 

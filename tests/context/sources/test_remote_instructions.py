@@ -196,10 +196,10 @@ async def test_what_was_told_holds_when_the_copy_is_lost_too(remote: Remote, tol
     for path in remote.folder.iterdir():
         path.unlink()
     remote.host.play(Raw((), 500, {}), Raw((), 500, {}), good("B2"))
-    known = remote_instructions.told_in(told.snapshot, urls)
+    known = remote_instructions.texts_in(told.snapshot, urls)
     assert known == dict(zip(urls, ("A1", "A2", "B"), strict=True))
 
-    sources = [remote_instructions.remote_instructions([url], remote.fetching, told=known) for url in urls]
+    sources = [remote_instructions.remote_instructions([url], remote.fetching, before=known) for url in urls]
     found = [await source.load() for source in sources]
     assert found == [(remote.said(path, text),) for path, text in (("/a", "A1"), ("/a", "A2"), ("/b", "B2"))]
     assert [line.rpartition("; ")[2] for line in remote.warnings] == ["the text holds as it last was"] * 2
@@ -211,7 +211,7 @@ async def test_an_address_that_others_found_away_holds_as_it_was_told(remote: Re
     remote.host.play(Raw((), 500, {}))
     assert await remote.load("/a") is ABSENT
     url = f"{remote.host.url}/a"
-    source = remote_instructions.remote_instructions([url], remote.fetching, told={url: "one"})
+    source = remote_instructions.remote_instructions([url], remote.fetching, before={url: "one"})
     assert await source.load() == (remote.said("/a", "one"),)
     assert len(remote.asked) == 1
 
@@ -220,8 +220,8 @@ async def test_an_address_that_others_found_away_holds_as_it_was_told(remote: Re
 def test_what_was_told_of_nobody_is_nothing(value: object) -> None:
     """A value of another version, or of other addresses."""
     snapshot = Snapshot({remote_instructions.KEY: SnapshotEntry(value)})
-    assert remote_instructions.told_in(snapshot, ["http://127.0.0.1/a"]) == {}
-    assert remote_instructions.told_in(Snapshot(), ["http://127.0.0.1/a"]) == {}
+    assert remote_instructions.texts_in(snapshot, ["http://127.0.0.1/a"]) == {}
+    assert remote_instructions.texts_in(Snapshot(), ["http://127.0.0.1/a"]) == {}
 
 
 async def test_an_empty_answer_is_one(remote: Remote) -> None:

@@ -184,7 +184,7 @@ async def test_what_the_model_was_told_holds_where_it_cannot_be_had(
     told = Snapshot({**begun.snapshot, remote_instructions.KEY: fetched})
     world.trust = True
 
-    assert await standard(replace(around, told=told)).reconcile(told) == Unchanged()
+    assert await standard(replace(around, admitted=told)).reconcile(told) == Unchanged()
 
 
 async def test_a_plugin_cannot_come_twice(around: ContextWorld) -> None:

@@ -158,9 +158,9 @@ def test_a_delay_in_the_body_counts_when_no_header_says_one() -> None:
     """Google's services put it there."""
     body = '{"error":{"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"3.5s"}]}}'
 
-    assert retry_after_ms({}, NOW_MS, said_in=body) == 3_500
-    assert retry_after_ms({"retry-after": "1"}, NOW_MS, said_in=body) == 1_000
-    assert retry_after_ms({}, NOW_MS, said_in='{"retryDelay":"soon"}') is None
+    assert retry_after_ms({}, NOW_MS, body_text=body) == 3_500
+    assert retry_after_ms({"retry-after": "1"}, NOW_MS, body_text=body) == 1_000
+    assert retry_after_ms({}, NOW_MS, body_text='{"retryDelay":"soon"}') is None
 
 
 SECRET = 'sk-a"b/c+d=0123456789'

@@ -28,7 +28,7 @@ class Here(NamedTuple):
 def here(ctx: click.Context) -> Here:
     """Those of the current directory."""
     decisions = decided(ctx)
-    remote = told_by_hosts(credentials.load())
+    remote = host_settings_of(credentials.load())
     return Here(
         surroundings(locate(current_directory()), trusted=decisions.trusted, remote=remote), decisions
     )
@@ -43,7 +43,7 @@ def decided(ctx: click.Context) -> Decisions:
         return Decisions()
 
 
-def told_by_hosts(held: Mapping[str, Credential]) -> list[Remote]:
+def host_settings_of(held: Mapping[str, Credential]) -> list[Remote]:
     """Settings of the hosts that the person logged in to. Most have none, and then no event loop is begun."""
     if not any(each.type == "wellknown" for each in held.values()):
         return []

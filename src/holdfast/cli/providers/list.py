@@ -20,15 +20,15 @@ def list_(ctx: click.Context, *, form: str) -> None:
     configured = workspace.loaded.config.provider or {}
     known = [providers.provider(id) for id in providers.ids()]
     shown = [one for one in known if one.origin or one.id in configured or one.id in held]
-    strangers = sorted(set(held) - set(providers.ids()))
+    unknown = sorted(set(held) - set(providers.ids()))
     if form == "json":
         print_json([_fields(one) for one in shown])
         return
-    if not shown and not strangers:
+    if not shown and not unknown:
         note("No provider has a key yet; `holdfast providers login ID` keeps one.")
         return
     rows = [[one.id, one.name, _origin(one, held), one.problem or "can be used"] for one in shown]
-    rows += [[id, "", held[id].origin, _stranger(held[id].type)] for id in strangers]
+    rows += [[id, "", held[id].origin, _unknown(held[id].type)] for id in unknown]
     print_table(["PROVIDER", "NAME", "KEY FROM", "STATE"], rows, stretch=3)
 
 
@@ -38,7 +38,7 @@ def _origin(provider: Provider, held: Mapping[str, Credential]) -> str:
     return f"{held[provider.id].origin} ({held[provider.id].type})"
 
 
-def _stranger(type: str) -> str:
+def _unknown(type: str) -> str:
     return "a host's settings" if type == "wellknown" else "is in no settings and not in the catalogue"
 
 

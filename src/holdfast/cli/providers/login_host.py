@@ -34,7 +34,7 @@ class SignIn(msgspec.Struct, frozen=True):
     command: list[str] = []
 
 
-class Told(msgspec.Struct, frozen=True):
+class HostAnswer(msgspec.Struct, frozen=True):
     """The part of a host's answer that matters here."""
 
     auth: SignIn
@@ -65,7 +65,7 @@ def host_of(address: str) -> str:
 def sign_in(host: str, body: bytes) -> SignIn:
     """What the host asks for."""
     try:
-        asked = typed.decode(body, Told).auth
+        asked = typed.decode(body, HostAnswer).auth
         body.decode()
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise ContextError(f"{host} does not say how to sign in ({well_known.url_of(host)})") from None

@@ -15,7 +15,7 @@ from holdfast.cli.run.interrupts import Interrupts
 from holdfast.cli.run.latest import latest
 from holdfast.cli.run.offer_server import offer
 from holdfast.cli.run.precheck import check
-from holdfast.cli.run.prompt_text import said
+from holdfast.cli.run.prompt_text import read_prompt
 from holdfast.cli.session_name import named
 from holdfast.cli.terminal import current_directory
 from holdfast.cli.trust import ask_trust
@@ -65,7 +65,7 @@ def run(
     """
     if name is not None and go_on:
         raise click.UsageError("--session and --continue exclude one another")
-    text = said(message)
+    text = read_prompt(message)
     wish = Wish(agent=agent, model=None if model is None else _ref(model), variant=variant)
     known = _known(ctx, name, go_on=go_on)
     workspace = _around(ctx, wish)

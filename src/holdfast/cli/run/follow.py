@@ -83,7 +83,7 @@ async def follow(
     if printer.cut_off is not None:
         note(f"{printer.cut_off}; `holdfast run --session {session} …` goes on")
         return FAILED
-    if idle is not None and not printer.heard and not await hf.sessions.requests(session):
+    if idle is not None and not printer.has_shown and not await hf.sessions.requests(session):
         note(idle)
     return DENIED if printer.denied else DONE
 
@@ -104,7 +104,7 @@ def _print(frames: list[Frame], printer: Printer, form: str) -> None:
             if form == "json":
                 sys.stdout.buffer.write(frame.json() + b"\n")
                 sys.stdout.buffer.flush()
-            printer.hear(frame)
+            printer.print_frame(frame)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -23,9 +23,9 @@ class Interrupts:
         self._loop = asyncio.get_running_loop()
         self._count = 0
         for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, lambda *_: self._hear())
+            signal.signal(each, lambda *_: self._on_signal())
 
-    def _hear(self) -> None:
+    def _on_signal(self) -> None:
         """Called between any two steps of whatever runs, which may be printing: so no buffers are touched."""
         self._count += 1
         if self._count > 2:

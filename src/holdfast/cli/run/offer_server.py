@@ -26,7 +26,7 @@ def offer(workspace: Workspace) -> bool:
     found = anyio.run(_find)
     configured = bool(workspace.loaded.config.provider)
     offered = discover.offers(
-        found, answered=answers.read(), configured=configured, interactive=_somebody_is_there()
+        found, answered=answers.read(), configured=configured, interactive=_is_interactive()
     )
     for one in offered:
         question = f"{one.name} runs on this machine at {one.base_url}. Use it?"
@@ -73,5 +73,5 @@ async def _find() -> tuple[Found, ...]:
         await http.aclose()
 
 
-def _somebody_is_there() -> bool:
+def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()

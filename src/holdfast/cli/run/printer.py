@@ -24,7 +24,7 @@ class Printer:
         self._silent = silent
         self.error: str | None = None
         self.denied = False
-        self.heard = False
+        self.has_shown = False
         """Whether an answer was worked on."""
         self.cut_off: str | None = None
         """Set where the answer ended at the output limit."""
@@ -40,7 +40,7 @@ class Printer:
         self._printed[part.id] = 0 if show else len(part.text)
         self._grow(part.id, 0, part.text)
 
-    def hear(self, frame: Frame) -> None:
+    def print_frame(self, frame: Frame) -> None:
         """Show what a frame says, if it is for people."""
         value = frame.value()
         match frame.type:
@@ -60,7 +60,7 @@ class Printer:
     def _message(self, info: dict[str, Any]) -> None:
         if info["role"] != "assistant":
             return
-        self.heard = True
+        self.has_shown = True
         self._answers.add(info["id"])
         self._last = info
         if (error := info.get("error")) is not None:

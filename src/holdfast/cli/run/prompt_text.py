@@ -16,11 +16,11 @@ SILENT_S = 2.0
 """How long standard input may stay open before a person is told what the command waits for."""
 
 
-def said(words: Sequence[str]) -> str:
+def read_prompt(words: Sequence[str]) -> str:
     """The whole message, or wrong usage."""
     text = " ".join(map(_text, words))
     if not sys.stdin.isatty():
-        with _told_when_slow():
+        with _note_when_slow():
             given = read_text(
                 STDIN_MAX, beyond="standard input holds more than 1 MiB; keep it in a file, and name the file"
             )
@@ -43,14 +43,14 @@ def _text(word: str) -> str:
 
 
 @contextmanager
-def _told_when_slow() -> Iterator[None]:
+def _note_when_slow() -> Iterator[None]:
     """Whoever left standard input open by mistake would wait for ever, and not know why."""
-    telling = threading.Timer(
+    timer = threading.Timer(
         SILENT_S, note, ["Waiting for the end of standard input; `</dev/null` gives none."]
     )
-    telling.daemon = True
-    telling.start()
+    timer.daemon = True
+    timer.start()
     try:
         yield
     finally:
-        telling.cancel()
+        timer.cancel()

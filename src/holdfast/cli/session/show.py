@@ -93,8 +93,8 @@ def _tokens(info: dict[str, Any]) -> str | None:
     cache = used.get("cache") or {}
     read = cache.get("read") or 0
     sent = (used.get("input") or 0) + read + (cache.get("write") or 0)
-    said = (used.get("output") or 0) + (used.get("reasoning") or 0)
-    return f"{sent:,.0f} in, {read:,.0f} of them cached; {said:,.0f} out"
+    written = (used.get("output") or 0) + (used.get("reasoning") or 0)
+    return f"{sent:,.0f} in, {read:,.0f} of them cached; {written:,.0f} out"
 
 
 def print_message(id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:

@@ -146,15 +146,15 @@ def _json(document: Document) -> Any:
     return value
 
 
-def _fault(document: Document, said: tuple[Any, ...]) -> InvalidInput:
+def _fault(document: Document, problem: tuple[Any, ...]) -> InvalidInput:
     """The parser knows roughly where it stopped, and exactly at which sign."""
-    near = re.search(r"near (\d+)", said[0])
+    near = re.search(r"near (\d+)", problem[0])
     at = max(0, min(int(near[1]) if near else 0, len(document.text)) - 1)
-    sign = {b"comma": ",", b"colon": ":"}.get(said[2], said[2]) if len(said) > 2 else None
+    sign = {b"comma": ",", b"colon": ":"}.get(problem[2], problem[2]) if len(problem) > 2 else None
     what = "is not finished"
-    if "NumericLiteral" in said[0]:
+    if "NumericLiteral" in problem[0]:
         what = "a number that is not finite, or not a number at all"
-    elif "nesting" in said[0]:
+    elif "nesting" in problem[0]:
         what = "is nested too deeply"
     elif isinstance(sign, str) and sign:
         at = max(at, document.text.find(sign, at))

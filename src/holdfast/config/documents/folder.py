@@ -52,9 +52,9 @@ def documents(
             except markdown.BadFrontMatter as error:
                 problems.append(f"{path}:{error.line}:{error.column}: {error}; the file is left out")
             except HoldfastError as error:
-                said = str(error)
+                problem = str(error)
                 problems.append(
-                    said if said.startswith(str(path)) else f"{path}: {said}; the file is left out"
+                    problem if problem.startswith(str(path)) else f"{path}: {problem}; the file is left out"
                 )
             else:
                 if document is not None:

@@ -44,8 +44,8 @@ def check(document: Document, value: dict[str, Any]) -> list[str]:
             typed.convert(part, type_)
         except msgspec.ValidationError as error:
             path: KeyPath = () if part is known else (next(key for key, it in legacy.items() if it is part),)
-            path, said = next(_faults(type_, part, path), (path, str(error)))
-            raise _invalid(document, path, said) from None
+            path, problem = next(_faults(type_, part, path), (path, str(error)))
+            raise _invalid(document, path, problem) from None
     if (negative := next(_negative(known), None)) is not None:
         raise _invalid(document, negative, "expected a number >= 0")
     return [
@@ -61,12 +61,12 @@ def _strange(document: Document, known: dict[str, Any]) -> list[str]:
     ]
 
 
-def _invalid(document: Document, path: KeyPath, said: str) -> InvalidInput:
-    what = _worded(said.partition(" - at `")[0])[:_MESSAGE_MAX]
+def _invalid(document: Document, path: KeyPath, problem: str) -> InvalidInput:
+    what = _worded(problem.partition(" - at `")[0])[:_MESSAGE_MAX]
     return InvalidInput(f"{document.where(path)}: {'.'.join(map(str, path))}: {what[:1].lower()}{what[1:]}")
 
 
-def _worded(said: str) -> str:
+def _worded(problem: str) -> str:
     """A message about types in words: nobody who writes settings needs to know ours."""
 
     def words(found: re.Match[str]) -> str:
@@ -75,7 +75,7 @@ def _worded(said: str) -> str:
             return found[0]
         return " or ".join(_TYPES[name] for name in names)
 
-    return _TYPE.sub(words, said)
+    return _TYPE.sub(words, problem)
 
 
 def _negative(value: dict[str, Any]) -> Iterator[KeyPath]:

@@ -42,13 +42,13 @@ def adopt(
     origin: Origin,
     *,
     merged: Merged,
-    guests: UntrustedEntries,
+    entries: UntrustedEntries,
     known: dict[str, set[str]],
     home: str,
 ) -> tuple[Ruleset, list[str]]:
     """The rules for everybody, and what could not be taken in."""
     dropped: list[str] = []
-    for kind, mine in (("agent", guests.agents), ("command", guests.commands)):
+    for kind, mine in (("agent", entries.agents), ("command", entries.commands)):
         for name, entry in reduced.value.get(kind, {}).items():
             if name in known[kind]:
                 dropped.append(f"{kind}.{name} (the name is taken)")
@@ -57,11 +57,11 @@ def adopt(
                 mine.add(name)
     for name, permissions in reduced.agent_permissions.items():
         rules = _rules(permissions, home, dropped, f"agent.{name}.permission")
-        guests.agent_restrictions.setdefault(name, []).extend(rules)
-        if name not in known["agent"] and name not in guests.agents:
+        entries.agent_restrictions.setdefault(name, []).extend(rules)
+        if name not in known["agent"] and name not in entries.agents:
             # Nothing but permissions: it is still an agent that somebody meant to have.
             merged.lay({"agent": {name: {}}}, origin)
-            guests.agents.add(name)
+            entries.agents.add(name)
     return _rules(reduced.permissions, home, dropped, "permission"), dropped
 
 

@@ -26,7 +26,7 @@ from holdfast.schema.permission import Ruleset
 NAMED_MAX = 30
 
 
-class Strangers:
+class UntrustedFolders:
     """What was set aside so far."""
 
     def __init__(self, where: Places) -> None:
@@ -62,7 +62,7 @@ class Strangers:
                     self._drop(str(each.path), [f"{name}/"], each)
         self.notices.extend(f"not trusted: {problem}" for problem in problems)
 
-    def settle(self, merged: Merged, guests: UntrustedEntries, home: str) -> None:
+    def settle(self, merged: Merged, entries: UntrustedEntries, home: str) -> None:
         """Take in what was set aside; the person's own layers are all laid by now."""
         rules: Ruleset = []
         known = adopt.names_in_use(merged)
@@ -72,15 +72,17 @@ class Strangers:
                 for entry in reduced.value.get("instructions", ())
             )
             origin = Origin(found.source, found)
-            mine, dropped = adopt.adopt(reduced, origin, merged=merged, guests=guests, known=known, home=home)
+            mine, dropped = adopt.adopt(
+                reduced, origin, merged=merged, entries=entries, known=known, home=home
+            )
             rules.extend(mine)
             self._drop(found.source, dropped, None)
         if rules:
-            guests.restrictions.append(rules)
+            entries.restrictions.append(rules)
         if self._dropped:
-            said = "; ".join(f"{source}: {_some(names)}" for source, names in self._dropped.items())
+            left_out = "; ".join(f"{source}: {_some(names)}" for source, names in self._dropped.items())
             self.notices.append(
-                f"{self.untrusted} is not trusted, so these settings are left out: {said}; "
+                f"{self.untrusted} is not trusted, so these settings are left out: {left_out}; "
                 f"`holdfast trust {self.untrusted}` makes them count"
             )
 

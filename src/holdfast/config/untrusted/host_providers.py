@@ -30,8 +30,8 @@ def withhold(merged: Merged, found: Mapping[str, str]) -> list[str]:
         for path in taken:
             merged.drop(path)
         if taken:
-            said = ", ".join(".".join(map(str, path)) for path in taken)
-            lines.append(f"{host} chose the address of {id}, so these settings are left out: {said}")
+            left_out = ", ".join(".".join(map(str, path)) for path in taken)
+            lines.append(f"{host} chose the address of {id}, so these settings are left out: {left_out}")
     return lines
 
 

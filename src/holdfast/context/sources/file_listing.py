@@ -71,7 +71,7 @@ async def _by_ripgrep(program: str, worktree: Path) -> Listing | None:
         return None
     # The last name may be half a one.
     names = [os.fsdecode(name) for name in bytes(data).split(b"\0")[:-1]]
-    return told(names, complete=code is not None)
+    return listed(names, complete=code is not None)
 
 
 def walked(worktree: Path, deadline: float) -> Listing:
@@ -84,7 +84,7 @@ def walked(worktree: Path, deadline: float) -> Listing:
             with os.scandir(worktree / folder) as entries:
                 for each in entries:
                     if len(found) > LISTED_MAX or len(folders) > LISTED_MAX or time.monotonic() > deadline:
-                        return told(found, complete=False)
+                        return listed(found, complete=False)
                     path = f"{folder}/{each.name}" if folder else each.name
                     if each.name == ".git":
                         continue
@@ -94,10 +94,10 @@ def walked(worktree: Path, deadline: float) -> Listing:
                         found.append(path)
         except OSError:
             continue  # What is not ours to see is not listed.
-    return told(found, complete=True)
+    return listed(found, complete=True)
 
 
-def told(names: list[str], *, complete: bool) -> Listing:
+def listed(names: list[str], *, complete: bool) -> Listing:
     """The names that can be told, sorted, within bounds."""
     plain = [name for name in names if len(name) <= PATH_CHARS_MAX and name.isprintable()]
     return Listing(tuple(sorted(plain)[:LISTED_MAX]), complete and len(plain) <= LISTED_MAX)

@@ -96,16 +96,16 @@ def texts(found: Sequence[Found], worktree: Path) -> Instructions:
     out. Waits for the disk.
     """
     left = BYTES_MAX
-    told: list[InstructionText] = []
+    texts: list[InstructionText] = []
     for each in found:
         bytes_max = min(left, instruction_files.BYTES_MAX)
         excerpt = instruction_files.read(
             each.path, worktree=worktree, contained=each.contained, bytes_max=bytes_max
         )
         left -= excerpt.bytes_read
-        if excerpt.told:
-            told.append(InstructionText(str(each.path), excerpt.told))
-    return tuple(told)
+        if excerpt.shown:
+            texts.append(InstructionText(str(each.path), excerpt.shown))
+    return tuple(texts)
 
 
 def _candidates(

@@ -53,5 +53,5 @@ def _threads() -> anyio.CapacityLimiter:
 
 
 def _reason(error: Exception) -> str:
-    said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return " ".join(said.split())
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return " ".join(reason.split())

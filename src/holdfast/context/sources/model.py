@@ -27,11 +27,11 @@ def model(*, provider: str, id: str, name: str) -> ContextSource[ModelSeen]:
         codec=Codec(ModelSeen),
         load=load,
         waits=False,
-        baseline=lambda now: f"The model that answers is {_told(now)}.",
-        update=lambda _, now: f"From here on the model that answers is {_told(now)}.",
+        baseline=lambda now: f"The model that answers is {_named(now)}.",
+        update=lambda _, now: f"From here on the model that answers is {_named(now)}.",
     )
 
 
-def _told(value: ModelSeen) -> str:
+def _named(value: ModelSeen) -> str:
     full = f"{value.provider}/{value.id}"
     return full if value.name in ("", value.id, full) else f"{value.name} ({full})"

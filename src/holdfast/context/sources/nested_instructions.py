@@ -31,7 +31,7 @@ def nested(files: Sequence[Path], *, worktree: Path, warn: Warn) -> list[Context
     """A source for each file, by key; none where the instructions of projects are switched off."""
     if flags.enabled(flags.DISABLE_PROJECT_CONFIG):
         return []
-    inner = {key_of(path, worktree): path for path in files if _is_told(path, worktree)}
+    inner = {key_of(path, worktree): path for path in files if _is_shown(path, worktree)}
     if len(inner) > FILES_MAX:
         warn(f"{len(inner)} nested instruction files were met; those after {FILES_MAX} are left out")
     return [_source(key, inner[key], worktree, warn) for key in sorted(list(inner)[:FILES_MAX])]
@@ -43,7 +43,7 @@ def key_of(path: Path, worktree: Path) -> str:
     return PREFIX + "".join(sign if sign.isprintable() and sign != "%" else quote(sign) for sign in relative)
 
 
-def told_in(snapshot: Snapshot) -> list[Path]:
+def paths_in(snapshot: Snapshot) -> list[Path]:
     """Every instruction file that the model was told, to give to `instruction_files.beside` as known."""
     found: list[Path] = []
     for key, entry in snapshot.items():
@@ -61,7 +61,7 @@ def _path(value: Any) -> Path | None:
         return None  # of another version; the file may be told twice, and no harm is done
 
 
-def _is_told(path: Path, worktree: Path) -> bool:
+def _is_shown(path: Path, worktree: Path) -> bool:
     return is_utf8(str(path)) and Path(os.path.normpath(path)).is_relative_to(worktree)
 
 
@@ -70,7 +70,7 @@ def _source(key: str, path: Path, worktree: Path, warn: Warn) -> ContextSource[I
         if not instruction_files.is_file(path) or not instruction_files.leads_into(path, worktree):
             return ABSENT
         excerpt = instruction_files.read(path, worktree=worktree, contained=True, bytes_max=BYTES_MAX)
-        return InstructionText(str(path), excerpt.told) if excerpt.told else ABSENT
+        return InstructionText(str(path), excerpt.shown) if excerpt.shown else ABSENT
 
     async def load() -> InstructionText | Missing:
         return await look(f"the instructions in {path}", work, warn)

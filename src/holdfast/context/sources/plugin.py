@@ -19,10 +19,10 @@ WAIT_S: Final = 4.0
 TEXT_CHARS_MAX: Final = 64 * 1024
 RESERVED: Final = "core/"
 
-_SAID_MAX = 200
+_REASON_MAX = 200
 
 
-def guarded(source: ContextSource[Any], *, told: bool = False, warn: Warn) -> ContextSource[Any]:
+def guarded(source: ContextSource[Any], *, was_admitted: bool = False, warn: Warn) -> ContextSource[Any]:
     """The source of a plugin as it is put among others. `told`: the model was told what it said."""
     if source.key.startswith(RESERVED):
         raise InvalidInput(f"the key {source.key} belongs to Holdfast; a plugin uses a name of its own")
@@ -34,18 +34,18 @@ def guarded(source: ContextSource[Any], *, told: bool = False, warn: Warn) -> Co
             if not isinstance(value, Missing):
                 _check(source, value)
         except Exception as error:  # noqa: BLE001 - a plugin may raise anything
-            said = " ".join(f"{type(error).__name__}: {error}".split())[:_SAID_MAX]
-            holds = "stays as it was told" if told else "is left out"
-            warn(f"the context of plugin source {source.key} {holds}: {said}")
-            return UNAVAILABLE if told else ABSENT
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_REASON_MAX]
+            holds = "stays as it was told" if was_admitted else "is left out"
+            warn(f"the context of plugin source {source.key} {holds}: {reason}")
+            return UNAVAILABLE if was_admitted else ABSENT
         return value
 
     def update(before: Any, now: Any) -> str:
         return _bounded(source.update(before, now))
 
     def removal(value: Any) -> str:
-        said = source.removal(value) if source.removal is not None else ""
-        return said or f"What you were told under {source.key} no longer applies."
+        reason = source.removal(value) if source.removal is not None else ""
+        return reason or f"What you were told under {source.key} no longer applies."
 
     return replace(source, load=load, update=update, removal=removal)
 

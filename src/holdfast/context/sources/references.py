@@ -96,8 +96,8 @@ def _base(name: str, where: Places, loaded: Loaded) -> Path:
     return where.directory
 
 
-def _list(told: Sequence[Reference]) -> str:
+def _list(shown: Sequence[Reference]) -> str:
     lines = (
-        f"- {each.name}: {each.path}{f' ({each.description})' * bool(each.description)}" for each in told
+        f"- {each.name}: {each.path}{f' ({each.description})' * bool(each.description)}" for each in shown
     )
     return "\n".join(("<available_references>", *lines, "</available_references>"))

@@ -59,7 +59,7 @@ class Fetching(msgspec.Struct, frozen=True):
 
 
 def remote_instructions(
-    urls: Sequence[str], fetching: Fetching, *, told: Mapping[str, str] = _NOTHING
+    urls: Sequence[str], fetching: Fetching, *, before: Mapping[str, str] = _NOTHING
 ) -> ContextSource[Instructions]:
     """The source: all addresses in order, as one whole. `told` is what the model was told of each."""
 
@@ -70,7 +70,7 @@ def remote_instructions(
         found: dict[str, str] = {}
 
         async def one(url: str) -> None:
-            found[url] = await _text(url, fetching, told.get(url))
+            found[url] = await _text(url, fetching, before.get(url))
 
         async with anyio.create_task_group() as group:
             for url in asked[:URLS_MAX]:
@@ -88,7 +88,7 @@ def remote_instructions(
     )
 
 
-def told_in(snapshot: Snapshot, urls: Sequence[str]) -> dict[str, str]:
+def texts_in(snapshot: Snapshot, urls: Sequence[str]) -> dict[str, str]:
     """What the model was told of each address; those that are shown alike stand in their order."""
     try:
         texts = _CODEC.decode(snapshot[KEY].value) if KEY in snapshot else ()
@@ -97,10 +97,10 @@ def told_in(snapshot: Snapshot, urls: Sequence[str]) -> dict[str, str]:
     left = list(texts)
     found: dict[str, str] = {}
     for url in dict.fromkeys(urls):
-        told = next((each for each in left if each.path == shown(url)), None)
-        if told is not None:
-            left.remove(told)
-            found[url] = told.text
+        before = next((each for each in left if each.path == shown(url)), None)
+        if before is not None:
+            left.remove(before)
+            found[url] = before.text
     return found
 
 
@@ -111,15 +111,15 @@ def shown(url: str) -> str:
         host = f"{parts.hostname or ''}{'' if parts.port is None else f':{parts.port}'}"
     except ValueError:
         return "an address that cannot be read"
-    said = f"{parts.scheme}://{host}{parts.path}"
-    return printable(said, "?")[:500]
+    address = f"{parts.scheme}://{host}{parts.path}"
+    return printable(address, "?")[:500]
 
 
-async def _text(url: str, fetching: Fetching, told: str | None) -> str:
+async def _text(url: str, fetching: Fetching, before: str | None) -> str:
     """The instructions, now or as they last were; empty where there are none."""
     copy = await in_thread(lambda: fetching.kept.get(url))
-    if copy.text is None and told is not None:
-        copy = replace(copy, text=told)  # The copy was lost; it is made anew below.
+    if copy.text is None and before is not None:
+        copy = replace(copy, text=before)  # The copy was lost; it is made anew below.
     now_ms = fetching.clock.now_ms()
     if not copy.is_due(now_ms, fresh_ms=FRESH_MS, quiet_ms=QUIET_MS):
         return copy.text or ""

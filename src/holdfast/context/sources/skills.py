@@ -69,10 +69,12 @@ def listed(
     found: Sequence[Skill], allowed: Callable[[str], bool], problems: list[str]
 ) -> tuple[SkillSeen, ...]:
     """What is told: the permitted ones that have a description, by name."""
-    told = sorted((each for each in found if each.description and allowed(each.name)), key=lambda s: s.name)
-    if len(told) > LISTED_MAX:
-        problems.append(f"there are {len(told)} skills; those after {LISTED_MAX} are not listed to the model")
-    return tuple(SkillSeen(each.name, each.description) for each in told[:LISTED_MAX])
+    shown = sorted((each for each in found if each.description and allowed(each.name)), key=lambda s: s.name)
+    if len(shown) > LISTED_MAX:
+        problems.append(
+            f"there are {len(shown)} skills; those after {LISTED_MAX} are not listed to the model"
+        )
+    return tuple(SkillSeen(each.name, each.description) for each in shown[:LISTED_MAX])
 
 
 def finder(where: Places, loaded: Loaded, trusted: Trusted) -> Find:
@@ -145,6 +147,6 @@ def _configured(where: Places, loaded: Loaded, trusted: Trusted, problems: list[
         problems.append("the settings name addresses of skills; only folders are looked in")
 
 
-def _list(told: Sequence[SkillSeen]) -> str:
-    lines = (f"- {each.name}: {each.description}" for each in told)
+def _list(shown: Sequence[SkillSeen]) -> str:
+    lines = (f"- {each.name}: {each.description}" for each in shown)
     return "\n".join(("<available_skills>", *lines, "</available_skills>"))

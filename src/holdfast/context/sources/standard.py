@@ -25,7 +25,7 @@ from holdfast.context.sources.model import model
 from holdfast.context.sources.nested_instructions import nested
 from holdfast.context.sources.plugin import guarded
 from holdfast.context.sources.references import references
-from holdfast.context.sources.remote_instructions import Fetching, remote_instructions, told_in
+from holdfast.context.sources.remote_instructions import Fetching, remote_instructions, texts_in
 from holdfast.context.sources.skills import skills
 from holdfast.context.system_context import SystemContext
 from holdfast.net.last_good import LastGood
@@ -57,7 +57,7 @@ class ContextWorld(msgspec.Struct, frozen=True, kw_only=True):
     """Instruction files that were met beside files which were read, the first met first."""
     sampled: FileSample | None = None
     """The files that the epoch was told of."""
-    told: Snapshot = Snapshot()
+    admitted: Snapshot = Snapshot()
     """What the model was told in the epoch in force."""
     plugins: tuple[ContextSource[Any], ...] = ()
     warn: Warn
@@ -82,7 +82,7 @@ def sources(around: ContextWorld) -> list[ContextSource[Any]]:
         instructions(where, around.loaded.instructions, trusted=around.trusted, warn=warn),
     ]
     if urls:
-        found.append(remote_instructions(urls, fetching, told=told_in(around.told, urls)))
+        found.append(remote_instructions(urls, fetching, before=texts_in(around.admitted, urls)))
     if SKILL_TOOL in around.tools:
         find = skills_.finder(where, around.loaded, around.trusted)
         found.append(skills(find, allowed=lambda name: _is_permitted(name, around.policy), warn=warn))
@@ -92,7 +92,7 @@ def sources(around: ContextWorld) -> list[ContextSource[Any]]:
         found.append(files(where.worktree, sampled=around.sampled, warn=warn))
     found += nested(around.nested, worktree=where.worktree, warn=warn)
     found += [
-        guarded(source, told=source.key in around.told, warn=warn)
+        guarded(source, was_admitted=source.key in around.admitted, warn=warn)
         for source in sorted(around.plugins, key=lambda each: each.key)
     ]
     answers = around.model

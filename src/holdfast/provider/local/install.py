@@ -69,10 +69,10 @@ def _put(model: Installable, given: Path, work: Path, target: Path) -> None:
     written = work / "model"
     with _opened(model, given) as source, written.open("xb") as out:
         os.fchmod(out.fileno(), 0o600)
-        told = _copy(source, out, model.size)
+        copied = _copy(source, out, model.size)
         out.flush()
         os.fsync(out.fileno())
-    if told != model.sha256:
+    if copied != model.sha256:
         raise InvalidInput(
             f"{given} does not hold {model.id} as it is known here (its checksum differs); nothing was done"
         )

@@ -53,8 +53,8 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     order = typed.decode(sys.stdin.buffer.readline(), Order)
-    server, said = start(order)
-    answers.write(msgspec.json.encode(said) + b"\n")
+    server, report = start(order)
+    answers.write(msgspec.json.encode(report) + b"\n")
     answers.close()
     if server is not None:
         while sys.stdin.buffer.read(4096):

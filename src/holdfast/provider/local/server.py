@@ -35,7 +35,7 @@ ANSWER_BYTES_MAX = 64 * 1024
 # The server needs no key of any provider.
 ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH", "TMPDIR")
 
-SAID: msgspec.json.Decoder[Ready | Broken] = typed.decoder(Ready | Broken)
+_REPORTS: msgspec.json.Decoder[Ready | Broken] = typed.decoder(Ready | Broken)
 _CUT = (anyio.BrokenResourceError, anyio.DelimiterNotFound, anyio.EndOfStream, anyio.IncompleteRead)
 
 
@@ -127,7 +127,7 @@ class LocalServers:
                 await process.stdin.send(msgspec.json.encode(order) + b"\n")
                 answers = BufferedByteReceiveStream(process.stdout)
                 line = await answers.receive_until(b"\n", ANSWER_BYTES_MAX)
-            said = SAID.decode(line)
+            report = _REPORTS.decode(line)
         except TimeoutError as error:
             raise ProviderError(
                 f"the server of local/{model.id} was not ready within {self._start_s:.0f} s; try again",
@@ -143,7 +143,7 @@ class LocalServers:
                 kind="connection",
                 retryable=True,
             ) from error
-        match said:
+        match report:
             case Ready(port=port):
                 return port
             case Broken(extra=True):

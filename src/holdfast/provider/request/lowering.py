@@ -145,13 +145,13 @@ class _Lowering:
                 self._update(message.info.text)
 
     def _user(self, info: UserMessage, parts: Sequence[Part]) -> None:
-        content = tuple(block for part in parts for block in self._said(part))
+        content = tuple(block for part in parts for block in self._content(part))
         if content:
             self._messages.append(User(content=content))
         if info.system is not None:
             self._update(info.system)
 
-    def _said(self, part: Part) -> Iterable[Text | Media]:
+    def _content(self, part: Part) -> Iterable[Text | Media]:
         match part:
             case TextPart():
                 if part.text and not part.ignored:

@@ -119,8 +119,8 @@ def of_response(
 ) -> ProviderError:
     """A response that is no event stream. Header names are in lower case."""
     text = body.decode("utf-8", "replace")[:BODY_CHARACTERS_MAX]
-    codes, said = _read(_parsed(text))
-    message = said or _plain(text)
+    codes, reported = _read(_parsed(text))
+    message = reported or _plain(text)
     kind, retryable = _judge(status, codes, message, empty=not text.strip())
     if status == 404 and provider.startswith("openai"):
         retryable = True  # It answers so for models that are there, now and then.
@@ -128,7 +128,7 @@ def of_response(
         _sentence(provider, kind, message or "no reason was given", f"HTTP {status}"),
         kind=kind,
         retryable=retryable,
-        retry_after_ms=retry_after_ms(headers, now_ms, said_in=text),
+        retry_after_ms=retry_after_ms(headers, now_ms, body_text=text),
         status=status,
         headers=headers,
         body=text or None,
@@ -137,10 +137,10 @@ def of_response(
 
 def of_object(error: Any, *, provider: str) -> ProviderError:
     """An error that came inside a stream, as decoded JSON: the error itself or what encloses it."""
-    codes, said = _read(error)
+    codes, reported = _read(error)
     body = msgspec.json.encode(error).decode("utf-8", "replace")[:BODY_CHARACTERS_MAX]
     status = next((int(code) for code in codes if re.fullmatch(r"[45]\d\d", code)), None)
-    message = said or _plain(body)
+    message = reported or _plain(body)
     kind, retryable = _judge(status, codes, message)
     return ProviderError(
         _sentence(provider, kind, message, "inside its stream"), kind=kind, retryable=retryable, body=body

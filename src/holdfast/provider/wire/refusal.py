@@ -47,30 +47,30 @@ _CANNOT: Final = re.compile(
 
 def topics(error: ProviderError) -> frozenset[Topic]:
     """What the refusal speaks of; nothing where it is none, or speaks of something else."""
-    said = _NAMES.sub(" ", str(error))
-    if _TOOLS.search(said):
+    reported = _NAMES.sub(" ", str(error))
+    if _TOOLS.search(reported):
         return frozenset()
-    kinds: frozenset[Topic] = frozenset(kind for kind, word in _KINDS.items() if word.search(said))
+    kinds: frozenset[Topic] = frozenset(kind for kind, word in _KINDS.items() if word.search(reported))
     if not _refuses(error):
-        return kinds if _refuses_kinds(error, said) else frozenset()
-    if _LOADED.search(said):
+        return kinds if _refuses_kinds(error, reported) else frozenset()
+    if _LOADED.search(reported):
         return kinds | {"address"}
     if kinds:
         return kinds
-    if _FILE.search(said):
+    if _FILE.search(reported):
         return frozenset({"file"})
-    return frozenset({"result"}) if _RESULT.search(said) else frozenset()
+    return frozenset({"result"}) if _RESULT.search(reported) else frozenset()
 
 
 def _refuses(error: ProviderError) -> bool:
     return not error.retryable and error.kind in ("other", "unsupported") and error.status in _REFUSED
 
 
-def _refuses_kinds(error: ProviderError, said: str) -> bool:
+def _refuses_kinds(error: ProviderError, reported: str) -> bool:
     """Answers that mostly mean something else: they are refusals where they name a kind of file, and a server
     that failed has to say, until the end, that it cannot read it.
     """
     if error.kind == "content-filter":
         return error.status in _REFUSED
     failed = error.status is not None and (error.status == _NOT_FOUND or error.status >= _SERVER)
-    return failed and error.kind == "other" and _CANNOT.search(said) is not None
+    return failed and error.kind == "other" and _CANNOT.search(reported) is not None

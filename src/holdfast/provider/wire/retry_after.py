@@ -14,19 +14,19 @@ WAIT_MS_MAX = 365 * 24 * 3_600_000
 _DELAY = re.compile(r'"retryDelay"\s*:\s*"([0-9.]{1,12})s"')
 
 
-def retry_after_ms(headers: dict[str, str], now_ms: int, *, said_in: str = "") -> int | None:
+def retry_after_ms(headers: dict[str, str], now_ms: int, *, body_text: str = "") -> int | None:
     """Milliseconds from now, or None when nobody says. Never negative. Header names are in lower case."""
     if (ms := _number(headers.get("retry-after-ms"))) is not None:
         return _bounded(ms)
-    said = headers.get("retry-after")
-    if (seconds := _number(said)) is not None:
+    header = headers.get("retry-after")
+    if (seconds := _number(header)) is not None:
         return _bounded(seconds * 1000)
-    if said is None:
-        found = _DELAY.search(said_in)
+    if header is None:
+        found = _DELAY.search(body_text)
         delay = _number(found[1]) if found else None
         return None if delay is None else _bounded(delay * 1000)
     try:
-        date = parsedate_to_datetime(said)
+        date = parsedate_to_datetime(header)
     except ValueError:
         return None
     if date.tzinfo is None:

@@ -134,18 +134,18 @@ class _Reading:
         return events if events and isinstance(events[-1], Finish) else ()
 
     def _decoded(self, frames: list[ServerEvent], *, cut: bool = False) -> Sequence[ProviderEvent]:
-        said: list[ProviderEvent] = []
+        decoded: list[ProviderEvent] = []
         for frame in frames:
             self._silent = False
             try:
-                said += self._decoder.feed(frame)
+                decoded += self._decoder.feed(frame)
             except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
                 if not cut:
-                    said += self._broken(frame, error)
-            if said and isinstance(said[-1], Failed | Finish):
+                    decoded += self._broken(frame, error)
+            if decoded and isinstance(decoded[-1], Failed | Finish):
                 self.finished = True
                 break
-        return said
+        return decoded
 
     def _broken(self, frame: ServerEvent, error: Exception) -> Sequence[ProviderEvent]:
         """A frame that cannot be read: the failure of an answer, unless the answer was over."""
@@ -205,10 +205,10 @@ async def _refused(
 
 def _says_error(body: bytes) -> bool:
     try:
-        said = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return classify.is_error(said[0] if isinstance(said, list) and said else said)
+    return classify.is_error(decoded[0] if isinstance(decoded, list) and decoded else decoded)
 
 
 def _least(one: int | None, other: int | None) -> int | None:

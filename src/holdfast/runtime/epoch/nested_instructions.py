@@ -64,4 +64,4 @@ def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
 
 
 def _told(epoch: Epoch) -> list[Path]:
-    return nested_instructions.told_in(Snapshot.readable(epoch.value.snapshot))
+    return nested_instructions.paths_in(Snapshot.readable(epoch.value.snapshot))

@@ -47,7 +47,7 @@ async def observe(
         cache=engine.cache,
         nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
         sampled=files.sampled_in(told),
-        told=told,
+        admitted=told,
         plugins=engine.plugins(workspace).sources,
         warn=warn,
     )

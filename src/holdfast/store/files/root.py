@@ -103,11 +103,11 @@ class Root:
             return
         if adopt and adoption.has_old_layout(self.path):
             return
-        strangers = (
+        unknown = (
             [] if not self.path.exists() else [p.name for p in self.path.iterdir() if not _is_ours(p.name)]
         )
-        if strangers:
-            raise StoreError(f"{self.path} holds other files ({strangers[0]}); name an empty folder")
+        if unknown:
+            raise StoreError(f"{self.path} holds other files ({unknown[0]}); name an empty folder")
         if not create:
             raise StoreMissing(f"there is no store at {self.path}")
 

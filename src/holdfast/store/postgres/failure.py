@@ -79,8 +79,8 @@ def harmless(error: BaseException) -> bool:
     """
     if isinstance(error, HoldfastError):
         return True
-    is_told = isinstance(error, asyncpg.PostgresError) and error.severity is not None
-    return is_told and not isinstance(error, asyncpg.InvalidTransactionStateError)
+    is_reported = isinstance(error, asyncpg.PostgresError) and error.severity is not None
+    return is_reported and not isinstance(error, asyncpg.InvalidTransactionStateError)
 
 
 def translated(error: BaseException, shown: str) -> HoldfastError:
@@ -108,7 +108,7 @@ def translated(error: BaseException, shown: str) -> HoldfastError:
         return StoreBusy(f"{shown} could not be reached ({type(error).__name__}); try again")
     if code[:2] in ("22", "54"):
         return InvalidInput(f"{shown} cannot hold this record ({type(error).__name__})")
-    said = str(error).partition("\n")[0] if isinstance(error, asyncpg.PostgresError) else ""
+    message = str(error).partition("\n")[0] if isinstance(error, asyncpg.PostgresError) else ""
     if not isinstance(error, FAILURES):
         return StoreError(f"{shown}: the driver failed in an unknown way ({type(error).__name__})")
-    return StoreError(f"{shown} failed: {type(error).__name__} {code} {said}".rstrip())
+    return StoreError(f"{shown} failed: {type(error).__name__} {code} {message}".rstrip())

@@ -50,7 +50,7 @@ async def is_restored(connection: Connection, address: Address) -> bool:
     return bool(await connection.fetchval(script("restored", address.schema)))
 
 
-async def stamp_anew(connection: Connection, address: Address) -> None:
+async def stamp_again(connection: Connection, address: Address) -> None:
     """Let the restored rows be written now, in an incarnation of their own: every cursor ends in a resync."""
     async with connection.transaction():
         await _lock(connection, address)

@@ -20,7 +20,7 @@ from holdfast.store.postgres.feed import Feed
 from holdfast.store.postgres.group import GroupCommit
 from holdfast.store.postgres.leases import Leases
 from holdfast.store.postgres.pages import Pages
-from holdfast.store.postgres.prepare import is_restored, prepare, stamp_anew
+from holdfast.store.postgres.prepare import is_restored, prepare, stamp_again
 from holdfast.store.postgres.reader import Reader
 from holdfast.store.postgres.search import search
 from holdfast.store.postgres.sql import statements
@@ -79,7 +79,7 @@ class PostgresStore:
                 restored = writable and await is_restored(connection, address)
             if restored:
                 async with asyncio.timeout(PATIENT_S):
-                    await stamp_anew(connection, address)
+                    await stamp_again(connection, address)
         except Exception as error:
             raise translated(error, address.shown) from error
         finally:

@@ -44,7 +44,7 @@ class Wakes:
             await self._direct()
         except Exception as error:
             raise translated(error, self._address.shown) from error
-        self._tasks = [asyncio.create_task(self._tell()), asyncio.create_task(self._listen())]
+        self._tasks = [asyncio.create_task(self._notify()), asyncio.create_task(self._listen())]
 
     def join(self) -> StoreWatch:
         """One more who waits."""
@@ -92,7 +92,7 @@ class Wakes:
         for watch in self._watches:
             watch.event.set()
 
-    def _heard(self, _connection: object, _pid: int, _channel: str, mark: object) -> None:
+    def _on_notify(self, _connection: object, _pid: int, _channel: str, mark: object) -> None:
         if mark != self._mark:
             self._wake()
 
@@ -103,7 +103,7 @@ class Wakes:
                 # A standby tells nothing: there the look once a second is all.
                 with contextlib.suppress(asyncpg.ReadOnlySQLTransactionError):
                     async with asyncio.timeout(CALL_S):
-                        await connection.add_listener(self._channel, self._heard)
+                        await connection.add_listener(self._channel, self._on_notify)
             except BaseException:
                 connection.terminate()
                 raise
@@ -111,7 +111,7 @@ class Wakes:
             self._wake()  # Whatever was told while nobody listened.
         return self._connection
 
-    async def _tell(self) -> None:
+    async def _notify(self) -> None:
         while True:
             await self._news.wait()
             self._news.clear()

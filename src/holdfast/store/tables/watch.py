@@ -65,7 +65,7 @@ class Wakes:
             if self._inotify is None:
                 self.poll_s = BLIND_POLL_S
             else:
-                self._loop.add_reader(self._inotify, self._heard)
+                self._loop.add_reader(self._inotify, self._on_file_event)
             self._poll = self._loop.call_later(self.poll_s, self._look)
         watch = StoreWatch(self.leave, lambda: None)  # `_look` ends every wait.
         self._watches.add(watch)
@@ -82,7 +82,7 @@ class Wakes:
             os.close(self._inotify)
             self._inotify = None
 
-    def _heard(self) -> None:
+    def _on_file_event(self) -> None:
         assert self._inotify is not None
         with suppress(BlockingIOError):
             os.read(self._inotify, 65536)

@@ -66,7 +66,7 @@ def recall_tool(store: Store, open_kept: OpenKept = lambda _: None) -> Tool:
         words = query.split()
         if not words:
             raise ToolFailure("The query is empty. Give the words to look for.")
-        found = await _said(store, context.session_id, query, limit)
+        found = await _snippets(store, context.session_id, query, limit)
         if len(found) < limit:
             known = {(each.message, each.kind) for each in found}
             more = [each async for each in _put_out(store, Kept(open_kept), context.session_id, words, limit)]
@@ -80,7 +80,7 @@ def recall_tool(store: Store, open_kept: OpenKept = lambda _: None) -> Tool:
     return recall
 
 
-async def _said(store: Store, session: str, query: str, limit: int) -> list[Snippet]:
+async def _snippets(store: Store, session: str, query: str, limit: int) -> list[Snippet]:
     """What the index finds among the messages; that somebody looked for it before is no find."""
     found: list[Snippet] = []
     for hit in await store.search(SearchQuery(query, session=session, limit=limit + OWN_MAX)):

@@ -63,7 +63,7 @@ def _thinking(request: Request) -> JsonMap | None:
 
 def _controls(request: Request, *, thinking: bool) -> JsonMap:
     controls = request.controls
-    said: JsonMap = {}
+    fields: JsonMap = {}
     if not thinking:
         warmth = controls.temperature if request.model.temperature else None
         sampling = {
@@ -71,10 +71,10 @@ def _controls(request: Request, *, thinking: bool) -> JsonMap:
             "top_p": controls.top_p if warmth is None else None,
             "top_k": controls.top_k,
         }
-        said |= {name: value for name, value in sampling.items() if value is not None}
+        fields |= {name: value for name, value in sampling.items() if value is not None}
     if controls.stop:
-        said["stop_sequences"] = list(controls.stop)
-    return said
+        fields["stop_sequences"] = list(controls.stop)
+    return fields
 
 
 def _options(options: JsonMap) -> JsonMap:
@@ -84,27 +84,27 @@ def _options(options: JsonMap) -> JsonMap:
         output["effort"] = effort
     if (budget := options.get("task_budget")) is not None:
         output["task_budget"] = budget
-    said: JsonMap = {"output_config": output} if output else {}
+    fields: JsonMap = {"output_config": output} if output else {}
     if (user := options.get("user")) is not None:
-        said["metadata"] = {"user_id": user}
+        fields["metadata"] = {"user_id": user}
     if (tier := options.get("service_tier")) is not None:
-        said["service_tier"] = tier
-    return said
+        fields["service_tier"] = tier
+    return fields
 
 
 def _tool_choice(choice: ToolChoice, options: JsonMap) -> JsonMap | None:
-    said: dict[str, Any]
+    fields: dict[str, Any]
     match choice:
         case "auto":
-            said = {"type": "auto"}
+            fields = {"type": "auto"}
         case "none":
             return {"type": "none"}
         case "required":
-            said = {"type": "any"}
+            fields = {"type": "any"}
         case NamedTool(name=name):
-            said = {"type": "tool", "name": name}
+            fields = {"type": "tool", "name": name}
         case _:
             assert_never(choice)
     if options.get("parallel_tool_calls") is False:
-        said["disable_parallel_tool_use"] = True
-    return said if said != {"type": "auto"} else None
+        fields["disable_parallel_tool_use"] = True
+    return fields if fields != {"type": "auto"} else None

@@ -80,32 +80,32 @@ class MessagesDecoder:
         self._begun = self._over = False
 
     def feed(self, event: ServerEvent) -> Sequence[ProviderEvent]:
-        said = frame.decode(_FRAMES, event.data)
-        match said.type:
+        body = frame.decode(_FRAMES, event.data)
+        match body.type:
             case "content_block_delta":
-                block = self._blocks.get(said.index or 0)
-                return () if block is None or said.delta is None else _grown(block, said.delta)
+                block = self._blocks.get(body.index or 0)
+                return () if block is None or body.delta is None else _grown(block, body.delta)
             case "content_block_start":
-                start = said.content_block
-                return () if start is None else [*self._begin(), *self._open(said.index or 0, start)]
+                start = body.content_block
+                return () if start is None else [*self._begin(), *self._open(body.index or 0, start)]
             case "content_block_stop":
-                block = self._blocks.pop(said.index or 0, None)
+                block = self._blocks.pop(body.index or 0, None)
                 return () if block is None else _ended(block)
             case "message_start":
-                if said.message is not None:
-                    self._count(said.message.usage)
-                    self._metadata = {"id": said.message.id} if said.message.id else {}
+                if body.message is not None:
+                    self._count(body.message.usage)
+                    self._metadata = {"id": body.message.id} if body.message.id else {}
                 return self._begin()
             case "message_delta":
-                self._count(said.usage)
-                if said.delta is not None and said.delta.stop_reason is not None:
-                    self._stop = said.delta.stop_reason
+                self._count(body.usage)
+                if body.delta is not None and body.delta.stop_reason is not None:
+                    self._stop = body.delta.stop_reason
                 return ()
             case "message_stop":
                 return self._finish()
             case "error":
                 self._over = True
-                return [Failed(error=classify.of_object(said.error, provider=self._provider))]
+                return [Failed(error=classify.of_object(body.error, provider=self._provider))]
             case _:  # `ping`, and what may come to be
                 return ()
 

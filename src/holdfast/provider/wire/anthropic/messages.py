@@ -87,15 +87,15 @@ def _add(built: list[JsonMap], role: str, blocks: list[JsonMap]) -> None:
 def _message(message: ProviderMessage) -> tuple[str, list[JsonMap]]:
     match message:
         case User(content=content):
-            said = [block for item in content if (block := _user_item(item)) is not None]
-            return "user", said or [{"type": "text", "text": NO_WORDS}]
+            made_blocks = [block for item in content if (block := _user_item(item)) is not None]
+            return "user", made_blocks or [{"type": "text", "text": NO_WORDS}]
         case Assistant(content=content):
             signed = any(isinstance(item, Reasoning) and _own(item) for item in content)
             made = (_assistant_item(item, blank=signed) for item in content)
-            said = [block for block in made if block is not None]
-            if not said or said[-1]["type"] in _THINKING:
-                said.append({"type": "text", "text": NO_ANSWER})
-            return "assistant", said
+            made_blocks = [block for block in made if block is not None]
+            if not made_blocks or made_blocks[-1]["type"] in _THINKING:
+                made_blocks.append({"type": "text", "text": NO_ANSWER})
+            return "assistant", made_blocks
         case Results(content=results):
             return "user", [_result(result) for result in results]
         case SystemUpdate(text=text):

@@ -36,15 +36,15 @@ def build(request: Request) -> JsonMap:
 
 
 def _declaration(tool: ToolDefinition) -> JsonMap:
-    said: JsonMap = {"name": tool.name, "description": tool.description}
+    fields: JsonMap = {"name": tool.name, "description": tool.description}
     if (parameters := schema.parameters(tool.input)) is not None:
-        said["parameters"] = parameters
-    return said
+        fields["parameters"] = parameters
+    return fields
 
 
 def _controls(request: Request) -> JsonMap:
     controls = request.controls
-    said: JsonMap = {
+    fields: JsonMap = {
         "maxOutputTokens": controls.max_output_tokens,
         "temperature": controls.temperature if request.model.temperature else None,
         "topP": controls.top_p,
@@ -54,7 +54,7 @@ def _controls(request: Request) -> JsonMap:
         "seed": controls.seed,
         "stopSequences": list(controls.stop) or None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _thinking(model: Model, options: JsonMap) -> JsonMap:

@@ -66,8 +66,8 @@ def build(request: Request) -> list[JsonMap]:
 def _message(message: ProviderMessage, request: Request) -> tuple[str, list[JsonMap]]:
     match message:
         case User(content=content):
-            said = [part for item in content if (part := _said(item)) is not None]
-            return "user", said or [{"text": NO_WORDS}]
+            sent = [part for item in content if (part := _item(item)) is not None]
+            return "user", sent or [{"text": NO_WORDS}]
         case Assistant(content=content):
             parts = [part for item in content if (part := _spoken(item)) is not None]
             if generation.wants_signatures(request.model):
@@ -90,7 +90,7 @@ def _sign(parts: list[JsonMap]) -> None:
         first.setdefault("thoughtSignature", UNSIGNED)
 
 
-def _said(item: Text | Media) -> JsonMap | None:
+def _item(item: Text | Media) -> JsonMap | None:
     match item:
         case Text(text=text):
             return {"text": text} if text else None
@@ -133,23 +133,23 @@ def _response(result: ToolResult, inside: frozenset[str]) -> JsonMap:
     held, behind = _media_of(result, inside)
     if not text and (held or behind):
         text = "The result is attached." if held else "The result is attached below."
-    said: JsonMap = {
+    fields: JsonMap = {
         **_id(result.id),
         "name": result.name,
         "response": {"error" if result.failed else "output": text},
     }
     if held:
-        said["parts"] = held
-    return {"functionResponse": said}
+        fields["parts"] = held
+    return {"functionResponse": fields}
 
 
 def _behind(results: tuple[ToolResult, ...], inside: frozenset[str]) -> list[JsonMap]:
     """Media that no response may hold: behind all of them, introduced by a line."""
-    said: list[JsonMap] = []
+    fields: list[JsonMap] = []
     for result in results:
         if parts := _media_of(result, inside)[1]:
-            said += [{"text": f"Attached by the result of {result.name}:"}, *parts]
-    return said
+            fields += [{"text": f"Attached by the result of {result.name}:"}, *parts]
+    return fields
 
 
 def _media_of(result: ToolResult, inside: frozenset[str]) -> tuple[list[JsonMap], list[JsonMap]]:

@@ -82,26 +82,26 @@ class GeminiDecoder:
     def feed(self, event: ServerEvent) -> Sequence[ProviderEvent]:
         if self._over:
             return ()
-        said = frame.decode(_FRAMES, event.data)
-        if said.error:
+        body = frame.decode(_FRAMES, event.data)
+        if body.error:
             self._over = True
-            return [Failed(error=classify.of_object({"error": said.error}, provider=self._provider))]
-        if said.usage_metadata is not None:
-            self._count(said.usage_metadata)
-        if not said.candidates:
-            feedback = said.prompt_feedback
+            return [Failed(error=classify.of_object({"error": body.error}, provider=self._provider))]
+        if body.usage_metadata is not None:
+            self._count(body.usage_metadata)
+        if not body.candidates:
+            feedback = body.prompt_feedback
             return () if feedback is None or not feedback.block_reason else [self._blocked(feedback)]
-        candidate = said.candidates[0]
+        candidate = body.candidates[0]
         if candidate.index:
             return ()
         events: list[ProviderEvent] = []
         if not self._begun:
             self._begun = True
-            self._response_id = said.response_id or ""
+            self._response_id = body.response_id or ""
             events.append(StepStart())
         if candidate.content is not None and candidate.content.parts:
             for part in candidate.content.parts:
-                self._hear(part, events)
+                self._add(part, events)
         if candidate.finish_reason is not None:
             self._stop = candidate.finish_reason
         if candidate.grounding_metadata or candidate.url_context_metadata or candidate.finish_message:
@@ -129,7 +129,7 @@ class GeminiDecoder:
         )
         return [*events, finish, Finish()]
 
-    def _hear(self, part: Part, events: list[ProviderEvent]) -> None:
+    def _add(self, part: Part, events: list[ProviderEvent]) -> None:
         if part.text is not None:
             self._grow("reasoning" if part.thought else "text", part, part.text, events)
         elif part.function_call is not None:

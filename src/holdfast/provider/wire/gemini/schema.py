@@ -90,20 +90,20 @@ class _Writer:
         return _chosen(kept, [self.write(option, (*seen, "anyOf")) for option in merged])
 
     def _typed(self, schema: JsonMap, type: str, kept: JsonMap, seen: tuple[str, ...]) -> JsonMap:
-        said: JsonMap = {"type": type.upper()}
-        if schema.get("format") in _FORMATS.get(said["type"], ()):
-            said["format"] = schema["format"]
+        fields: JsonMap = {"type": type.upper()}
+        if schema.get("format") in _FORMATS.get(fields["type"], ()):
+            fields["format"] = schema["format"]
         if (values := _values(schema)) is not None:
             if type == "string":
-                said["enum"] = values
+                fields["enum"] = values
             else:
                 one_of = f"One of: {', '.join(values)}."
-                said["description"] = " ".join(filter(None, (kept.get("description"), one_of)))
+                fields["description"] = " ".join(filter(None, (kept.get("description"), one_of)))
         if type == "array":
-            said["items"] = self._items(schema, seen)
+            fields["items"] = self._items(schema, seen)
         if type == "object":
-            said |= self._object(schema, seen)
-        return said
+            fields |= self._object(schema, seen)
+        return fields
 
     def _items(self, schema: JsonMap, seen: tuple[str, ...]) -> JsonMap:
         items = schema.get("prefixItems") or schema.get("items")
@@ -115,13 +115,13 @@ class _Writer:
         given = schema.get("properties")
         if not isinstance(given, dict) or not given:
             return {}
-        said: JsonMap = {
+        fields: JsonMap = {
             "properties": {name: self.write(inner, (*seen, "properties")) for name, inner in given.items()}
         }
         required = schema.get("required")
         if isinstance(required, list) and (known := [name for name in required if name in given]):
-            said["required"] = known
-        return said
+            fields["required"] = known
+        return fields
 
 
 def _types(schema: JsonMap) -> tuple[list[str], bool]:

@@ -42,7 +42,7 @@ def build(request: Request, role: Role | None = None) -> JsonMap:
 
 def _controls(request: Request, server: Dialect) -> JsonMap:
     controls = request.controls
-    said: JsonMap = {
+    fields: JsonMap = {
         # OpenAI gave the field a new name; most others know the old one alone.
         "max_completion_tokens" if server.own else "max_tokens": controls.max_output_tokens,
         "temperature": controls.temperature if request.model.temperature else None,
@@ -53,23 +53,23 @@ def _controls(request: Request, server: Dialect) -> JsonMap:
         "random_seed" if server.mistral else "seed": controls.seed,
         "stop": list(controls.stop) or None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _options(request: Request, server: Dialect) -> JsonMap:
     options = request.options
-    said = {name: options[name] for name in _SAME_NAMES if options.get(name) is not None}
+    fields = {name: options[name] for name in _SAME_NAMES if options.get(name) is not None}
     if server.own:
-        said.pop("thinking", None)
+        fields.pop("thinking", None)
         if (key := options.get("cache_key") or request.cache_key) is not None:
-            said["prompt_cache_key"] = key
+            fields["prompt_cache_key"] = key
         if (retention := options.get("cache_retention")) is not None:
-            said["prompt_cache_retention"] = retention
-    if server.details and "reasoning_effort" in said:
-        said["reasoning"] = {"effort": said.pop("reasoning_effort")}
+            fields["prompt_cache_retention"] = retention
+    if server.details and "reasoning_effort" in fields:
+        fields["reasoning"] = {"effort": fields.pop("reasoning_effort")}
     if request.tools and options.get("parallel_tool_calls") is not None:
-        said["parallel_tool_calls"] = options["parallel_tool_calls"]
-    return said
+        fields["parallel_tool_calls"] = options["parallel_tool_calls"]
+    return fields
 
 
 def _tool_choice(choice: ToolChoice) -> str | JsonMap | None:

@@ -71,20 +71,20 @@ class ChatDecoder:
             return ()
         if event.data == _DONE:
             return self._finish()
-        said = frame.decode(_FRAMES, event.data)
-        if said.error:
+        body = frame.decode(_FRAMES, event.data)
+        if body.error:
             self._over = True
-            return [Failed(error=classify.of_object({"error": said.error}, provider=self._provider))]
-        if said.usage is not None:
-            self._usage = said.usage
-        if not said.choices:
+            return [Failed(error=classify.of_object({"error": body.error}, provider=self._provider))]
+        if body.usage is not None:
+            self._usage = body.usage
+        if not body.choices:
             return ()
-        choice = said.choices[0]
-        if choice.index and (choice := next((one for one in said.choices if not one.index), choice)).index:
+        choice = body.choices[0]
+        if choice.index and (choice := next((one for one in body.choices if not one.index), choice)).index:
             return ()  # Another answer to the same question: nobody asked for it.
         if not choice.finish_reason and self._begun and choice.delta is not None:
             return self._grown(choice.delta)
-        events: list[ProviderEvent] = [*self._begin(said)]
+        events: list[ProviderEvent] = [*self._begin(body)]
         if choice.delta is not None:
             events += self._grown(choice.delta)
         if choice.finish_reason and self._stop is None:  # Some servers write an empty one until the end.
@@ -100,13 +100,13 @@ class ChatDecoder:
         self._called = self._called or len(self._calls) > 0
         return self._calls.finish(self._response_id)
 
-    def _begin(self, said: Frame) -> Sequence[ProviderEvent]:
-        if said.service_tier is not None:
-            self._tier = said.service_tier
+    def _begin(self, body: Frame) -> Sequence[ProviderEvent]:
+        if body.service_tier is not None:
+            self._tier = body.service_tier
         if self._begun:
             return ()
         self._begun = True
-        self._response_id = said.id or ""
+        self._response_id = body.id or ""
         return (StepStart(),)
 
     def _grown(self, delta: Delta) -> list[ProviderEvent]:

@@ -55,9 +55,9 @@ def build(request: Request, server: Dialect, role: Role | None = None) -> list[J
                 items = [item for part in content if (item := _item(part)) is not None]
                 _add_user(built, items or [{"type": "text", "text": NO_WORDS}], server, marked=marked)
             case Assistant(content=content):
-                said = _assistant(content, server)
-                _mark(said, marked=marked)
-                built.append(said)
+                fields = _assistant(content, server)
+                _mark(fields, marked=marked)
+                built.append(fields)
             case Results():
                 _add_results(built, message, server, marked=marked)
             case SystemUpdate(text=text, native=native):
@@ -90,9 +90,9 @@ def _system(request: Request, server: Dialect) -> list[JsonMap]:
 def _add_user(built: list[JsonMap], items: list[JsonMap], server: Dialect, *, marked: bool = False) -> None:
     if server.short_ids and built and built[-1]["role"] == "tool":
         built.append({"role": "assistant", "content": _FILLER})
-    said: JsonMap = {"role": "user", "content": items if server.lists else _compact(items)}
-    _mark(said, marked=marked)
-    built.append(said)
+    fields: JsonMap = {"role": "user", "content": items if server.lists else _compact(items)}
+    _mark(fields, marked=marked)
+    built.append(fields)
 
 
 def _add_update(built: list[JsonMap], item: JsonMap, server: Dialect) -> None:
@@ -112,8 +112,8 @@ def _add_results(built: list[JsonMap], message: Results, server: Dialect, *, mar
         if shown:
             media += [{"type": "text", "text": f"Attached by the result of {result.name}:"}, *shown]
             text = text or "The result is attached below."
-        said = {"role": "tool", "tool_call_id": _id(result.id, server), "content": _words(text, server)}
-        built.append(said)
+        fields = {"role": "tool", "tool_call_id": _id(result.id, server), "content": _words(text, server)}
+        built.append(fields)
     if media:
         _add_user(built, media, server)
     if message.content:
@@ -140,25 +140,25 @@ def _assistant(content: tuple[Any, ...], server: Dialect) -> JsonMap:
                 raise InvariantBroken(f"an assistant message holds {type(part).__name__}")
     carried = bool(server.reasoning_field and any(thoughts)) or bool(server.details and details)
     words = "".join(texts) or (None if calls else "" if carried else NO_ANSWER)
-    said: JsonMap = {"role": "assistant", "content": words and _words(words, server)}
+    fields: JsonMap = {"role": "assistant", "content": words and _words(words, server)}
     if calls:
-        said["tool_calls"] = calls
+        fields["tool_calls"] = calls
     if server.reasoning_field and (server.always_reasons or any(thoughts)):
-        said[server.reasoning_field] = "".join(thoughts)
+        fields[server.reasoning_field] = "".join(thoughts)
     if server.details and details:
-        said["reasoning_details"] = details
-    return said
+        fields["reasoning_details"] = details
+    return fields
 
 
 def _call(part: ToolCall, server: Dialect) -> JsonMap:
-    said: JsonMap = {
+    fields: JsonMap = {
         "id": _id(part.id, server),
         "type": "function",
         "function": {"name": part.name, "arguments": http_request.encode(part.input).decode()},
     }
     if (extra := _own(part).get("extra_content")) is not None:
-        said["extra_content"] = extra
-    return said
+        fields["extra_content"] = extra
+    return fields
 
 
 def _own(part: Reasoning | ToolCall) -> JsonMap:
@@ -201,12 +201,12 @@ def _words(text: str, server: Dialect) -> str | list[JsonMap]:
     return [{"type": "text", "text": text}] if server.marks and text else text
 
 
-def _mark(said: JsonMap, *, marked: bool) -> None:
-    if not marked or not said.get("content"):
+def _mark(fields: JsonMap, *, marked: bool) -> None:
+    if not marked or not fields.get("content"):
         return
-    content = said["content"]
+    content = fields["content"]
     items = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    said["content"] = [*items[:-1], {**items[-1], "cache_control": _MARK}]
+    fields["content"] = [*items[:-1], {**items[-1], "cache_control": _MARK}]
 
 
 def _id(id: str, server: Dialect) -> str:

@@ -39,10 +39,10 @@ class _Call:
 
     def announce(self) -> list[ProviderEvent]:
         self.announced = True
-        said: list[ProviderEvent] = [ToolInputStart(id=self.id, name=self.name)]
+        started: list[ProviderEvent] = [ToolInputStart(id=self.id, name=self.name)]
         if text := "".join(self.pieces):
-            said.append(ToolInputDelta(id=self.id, text=text))
-        return said
+            started.append(ToolInputDelta(id=self.id, text=text))
+        return started
 
 
 class ToolCalls:
@@ -81,7 +81,7 @@ class ToolCalls:
 
     def finish(self, response_id: str) -> list[ProviderEvent]:
         """Every call, complete, in the order in which they began. Without name and id there is none."""
-        said: list[ProviderEvent] = []
+        started: list[ProviderEvent] = []
         for number, call in enumerate(self._calls):
             text = "".join(call.pieces)
             if not call.name and not call.id:
@@ -91,16 +91,16 @@ class ToolCalls:
                 digest = hashlib.sha256(seed.encode("utf-8", "replace")).hexdigest()[:24]
                 call.id = call.id or self._unique(f"call_{digest}")
                 call.name = pieces.read_name(call.name)
-                said += call.announce()
+                started += call.announce()
             input, invalid = pieces.read_input(text)
             metadata = None if call.extra is None else {OWN: {"extra_content": call.extra}}
-            said += [
+            started += [
                 ToolInputEnd(id=call.id),
                 ToolCalled(id=call.id, name=call.name, input=input, invalid=invalid, metadata=metadata),
             ]
         self._complete.update(call.given for call in self._calls)
         self._calls.clear()
-        return said
+        return started
 
     def _unique(self, id: str) -> str:
         made, count = id, 1

@@ -46,35 +46,35 @@ def build(request: Request, role: Role | None = None) -> JsonMap:
 
 def _controls(request: Request) -> JsonMap:
     controls = request.controls
-    said: JsonMap = {
+    fields: JsonMap = {
         "max_output_tokens": controls.max_output_tokens,
         "temperature": controls.temperature if request.model.temperature else None,
         "top_p": controls.top_p,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _options(request: Request) -> JsonMap:
     options = request.options
-    said = {name: options[name] for name in _SAME_NAMES if options.get(name) is not None}
+    fields = {name: options[name] for name in _SAME_NAMES if options.get(name) is not None}
     reasoning = {
         name: options[option]
         for name, option in (("effort", "reasoning_effort"), ("summary", "reasoning_summary"))
         if options.get(option) is not None
     }
     if reasoning:
-        said["reasoning"] = reasoning
+        fields["reasoning"] = reasoning
     if (verbosity := options.get("verbosity")) is not None:
-        said["text"] = {"verbosity": verbosity}
+        fields["text"] = {"verbosity": verbosity}
     if include := _include(request):
-        said["include"] = include
+        fields["include"] = include
     if (key := options.get("cache_key") or request.cache_key) is not None:
-        said["prompt_cache_key"] = key
+        fields["prompt_cache_key"] = key
     if (retention := options.get("cache_retention")) is not None:
-        said["prompt_cache_retention"] = retention
+        fields["prompt_cache_retention"] = retention
     if request.tools and options.get("parallel_tool_calls") is not None:
-        said["parallel_tool_calls"] = options["parallel_tool_calls"]
-    return said
+        fields["parallel_tool_calls"] = options["parallel_tool_calls"]
+    return fields
 
 
 def _include(request: Request) -> list[str]:

@@ -50,13 +50,13 @@ class ResponsesDecoder:
     def feed(self, event: ServerEvent) -> Sequence[ProviderEvent]:
         if self._over or event.data == _DONE:
             return ()
-        said = frame.decode(_FRAMES, event.data)
-        if said.type == "response.output_text.delta":  # By far the most frequent.
-            item = self._items.get(self._key(said))
-            id = item.texts.get(said.content_index or 0) if type(item) is Message else None
-            if id is not None and type(said.delta) is str and said.delta:
-                return (TextDelta(id=id, text=said.delta),)
-        match said.type:
+        body = frame.decode(_FRAMES, event.data)
+        if body.type == "response.output_text.delta":  # By far the most frequent.
+            item = self._items.get(self._key(body))
+            id = item.texts.get(body.content_index or 0) if type(item) is Message else None
+            if id is not None and type(body.delta) is str and body.delta:
+                return (TextDelta(id=id, text=body.delta),)
+        match body.type:
             case (
                 "response.output_text.delta"
                 | "response.refusal.delta"
@@ -64,18 +64,18 @@ class ResponsesDecoder:
                 | "response.reasoning_text.delta"
                 | "response.function_call_arguments.delta"
             ):
-                return [*self._begin(said), *self._grown(said)]
+                return [*self._begin(body), *self._grown(body)]
             case "response.output_item.added":
-                return [*self._begin(said), *self._open(self._key(said), said.item or {})]
+                return [*self._begin(body), *self._open(self._key(body), body.item or {})]
             case "response.output_item.done":
-                return [*self._begin(said), *self._ended(said)]
+                return [*self._begin(body), *self._ended(body)]
             case "response.function_call_arguments.done" | "response.output_text.annotation.added":
-                self._note(said)
+                self._note(body)
                 return ()
             case "response.completed" | "response.incomplete" | "response.failed" | "error":
-                return [*self._begin(said), *self._finish(said)]
+                return [*self._begin(body), *self._finish(body)]
             case "response.created" | "response.in_progress":
-                return self._begin(said)
+                return self._begin(body)
             case _:  # what only says again what was said, and what may come to be
                 return ()
 
@@ -86,15 +86,15 @@ class ResponsesDecoder:
         message = f"{self._provider} ended its stream without saying why"
         return [Failed(error=ProviderError(message, kind="no-finish", retryable=True))]
 
-    def _key(self, said: Frame) -> int | str:
-        if said.output_index is not None:
-            return said.output_index
-        name = said.item_id or str((said.item or {}).get("id") or "")
+    def _key(self, body: Frame) -> int | str:
+        if body.output_index is not None:
+            return body.output_index
+        name = body.item_id or str((body.item or {}).get("id") or "")
         return self._places.get(name, name)
 
-    def _begin(self, said: Frame) -> Sequence[ProviderEvent]:
-        if said.response is not None and said.response.id:
-            self._response_id = said.response.id
+    def _begin(self, body: Frame) -> Sequence[ProviderEvent]:
+        if body.response is not None and body.response.id:
+            self._response_id = body.response.id
         if self._begun:
             return ()
         self._begun = True
@@ -103,7 +103,7 @@ class ResponsesDecoder:
     def _open(self, key: int | str, start: JsonMap) -> list[ProviderEvent]:
         self._spoken = True
         before = self._items.pop(key, None)  # A place that is taken twice: what was there has ended.
-        said: list[ProviderEvent] = [] if before is None else before.end({})
+        body: list[ProviderEvent] = [] if before is None else before.end({})
         item: OutputItem
         match start.get("type"):
             case "message":
@@ -113,60 +113,60 @@ class ResponsesDecoder:
             case "function_call":
                 item = call = Call(key, start, ids=self._ids)
                 self._called = True
-                said.append(call.begin())
+                body.append(call.begin())
             case str(kind) if kind in HOSTED:
                 item = hosted = Hosted(key, start)
-                said.append(hosted.begin())
+                body.append(hosted.begin())
             case _:
-                return said
+                return body
         self._items[key] = item
         if isinstance(key, int) and isinstance(start.get("id"), str):
             self._places[start["id"]] = key
-        return said
+        return body
 
-    def _grown(self, said: Frame) -> Sequence[ProviderEvent]:
-        text = said.delta
+    def _grown(self, body: Frame) -> Sequence[ProviderEvent]:
+        text = body.delta
         if not isinstance(text, str) or not text:
             return ()
-        key = self._key(said)
-        if key not in self._items and said.type != "response.function_call_arguments.delta":
-            thought = said.type.startswith("response.reasoning")
-            self._open(key, {"type": "reasoning" if thought else "message", "id": said.item_id})
+        key = self._key(body)
+        if key not in self._items and body.type != "response.function_call_arguments.delta":
+            thought = body.type.startswith("response.reasoning")
+            self._open(key, {"type": "reasoning" if thought else "message", "id": body.item_id})
         match self._items.get(key):
             case Message() as message:
                 return message.grow(
-                    said.content_index or 0, text, refusal=said.type == "response.refusal.delta"
+                    body.content_index or 0, text, refusal=body.type == "response.refusal.delta"
                 )
-            case Thought() as thinking if said.type == "response.reasoning_text.delta":
-                return thinking.grow(said.content_index or 0, text, shown=True)
+            case Thought() as thinking if body.type == "response.reasoning_text.delta":
+                return thinking.grow(body.content_index or 0, text, shown=True)
             case Thought() as thinking:
-                return thinking.grow(said.summary_index or 0, text)
+                return thinking.grow(body.summary_index or 0, text)
             case Call() as call:
                 return call.grow(text)
             case _:
                 return ()
 
-    def _note(self, said: Frame) -> None:
+    def _note(self, body: Frame) -> None:
         """What counts when the item ends."""
-        match self._items.get(self._key(said)):
+        match self._items.get(self._key(body)):
             case Call() as call:
-                call.final = said.arguments
+                call.final = body.arguments
             case Message() as message:
-                message.annotate(said.content_index or 0, said.annotation)
+                message.annotate(body.content_index or 0, body.annotation)
             case _:
                 pass
 
-    def _ended(self, said: Frame) -> list[ProviderEvent]:
-        key, whole = self._key(said), said.item or {}
+    def _ended(self, body: Frame) -> list[ProviderEvent]:
+        key, whole = self._key(body), body.item or {}
         events: list[ProviderEvent] = [] if key in self._items else self._open(key, whole)
         item = self._items.pop(key, None)
         return events if item is None else [*events, *item.end(whole)]
 
-    def _finish(self, said: Frame) -> list[ProviderEvent]:
+    def _finish(self, body: Frame) -> list[ProviderEvent]:
         self._over = True
-        response = said.response or Response()
-        if said.type in {"response.failed", "error"}:
-            return [Failed(error=classify.of_object(_error(said, response), provider=self._provider))]
+        response = body.response or Response()
+        if body.type in {"response.failed", "error"}:
+            return [Failed(error=classify.of_object(_error(body, response), provider=self._provider))]
         events: list[ProviderEvent] = []
         if not self._spoken:  # A server that does not stream tells everything here.
             for index, whole in enumerate(response.output or ()):
@@ -176,7 +176,7 @@ class ResponsesDecoder:
         for item in self._items.values():
             events += item.end({})
         self._items.clear()
-        reason, raw = self._reason(said.type, response)
+        reason, raw = self._reason(body.type, response)
         own: JsonMap = {"id": self._response_id} if self._response_id else {}
         if response.service_tier:
             own["serviceTier"] = response.service_tier
@@ -195,12 +195,12 @@ class ResponsesDecoder:
         return ("tool-calls" if self._called else "stop"), response.status or "completed"
 
 
-def _error(said: Frame, response: Response) -> Any:
+def _error(body: Frame, response: Response) -> Any:
     """The error, wherever the server put it."""
-    found = response.error or said.error
+    found = response.error or body.error
     if found:
         return {"error": found}
-    return {"error": {"code": said.code, "message": said.message or "the response failed without a reason"}}
+    return {"error": {"code": body.code, "message": body.message or "the response failed without a reason"}}
 
 
 def _tokens(usage: Usage) -> Tokens:

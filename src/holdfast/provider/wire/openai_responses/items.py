@@ -46,8 +46,8 @@ def build(request: Request, role: Role | None = None) -> list[JsonMap]:
     for index, message in enumerate(request.messages):
         match message:
             case User(content=content):
-                said = [item for part in content if (item := _content(part)) is not None]
-                built.append({"role": "user", "content": said or [{"type": "input_text", "text": NO_WORDS}]})
+                sent = [item for part in content if (item := _content(part)) is not None]
+                built.append({"role": "user", "content": sent or [{"type": "input_text", "text": NO_WORDS}]})
             case Assistant():
                 built += _Answer(ids, len(built)).items(message)
             case Results(content=results):
@@ -116,7 +116,7 @@ class _Answer:
                 "text": part.text,
                 "annotations": own.get("annotations") or [],
             }
-        said: JsonMap = {
+        fields: JsonMap = {
             "type": "message",
             "role": "assistant",
             "status": "completed",
@@ -124,8 +124,8 @@ class _Answer:
             **self._named("msg", own),
         }
         if own.get("phase"):
-            said["phase"] = own["phase"]
-        return said
+            fields["phase"] = own["phase"]
+        return fields
 
     def _think(self, part: Reasoning) -> None:
         own = _own(part)

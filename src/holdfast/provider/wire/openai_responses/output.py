@@ -67,16 +67,16 @@ class Message:
         self._annotations.setdefault(index, []).append(annotation)
 
     def end(self, item: JsonMap) -> list[ProviderEvent]:
-        said: list[ProviderEvent] = []
+        made: list[ProviderEvent] = []
         for index, part in enumerate(_maps(item.get("content"))):
             text = part.get("text") or part.get("refusal")
             if index not in self.texts and isinstance(text, str) and text:
-                said += self.grow(index, text, refusal="refusal" in part)
+                made += self.grow(index, text, refusal="refusal" in part)
             if part.get("annotations"):
                 self._annotations[index] = part["annotations"]
         for index, id in self.texts.items():
-            said.append(TextEnd(id=id, metadata=self._metadata(index, {**self._start, **item})))
-        return said
+            made.append(TextEnd(id=id, metadata=self._metadata(index, {**self._start, **item})))
+        return made
 
     def _metadata(self, index: int, item: JsonMap) -> JsonMap | None:
         own: JsonMap = {"itemId": item["id"]} if self._ids and item.get("id") else {}
@@ -102,30 +102,30 @@ class Thought:
     def grow(self, index: int, text: str, *, shown: bool = False) -> Sequence[ProviderEvent]:
         if self._part == (index, shown):
             return (ReasoningDelta(id=self._id, text=text),)
-        said: list[ProviderEvent] = []
+        made: list[ProviderEvent] = []
         if self._part is not None:
-            said.append(ReasoningEnd(id=self._id, metadata=self._metadata()))
+            made.append(ReasoningEnd(id=self._id, metadata=self._metadata()))
         self._part = (index, shown)
         self._id = f"{self._key}.{self._blocks}"
         self._blocks += 1
-        said.append(ReasoningStart(id=self._id, metadata=self._metadata()))
+        made.append(ReasoningStart(id=self._id, metadata=self._metadata()))
         if text:
-            said.append(ReasoningDelta(id=self._id, text=text))
-        return said
+            made.append(ReasoningDelta(id=self._id, text=text))
+        return made
 
     def end(self, item: JsonMap) -> list[ProviderEvent]:
-        said: list[ProviderEvent] = []
+        made: list[ProviderEvent] = []
         encrypted = item.get("encrypted_content")
         if self._part is None:
             for shown, name in ((False, "summary"), (True, "content")):
                 for index, part in enumerate(_maps(item.get(name))):
                     if isinstance(part.get("text"), str):
-                        said += self.grow(index, part["text"], shown=shown)
+                        made += self.grow(index, part["text"], shown=shown)
         if self._part is None and encrypted:
-            said += self.grow(0, "")
+            made += self.grow(0, "")
         if self._part is not None:
-            said.append(ReasoningEnd(id=self._id, metadata=self._metadata(encrypted)))
-        return said
+            made.append(ReasoningEnd(id=self._id, metadata=self._metadata(encrypted)))
+        return made
 
     def _metadata(self, encrypted: Any = None) -> JsonMap:
         own: JsonMap = {"itemId": self._name}
@@ -155,13 +155,13 @@ class Call:
         return (ToolInputDelta(id=self.id, text=text),)
 
     def end(self, item: JsonMap) -> list[ProviderEvent]:
-        said: list[ProviderEvent] = []
+        made: list[ProviderEvent] = []
         text = _text(item.get("arguments") or self.final) or "".join(self._pieces)
         if text and not self._pieces:
-            said += self.grow(text)
+            made += self.grow(text)
         input, invalid = pieces.read_input(text)
         return [
-            *said,
+            *made,
             ToolInputEnd(id=self.id),
             ToolCalled(
                 id=self.id,
@@ -185,16 +185,16 @@ class Hosted:
 
     def end(self, item: JsonMap) -> list[ProviderEvent]:
         input = {name: item[name] for name in _INPUTS if item.get(name) is not None}
-        said: list[ProviderEvent] = [
+        made: list[ProviderEvent] = [
             ToolInputEnd(id=self._id),
             ToolCalled(id=self._id, name=self._name, input=input, hosted=True),
         ]
         if item.get("error") or item.get("status") == "failed":
             error = str(item.get("error") or "the tool failed at the provider")
-            said.append(ToolFailed(id=self._id, name=self._name, error=error, output=item))
+            made.append(ToolFailed(id=self._id, name=self._name, error=error, output=item))
         elif item:
-            said.append(ToolResulted(id=self._id, name=self._name, output=item))
-        return said
+            made.append(ToolResulted(id=self._id, name=self._name, output=item))
+        return made
 
 
 def _text(arguments: Any) -> str:

@@ -68,7 +68,7 @@ def draft(raw: RawSession, *, now_ms: int, placement: str, tally: Tally) -> Draf
     except InvalidInput as error:
         tally.skip("session", f"session {id[:60]}", raw.info.where, str(error))
         return None
-    _tell(tally, f"session {id}", raw.info.where, dropped)
+    _report(tally, f"session {id}", raw.info.where, dropped)
     if raw.shared or raw.info.value.get("share") is not None:
         tally.skip("share", f"the share of session {id}", raw.info.where, "the secrets of shares stay behind")
     turns = _turns(raw, info, now_ms, tally)
@@ -109,7 +109,7 @@ def _turn(raw: RawMessage, around: Around, seen: set[str], tally: Tally) -> Turn
         tally.skip("message", f"message {id[:60]} with {len(raw.parts)} parts", raw.info.where, str(error))
         return None
     seen.add(id)
-    _tell(tally, f"message {id}", raw.info.where, dropped)
+    _report(tally, f"message {id}", raw.info.where, dropped)
     parts: list[Part] = []
     for part in sorted(raw.parts, key=lambda part: part.id):
         try:
@@ -130,7 +130,7 @@ def _part(raw: RawRecord, message: Message, seen: set[str], tally: Tally) -> Par
         raw.value, id=raw.id, session=message.session_id, message=message.id, created=created
     )
     seen.add(raw.id)
-    _tell(tally, f"part {raw.id}", raw.where, dropped)
+    _report(tally, f"part {raw.id}", raw.where, dropped)
     return part
 
 
@@ -222,7 +222,7 @@ def _entries(raw: RawRecord | None, kind: str, session: str, tally: Tally) -> li
     return None
 
 
-def _tell(tally: Tally, what: str, where: str, dropped: list[str]) -> None:
+def _report(tally: Tally, what: str, where: str, dropped: list[str]) -> None:
     for name in dropped:
         tally.skip(
             "field", f"field {name} of {what}", where, "it does not have the shape that it should have"

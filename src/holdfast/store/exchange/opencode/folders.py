@@ -121,8 +121,8 @@ def _part(item: dict[str, Any], created: int, calls: dict[str, dict[str, Any]]) 
     match item.get("type"):
         case "thinking" | "reasoning":
             span = {"start": created, "end": created}
-            said = text(item.get("text")) or text(item.get("thinking"))
-            return {"type": "reasoning", "text": said, "time": span}
+            thought = text(item.get("text")) or text(item.get("thinking"))
+            return {"type": "reasoning", "text": thought, "time": span}
         case "tool_use":
             state = {"status": "running", "input": item.get("input"), "time": {"start": created}}
             part = {"type": "tool", "callID": item.get("id"), "tool": item.get("name"), "state": state}

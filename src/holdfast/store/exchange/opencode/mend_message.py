@@ -87,7 +87,7 @@ def _error(value: Any) -> Any:
         wire.convert(fault.Fault, value)
     except InvalidInput:
         given = mapping(value)
-        said = spelt(mapping(given.get("data")).get("message") or given.get("message") or value)
+        reported = spelt(mapping(given.get("data")).get("message") or given.get("message") or value)
         name = text(given.get("name"))
-        return {"name": "UnknownError", "data": {"message": f"{name}: {said}" if name else said}}
+        return {"name": "UnknownError", "data": {"message": f"{name}: {reported}" if name else reported}}
     return value

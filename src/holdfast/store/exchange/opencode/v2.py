@@ -57,8 +57,8 @@ class Translation:
             case "assistant":
                 return [self._assistant(row, value, created)]
             case "compaction":
-                said = [COMPACTED, text(value.get("summary")), text(value.get("recent"))]
-                return [self._asking(row, created, [_synthetic("\n\n".join(filter(None, said)))])]
+                reported = [COMPACTED, text(value.get("summary")), text(value.get("recent"))]
+                return [self._asking(row, created, [_synthetic("\n\n".join(filter(None, reported)))])]
             case _:
                 why = row.problem or f"nobody knows a message of the type {type_[:40]!r}"
                 self._tally.skip("message", f"message {row.id[:60]}", row.where, why)
@@ -106,8 +106,8 @@ class Translation:
         info = self._answer(created, mapping(value.get("time")).get("completed"))
         info |= {"finish": value.get("finish"), "cost": value.get("cost"), "tokens": value.get("tokens")}
         if value.get("error") is not None:
-            said = spelt(mapping(value["error"]).get("message") or value["error"])
-            info["error"] = {"name": "UnknownError", "data": {"message": said}}
+            reported = spelt(mapping(value["error"]).get("message") or value["error"])
+            info["error"] = {"name": "UnknownError", "data": {"message": reported}}
         parts: list[dict[str, Any]] = [{"type": "step-start", "snapshot": snapshot.get("start")}]
         content = value.get("content")
         for item in content if isinstance(content, list) else []:

@@ -151,7 +151,7 @@ def same(one: Content, other: Content) -> bool:
     if len(one.changes) != len(other.changes) or one.session.id != other.session.id:
         return False
     pairs = zip((one.head(), *one.changes), (other.head(), *other.changes), strict=True)
-    return all(_key(a) == _key(b) and _says_same(a.data, b.data) for a, b in pairs)
+    return all(_key(a) == _key(b) and _is_same_json(a.data, b.data) for a, b in pairs)
 
 
 async def _found(store: Store, session: str) -> SessionRecord:
@@ -186,5 +186,5 @@ def _key(change: Put) -> tuple[str, str, str | None, bool]:
     return change.kind, change.id, change.parent, change.placed
 
 
-def _says_same(one: bytes, other: bytes) -> bool:
+def _is_same_json(one: bytes, other: bytes) -> bool:
     return one == other or bool(msgspec.json.decode(one) == msgspec.json.decode(other))

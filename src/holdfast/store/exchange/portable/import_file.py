@@ -191,8 +191,8 @@ class _Writing:
         """Count a record that is here already, and whether the file has another."""
         given = msgspec.json.decode(theirs)
         named = {key: value for key, value in given.items() if key not in but} if but else given
-        told = _holds(msgspec.json.decode(ours), named)
-        (self._tally.unchanged if told else self._tally.different)(kind)
+        is_held = _holds(msgspec.json.decode(ours), named)
+        (self._tally.unchanged if is_held else self._tally.different)(kind)
 
     def _unchanged(self, puts: Sequence[Put]) -> None:
         for change in puts:

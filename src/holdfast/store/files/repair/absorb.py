@@ -48,10 +48,10 @@ def order(path: str) -> int:
 class Absorber:
     """Enters files into the index through one connection."""
 
-    def __init__(self, db: Connection, clock: Clock, *, anew: bool = False) -> None:
+    def __init__(self, db: Connection, clock: Clock, *, fresh: bool = False) -> None:
         self._db = db
         self._clock = clock
-        self._anew = anew
+        self._fresh = fresh
         self._sessions: dict[str, int] = {}
         self.unusable: list[str] = []
         self.renamed: dict[str, bytes] = {}
@@ -65,10 +65,10 @@ class Absorber:
             if order(path) != turn:
                 turn = order(path)
                 self._take_renamed(later)
-            self._enter_or_hand_back(path, raw, later)
+            self._enter_or_postpone(path, raw, later)
         self._take_renamed(later)
 
-    def _enter_or_hand_back(self, path: str, raw: bytes, later: list[tuple[str, bytes]]) -> None:
+    def _enter_or_postpone(self, path: str, raw: bytes, later: list[tuple[str, bytes]]) -> None:
         try:
             wrong = self._wrong_names(path, raw)
             if not wrong:
@@ -81,7 +81,7 @@ class Absorber:
             self.unusable.append(path)
 
     def _wrong_names(self, path: str, raw: bytes) -> set[str]:
-        place = layout.place_of(path) if self._anew else None
+        place = layout.place_of(path) if self._fresh else None
         if place is None:
             return set()
         session = place.session or file_format.numbers_of(raw)[1]
@@ -173,7 +173,7 @@ class Absorber:
     def _enter(self, id: str, numbers: file_format.SessionNumbers, claim: file_format.Claim) -> None:
         """The row of a session or scope with its numbers; one that had its id or number before gives way."""
         n = numbers.number
-        if self._anew and self._db.execute("SELECT 1 FROM session WHERE n=? AND id<>?", (n, id)).get:
+        if self._fresh and self._db.execute("SELECT 1 FROM session WHERE n=? AND id<>?", (n, id)).get:
             raise InvalidInput(f"session {id} has the number of another one")
         self._db.execute("DELETE FROM session WHERE id=?1 AND n<>?2 OR n=?2 AND id<>?1", (id, n))
         self._db.execute(
@@ -248,7 +248,7 @@ class Absorber:
         number = KIND_NUMBER[kind]
         k = n << POSITION_BITS | position
         other = "SELECT 1 FROM record WHERE k=? AND (id<>? OR kind<>?)"
-        if self._anew and self._db.execute(other, (k, id, number)).get:
+        if self._fresh and self._db.execute(other, (k, id, number)).get:
             raise InvalidInput(f"{kind} {id} has the number of another record")
         self._db.execute("DELETE FROM record WHERE session=? AND id=? AND kind=? OR k=?", (n, id, number, k))
         self._db.execute(

@@ -25,7 +25,7 @@ def rebuild(
         write_tree(disk, [entry for _, entry in journal.frames(generation, 0)])
     db = index.empty()
     try:
-        absorber = Absorber(db, clock, anew=True)
+        absorber = Absorber(db, clock, fresh=True)
         absorber.settings(b'{"horizon":0}')
         absorber.settings(adopting or disk.read(layout.MARKER))
         if adopting is None:
