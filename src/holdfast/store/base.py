@@ -41,7 +41,7 @@ def no_failpoint(step: str, /) -> None:
 
 
 class Watch(Protocol):
-    """Wakes when records may have changed, whoever committed them. Wakes may be spurious, never lost."""
+    """Wakes when this or another process may have changed records. Wakes may be spurious, never lost."""
 
     async def wait(self) -> None:
         """Return once something may have changed since the last call; at the latest after a second."""
@@ -111,14 +111,14 @@ class Store(Protocol):
         """Give back every claim of the owner and forget it."""
 
     async def bury(self, owner: str) -> Sequence[str]:
-        """Declare dead whoever missed its deadline, and free its claims; answer their ids.
+        """Declare dead the owner if it missed its deadline, and free its claims; answer their ids.
 
         Asked by a living owner, on a timer. It may bury only once its own renewals have been unbroken for
         one interval, so that after an outage the living come first.
         """
 
     async def claim(self, session: str, owner: str) -> Fence | Held:
-        """Take a session that nobody living runs; a dead process of this host and boot is buried at once.
+        """Take a session that no living owner runs; a dead process of this host and boot is buried at once.
 
         `Refused` when the owner does not offer the session's placement, `LeaseLost` when it was buried.
         """

@@ -38,7 +38,7 @@ Change = Put | Remove
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The right to write as the runner of a session: refused as soon as somebody else claimed it."""
+    """The right to write as the runner of a session: refused as soon as another owner has claimed it."""
 
     session: str
     owner: str
@@ -70,7 +70,7 @@ class Unclaimed(msgspec.Struct, frozen=True, tag="unclaimed"):
 class Rising(msgspec.Struct, frozen=True, tag="rising"):
     """Each new message or part id of the batch is greater than every one the session has had.
 
-    Real clients insert by binary search on ids; two processes that mint at once are told apart here.
+    Real clients insert by binary search on ids; two processes that mint at once are kept apart here.
     """
 
     session: str

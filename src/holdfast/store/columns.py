@@ -76,7 +76,7 @@ def columns_of(id: str, data: bytes) -> SessionColumns:
 
 
 def stub(project: str | None, directory: str | None, at_ms: int) -> bytes:
-    """What is told of a removed session: where it was, and nothing of what it said."""
+    """What the feed shows of a removed session: where it was, and nothing of its content."""
     return msgspec.json.encode(
         {
             "slug": "",

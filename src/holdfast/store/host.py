@@ -61,7 +61,7 @@ class ThisHost:
             return sys.platform
 
     def is_gone(self, owner: Owner) -> bool:
-        """See `Host`. A pid that was given out again is told by its start time."""
+        """See `Host`. A pid that was given out again is known by its start time."""
         if (owner.host, owner.boot, owner.pid_namespace) != (self.id, self.boot, self.pid_namespace):
             return False
         try:

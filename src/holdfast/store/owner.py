@@ -55,7 +55,7 @@ LOOK_MS = RENEW_MS * 4 // 5
 class Sightings:
     """What this process has seen of the deadlines of others, by its own time since boot.
 
-    The store's clock may be set, and then everybody alive looks late at once. So an owner counts as silent
+    The store's clock may be set, and then every living owner looks late at once. So an owner counts as silent
     when its deadline was seen unchanged for a whole lease; or from one look to the next, if the store's clock
     went as ours did meanwhile, and then only if it is late by that clock too.
     """
@@ -93,7 +93,7 @@ class Sightings:
 class Renewals:
     """How long this process's own renewals have been unbroken: the licence to bury others.
 
-    After an outage longer than the lease everybody is late. Whoever came back first must not bury the
+    After an outage longer than the lease every owner is late. The first one back must not bury the
     others, so burial waits until its own renewals have held for one interval.
     """
 

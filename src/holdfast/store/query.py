@@ -46,7 +46,7 @@ class MessageQuery(msgspec.Struct, frozen=True):
     since_compaction: bool = False
     """Only what the model may still see: from the kept tail of the last completed compaction on."""
     system: bool = True
-    """Whether Mid-Conversation System Messages are among them: they are for the model, not for people."""
+    """Whether Mid-Conversation System Messages are among them: they are for the model, not for users."""
     damaged: bool = False
     """Whether a record that cannot be read is among them, without content, or ends the page by its name."""
 

@@ -111,7 +111,7 @@ class Changed(msgspec.Struct, frozen=True, gc=False):
 
     `created` means that it did not exist at the cursor: whatever a replica knows under its id,
     children included, is replaced. `removed` is a tombstone; it takes the children along. `again` is a
-    created record whose id somebody may know from a former life, which was removed.
+    created record whose id a follower may know from a former life, which was removed.
     """
 
     record: StoredRecord

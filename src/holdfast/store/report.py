@@ -24,7 +24,7 @@ class Report(msgspec.Struct, frozen=True):
     records: int
     findings: tuple[Finding, ...] = ()
     advice: tuple[str, ...] = ()
-    """Nothing is wrong with the store itself, but whoever runs it should know (settings of its server)."""
+    """Nothing is wrong with the store itself, but its operator should know (settings of its server)."""
 
     @property
     def clean(self) -> bool:

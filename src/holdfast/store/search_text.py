@@ -1,7 +1,7 @@
 """What of a record can be searched, how text falls into words, and the piece of it that a hit shows.
 
 Pure, and the same for every backend. Tool output and reasoning are left out on purpose: they are many
-times the rest, and they are not what people look for.
+times the rest, and they are not what users look for.
 """
 
 import re

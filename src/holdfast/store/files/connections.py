@@ -1,9 +1,9 @@
-"""What a thread holds: its connection to the index, the tree, the journal, and its place in the queue.
+"""What one worker thread owns: its connection to the index, the tree, the journal, its place in the queue.
 
 The order of a commit: numbers in the index (not yet committed), one synced journal write, the tree, the
 index, the answer. Until the journal is synced nothing has happened; after it everything will have, if need be
-by whoever opens the store next. (To answer right after the sync was tried: it saves nothing when commits
-follow each other, and a person who looks into the tree would miss what was just acknowledged.)
+by the next to open the store. (To answer right after the sync was tried: it saves nothing when commits
+follow each other, and a user who looks into the tree would miss what was just acknowledged.)
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +52,7 @@ class Connection:
         self._identity = 0
 
     def connect(self) -> None:
-        """Open the index anew: it is another file than before."""
+        """Open the index again: it is another file than before."""
         self._identity = self.index.identity()
 
     def is_ready(self) -> bool:
@@ -91,7 +91,7 @@ class Connection:
             self.db.close()
 
     def close(self) -> None:
-        """Let everything go."""
+        """Close everything."""
         self.disconnect()
         self.journal.close()
         self.disk.close()
@@ -177,7 +177,7 @@ class WriteConnection(Connection):
             if not self.db.get_autocommit():
                 self.db.execute("ROLLBACK")
             if self._journaled and isinstance(error, (OSError, apsw.Error)):
-                return None  # It is in the journal: whoever comes next, with room, writes the tree.
+                return None  # It is in the journal: the next writer, with room, writes the tree.
             raise
         finally:
             self._bodies.clear()
@@ -205,7 +205,7 @@ class WriteConnection(Connection):
         return mark
 
     def close(self) -> None:
-        """Trim the journal if that is worth it, then let everything go."""
+        """Trim the journal if that is worth it, then close everything."""
         try:
             if self._wrote and self._identity:
                 with suppress(StoreError, OSError, apsw.Error), self.lock.exclusive():
@@ -264,7 +264,7 @@ class ReadConnection(Connection):
         return self._index_of_words().search(query, self._searched)
 
     def keep_indexed(self) -> bool:
-        """Let the search index follow, if anybody has ever searched; whether nothing is left."""
+        """Let the search index follow, if there is one because of a search; whether nothing is left."""
         return not self.index.search_path.exists() or self._index_of_words().catch_up()
 
     def _index_of_words(self) -> TreeSearch:

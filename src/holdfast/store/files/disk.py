@@ -1,6 +1,6 @@
 """Every effect on the disk, one method each. All of it goes through here, so that a test can stop anywhere.
 
-Before each effect the failpoint hears its name. When it raises `TornWrite`, half of the bytes are written
+Before each effect the failpoint is given its name. When it raises `TornWrite`, half of the bytes are written
 first: that is what a power cut leaves. Names are relative to the store's root, and links are not followed.
 """
 

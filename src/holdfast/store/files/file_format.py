@@ -1,7 +1,7 @@
 """The form of a file: the whole wire object, pretty, with our numbers as its last key. Pure.
 
 The key `holdfast` stands last on purpose: it is cut off by bytes, without a decode, and a file whose end is
-missing shows it. A file that a person wrote by hand, in any layout, is read too, by decoding.
+missing shows it. A file that a user wrote with an editor, in any layout, is read too, by decoding.
 """
 
 import msgspec
@@ -34,7 +34,7 @@ class Numbers(msgspec.Struct, frozen=True, omit_defaults=True):
     place: int | None = None
     mark: int = 0
     at: int | None = None
-    """When its former life was removed, if its id was made anew."""
+    """When its former life was removed, if its id was made again."""
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -97,7 +97,7 @@ class Index(Database):
         return db
 
     def discard(self) -> None:
-        """Throw the file away; whoever has it open notices by its identity."""
+        """Throw the file away; a process that has it open notices by its identity."""
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self.path}{suffix}").unlink(missing_ok=True)
 

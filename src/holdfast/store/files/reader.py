@@ -1,6 +1,6 @@
 """Reads records: which ones and in what order from the index, what they say from the tree.
 
-A damaged file fails whoever reads it, or a page of messages with it, by name; in a list of records of a kind
+A damaged file fails its reader, or a page of messages with it, by name; in a list of records of a kind
 only its own value fails. What spans sessions (lists, the feed, open records of the whole store) leaves it out
 instead, so that every other session still works; a list of sessions says which.
 """

@@ -155,7 +155,7 @@ class Root:
         if not (self.path / "session").is_dir():
             raise StoreMissing(
                 f"the tree in {self.path} is gone although a store was here; restore a backup there, "
-                f"or remove {self.path / layout.MARKER} to begin anew"
+                f"or remove {self.path / layout.MARKER} to begin again"
             )
 
     def _prepare(self, disk: Disk, *, adopt: bool, clock: Clock, boot: str) -> None:
@@ -182,7 +182,7 @@ class Root:
             journal.close()
 
     def rebuild(self, clock: Clock, host: Host) -> None:
-        """Make the index anew, alone in the store."""
+        """Rebuild the index, alone in the store."""
         lock, disk = StoreLock(self.path), Disk(self.path)
         journal = Journal(disk)
         try:

@@ -1,6 +1,6 @@
-"""The store's lock between processes: readers together, a writer alone, nobody starved.
+"""The store's lock between processes: readers together, a writer alone, none starved.
 
-Two lock files. Who wants in passes `queue` first. A writer keeps it while it waits for the readers inside to
+Two lock files. Each passes `queue` first. A writer keeps it while it waits for the readers inside to
 leave, so that no new reader slips in before it.
 """
 
@@ -42,6 +42,6 @@ class StoreLock:
             self._lock.release()
 
     def close(self) -> None:
-        """Let go, whatever is held."""
+        """Release whatever is held."""
         self._queue.close()
         self._lock.close()

@@ -1,7 +1,7 @@
 """The seeds' own operations on the tree: write, read, update, remove and list by key.
 
 A key is a list of names: `["message", session, id]` is the file `message/<session>/<id>.json`. Each write is
-a commit of one record, so it is durable, numbered and heard by followers; reads hold the store shared,
+a commit of one record, so it is durable, numbered and delivered to followers; reads hold the store shared,
 writes alone, across processes. A kind of file that the store does not know is refused.
 """
 
@@ -22,7 +22,7 @@ from holdfast.store.files.store import FilesStore
 from holdfast.store.record import StoredRecord
 
 UPDATES_MAX = 100
-"""How often an update begins again because somebody else wrote the record meanwhile."""
+"""How often an update begins again because another writer wrote the record meanwhile."""
 
 _NAMES = {"id": "id", "sessionID": "session", "messageID": "parent"}
 

@@ -125,7 +125,7 @@ class Plan:
         path = layout.record_path(record.kind, record.session, record.id, record.parent)
         if path in self.files:
             return True
-        if record.parent is not None:  # A message that nobody has parts for needs one look for all of them.
+        if record.parent is not None:  # A message without parts needs one look for all of them.
             if record.parent not in self._fresh and not self._disk.exists(f"part/{record.parent}"):
                 self._fresh.add(record.parent)
             if record.parent in self._fresh:
@@ -160,7 +160,7 @@ class Plan:
         numbers = file_format.SessionNumbers(position, seq, n, head, top, claim, at)
         named = msgspec.json.format(msgspec.json.encode({"id": id}), indent=2)
         if not live:
-            # Where it was, so that those who follow a directory hear of the removal; nothing of what it said.
+            # Where it was, so that followers of a directory learn of the removal; nothing of its content.
             was = msgspec.json.encode({"id": id, "projectID": project, "directory": directory})
             stone = file_format.sealed(msgspec.json.format(was, indent=2), numbers)
             self.files[layout.tombstone_path(id, "session", id)] = stone

@@ -63,7 +63,7 @@ def draft(batch: Batch) -> Draft:
             names += [parent] if parent is not None else []
         if kind == SESSION or kind > SHARE:
             makes.append(change.session)
-        # A part that is still written is not searched: its words would be indexed anew with each checkpoint.
+        # A part that is still written is not searched: its words would be indexed again with each checkpoint.
         if kind == SESSION or (kind == PART and change.mark is not Mark.OPEN):
             words = _words(searchable(change.kind, change.data))
         bits = 1 | change.placed << 1 | change.mark << 2 | kind << 4 | (fresh[0][at] << 8 if fresh else 0)

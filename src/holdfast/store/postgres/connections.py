@@ -36,7 +36,7 @@ def _settings(*, reading: bool) -> dict[str, str]:
         "idle_in_transaction_session_timeout": str(STATEMENT_MS),
         "jit": "off",
     }
-    # A commit's statements are the same small steps each time, and planning them anew is a third of its
+    # A commit's statements are the same small steps each time, and planning them again is a third of its
     # cost. What a page of the feed costs depends on the age of the cursor: a plan made for any cursor would
     # walk whole tables.
     settings["plan_cache_mode"] = "force_custom_plan" if reading else "force_generic_plan"

@@ -1,4 +1,4 @@
-"""What the driver and the server raise, as errors of ours. None of them tells the URL or a password."""
+"""What the driver and the server raise, as errors of ours. None of them contains the URL or a password."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
 """The transaction was undone for another one's sake, and may simply be made again."""
 
 ATTEMPTS = 5
-"""How often it is made before the caller hears of it."""
+"""How often it is tried before the caller gets an error."""
 
 LOST = (
     asyncpg.PostgresConnectionError,
@@ -37,7 +37,7 @@ LOST = (
     asyncpg.OperatorInterventionError,
     asyncpg.TooManyConnectionsError,
     asyncpg.CannotConnectNowError,
-    # What the driver says of a connection that the server has ended but not yet closed: the server's last
+    # What the driver raises for a connection that the server has ended but not yet closed: the server's last
     # words have arrived, and the driver takes them for an operation that is under way.
     asyncpg.InternalClientError,
     OSError,
@@ -46,7 +46,7 @@ LOST = (
 """The connection is gone, or could not be had."""
 
 WAITED = (asyncpg.QueryCanceledError, asyncpg.LockNotAvailableError)
-"""The server gave up waiting, and said so: what was asked was not done."""
+"""The server gave up waiting, and reported it: what was asked was not done."""
 
 READING_ONLY = (asyncpg.ReadOnlySQLTransactionError, asyncpg.InsufficientPrivilegeError)
 """The server is a standby, or the role may not write: reading goes on."""

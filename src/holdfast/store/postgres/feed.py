@@ -144,7 +144,7 @@ def _changed(row: Row, stage: int, *, begun: bool) -> Changed:
     if stage == 0:
         return Changed(_tombstone(row), created=False, removed=True)
     created = row["created"]
-    again = created and row["again"] and begun  # From nothing nobody knew of a former life.
+    again = created and row["again"] and begun  # A follower from the beginning knew of no former life.
     return Changed(stored_record(row), created=created, removed=False, again=again)
 
 

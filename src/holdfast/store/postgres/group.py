@@ -1,7 +1,7 @@
 """Group commit: batches that wait together go into one transaction and share one sync.
 
 One group is under way at a time; whatever comes meanwhile makes the next one. Each batch is a subtransaction
-with an answer of its own. A batch that was handed in is written even if nobody waits for it any more.
+with an answer of its own. A batch that was submitted is written even if its caller waits no more.
 """
 
 import asyncio
@@ -72,7 +72,7 @@ class GroupCommit:
             await self._task
 
     async def _run(self) -> None:
-        """Write group after group, as long as somebody waits."""
+        """Write group after group, as long as callers wait."""
         while self._queue:
             group = [self._queue.popleft() for _ in range(min(GROUP_MAX, len(self._queue)))]
             await self._write(group)
@@ -87,7 +87,7 @@ class GroupCommit:
                     await self._write([each])
                 return
             answers = [error] * len(group)
-        except Exception as error:  # noqa: BLE001 - it must reach whoever waits, or they wait for ever
+        except Exception as error:  # noqa: BLE001 - it must reach the callers, or they wait for ever
             answers = [InvariantBroken(f"a commit failed in an unknown way: {error!r}")] * len(group)
         for (_, waiting), answer in zip(group, answers, strict=True):
             if waiting.done():

@@ -42,12 +42,12 @@ class Leases:
         return None if id is None or data is None or self._is_gone(data) else id
 
     def _is_gone(self, data: str) -> bool:
-        """Whether an owner is known to be gone; nobody knows that of one whose row cannot be read."""
+        """Whether an owner is known to be gone; that is not known of one whose row cannot be read."""
         owner = read_owner(data)
         return owner is not None and self._host.is_gone(owner)
 
     async def gone(self) -> list[str]:
-        """Who of the owners is known here to be gone. Nobody comes back from there."""
+        """Who of the owners is known here to be gone. None comes back from there."""
         async with self._connections.use() as connection:
             rows = await connection.fetch(self._sql["owners"])
         return [id for id, data in rows if self._is_gone(data)]
@@ -85,7 +85,7 @@ class Leases:
         """On the direct connection, which nothing that may wait for a session's lock ever uses."""
         sent_ms = self._own_clock.boot_ms()
         if not await self._wakes.call(self._sql["renew"], _plain(owner), LEASE_MS, self.now_ms()):
-            raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register anew")
+            raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register again")
         self._renewals.note(owner, sent_ms)
 
     async def retire(self, owner: str) -> None:

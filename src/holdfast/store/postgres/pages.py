@@ -1,4 +1,4 @@
-"""Pages of messages with their parts, as records or as JSON that nobody decodes."""
+"""Pages of messages with their parts, as records or as JSON that is not decoded."""
 
 from collections.abc import Sequence
 

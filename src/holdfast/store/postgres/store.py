@@ -166,7 +166,7 @@ class PostgresStore:
         try:
             await self._write("sweep", TOMBSTONE_MS, self._leases.now_ms())
         except StoreError as error:
-            # Housekeeping, which whoever may only read leaves to others.
+            # Housekeeping, which a store that may only be read leaves to others.
             if not isinstance(error.__cause__, READING_ONLY):
                 raise
 
@@ -184,7 +184,7 @@ class PostgresStore:
         )
 
     async def close(self) -> None:
-        """Write what was handed in, then hang up. A cancelled close still closes."""
+        """Write what was submitted, then hang up. A cancelled close still closes."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)

@@ -1,4 +1,4 @@
-"""Hears of commits: this process's own at once, those of others by NOTIFY, with a look a second behind both.
+"""Learns of commits: this process's own at once, those of others by NOTIFY, with a look a second behind both.
 
 NOTIFY is sent after the commit and not in it (notifying commits share one lock of the server), and at most
 once in 20 ms. It may be lost: a wait ends after a second in any case.
@@ -25,7 +25,7 @@ CALL_S = 10.0
 
 
 class Wakes:
-    """All who wait in this process, and the direct connection that they hear through."""
+    """The watches of this process, and the direct connection that wakes them."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -39,7 +39,7 @@ class Wakes:
         self._closed = False
 
     async def open(self) -> None:
-        """Listen, and begin to tell."""
+        """Listen, and begin to notify."""
         try:
             await self._direct()
         except Exception as error:
@@ -47,14 +47,14 @@ class Wakes:
         self._tasks = [asyncio.create_task(self._notify()), asyncio.create_task(self._listen())]
 
     def join(self) -> StoreWatch:
-        """One more who waits."""
+        """Begin to wait."""
         # Random, to spread the load.
         watch = StoreWatch(self.leave, lambda: POLL_S * random.uniform(0.8, 1.0))  # noqa: S311
         self._watches.add(watch)
         return watch
 
     def leave(self, watch: StoreWatch) -> None:
-        """One fewer."""
+        """Wait no more."""
         self._watches.discard(watch)
 
     def written(self) -> None:
@@ -79,7 +79,7 @@ class Wakes:
                 raise
 
     async def close(self) -> None:
-        """Hear and tell no more."""
+        """Listen and notify no more."""
         self._closed = True
         for task in self._tasks:
             task.cancel()
@@ -100,7 +100,7 @@ class Wakes:
         if self._connection is None or self._connection.is_closed():
             connection = await connect(self._address)
             try:
-                # A standby tells nothing: there the look once a second is all.
+                # A standby notifies of nothing: there the look once a second is all.
                 with contextlib.suppress(asyncpg.ReadOnlySQLTransactionError):
                     async with asyncio.timeout(CALL_S):
                         await connection.add_listener(self._channel, self._on_notify)
@@ -108,7 +108,7 @@ class Wakes:
                 connection.terminate()
                 raise
             self._connection = connection
-            self._wake()  # Whatever was told while nobody listened.
+            self._wake()  # For notices that came while the connection was away.
         return self._connection
 
     async def _notify(self) -> None:

@@ -1,6 +1,6 @@
 """Keys that a look for changes found, kept while the pages of its batch are asked for.
 
-Only a help: whoever has forgotten them looks again. A few at a time, and no more than a window of each.
+Only a cache: a store that has forgotten them looks again. A few at a time, and no more than a window of each.
 """
 
 from array import array

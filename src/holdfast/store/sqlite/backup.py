@@ -41,7 +41,7 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, 
             os.fsync(fd)
         finally:
             os.close(fd)
-        os.link(draft, target)  # Unlike a rename, this fails when somebody made the file meanwhile.
+        os.link(draft, target)  # Unlike a rename, this fails when another process made the file meanwhile.
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file for the backup") from None
     finally:

@@ -1,4 +1,4 @@
-"""What a thread holds: its connection and the rooms' functions bound to it."""
+"""The connection that one worker thread owns, with the reader or writer bound to it."""
 
 import contextlib
 from collections.abc import Callable, Sequence
@@ -59,7 +59,7 @@ class WriteConnection:
         return apsw.SQLITE_OK
 
     def tidy(self) -> None:
-        """Move a long log into the file, as SQLite would, but after the commit that made it long is told.
+        """Move a long log into the file, as SQLite would, but after the commit that made it long is answered.
 
         A failure leaves the log as it is, and the next commit tries again.
         """
@@ -149,7 +149,7 @@ class ReadConnection:
         return self._index().search(query)
 
     def keep_indexed(self, *, records: int | None = None) -> bool:
-        """Let the index follow, if anybody has ever searched; whether nothing is left."""
+        """Let the index follow, if there is one because of a search; whether nothing is left."""
         return not self._database.search_path.exists() or self._index().catch_up(records=records)
 
     def _index(self) -> Search:
@@ -194,7 +194,7 @@ class RenewConnection:
 
 
 def failure_of(error: Exception, path: Path) -> Exception:
-    """An error as the caller is told it: SQLite's and the system's in our own terms."""
+    """An error as the caller gets it: SQLite's and the system's in our own terms."""
     match error:
         case apsw.Error():
             return translated(error, path)

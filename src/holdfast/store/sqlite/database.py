@@ -59,7 +59,7 @@ class Database:
             if self.wake_path.exists():
                 raise StoreMissing(
                     f"{self.path} is gone although a store was here; restore a backup there, "
-                    f"or remove {self.wake_path} to begin anew"
+                    f"or remove {self.wake_path} to begin again"
                 )
             if not create:
                 raise StoreMissing(f"there is no store at {self.path}")
@@ -126,13 +126,13 @@ class Database:
             db.close()
 
     def _check_empty(self, db: apsw.Connection) -> None:
-        """Nothing of anybody else may be changed, and a store that was here may not be made anew."""
+        """No file of another program may be changed, and a store that was here may not be made again."""
         if db.execute("SELECT count(*) FROM sqlite_master").get:
             raise StoreError(f"{self.path} is a database, but not a Holdfast store; name another file")
         if self.wake_path.exists():
             raise StoreMissing(
                 f"{self.path} is empty although a store was here; restore a backup there, "
-                f"or remove both it and {self.wake_path} to begin anew"
+                f"or remove both it and {self.wake_path} to begin again"
             )
 
     def _create(self, db: apsw.Connection) -> None:

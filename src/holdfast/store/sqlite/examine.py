@@ -46,7 +46,7 @@ def examine(db: Connection, database: Database, clock: Clock, *, repair: bool) -
 
 
 def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
-    """What can be said of a store whose file is damaged."""
+    """What can be reported of a store whose file is damaged."""
     left = survey(database, clock)
     findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong]
     backups = Backups(database)
@@ -68,7 +68,7 @@ class _Examination:
         self._records = 0
 
     def file(self) -> list[str]:
-        """What SQLite has to say about the file."""
+        """What SQLite reports about the file."""
         lines = [line for (line,) in self._db.execute("PRAGMA integrity_check(20)")]
         return [" ".join(line.split()) for line in lines if line != "ok"]
 
@@ -199,7 +199,7 @@ class _Examination:
         return seq
 
     def _orphans(self) -> None:
-        """Records of a session that has no row at all: set aside whole, since nobody can follow them."""
+        """Records of a session that has no row at all: set aside whole, since no follower can reach them."""
         now_ms = self._clock.now_ms()
         for k, id in self._db.execute(
             "SELECT k, id FROM record WHERE session NOT IN (SELECT n FROM session)"

@@ -3,7 +3,7 @@
 A turn commits a dozen times, and each commit wakes the feed and the runner, who want to know what has
 changed: nearly always what this process has just written, and nothing else. What must stay true: an answer
 from here is the one that the tables would give at the end of a commit of ours. Numbers rise store-wide, so
-one that begins where the last one ended has nobody else's in between; where the numbers do not meet, or
+one that begins where the last one ended has no foreign one in between; where the numbers do not meet, or
 anything was removed, everything is forgotten and the tables answer.
 """
 
@@ -18,7 +18,7 @@ SPANS_MAX: Final = 64
 BYTES_MAX: Final = 1 << 20
 
 Keyed = tuple[int, StoredRecord]
-"""A record under its key, by which changes are told: a session before its records, in their order."""
+"""A record under its key, by which changes are ordered: a session before its records, in their order."""
 
 
 class Span(NamedTuple):
@@ -53,7 +53,7 @@ class Recent:
                 self._size -= self._spans.popleft().size
 
     def forget(self) -> None:
-        """Something was removed, which is told in a way of its own."""
+        """Something was removed, which only the tables can deliver."""
         with self._lock:
             self._clear()
 

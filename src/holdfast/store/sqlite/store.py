@@ -129,7 +129,7 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         return await submit(self._reads, work)
 
     async def glance(self, work: Callable[[ReadConnection], T]) -> T:
-        """A look at a few rows, on the spot: to hand it to a thread takes longer than the look itself.
+        """A look at a few rows, on the spot: passing it to a thread takes longer than the look itself.
 
         Readers of a WAL do not wait for writers. Where one would have to wait all the same, a thread waits.
         """

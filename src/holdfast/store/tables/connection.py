@@ -1,4 +1,4 @@
-"""A connection as our statements see it: what a column holds is said by the tables, not by static types."""
+"""A connection as our statements see it: what a column holds is fixed by the tables, not by static types."""
 
 from typing import Any, Protocol
 

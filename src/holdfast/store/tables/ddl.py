@@ -1,4 +1,4 @@
-"""The tables, as SQL. docs/format.md describes them for people.
+"""The tables, as SQL. docs/format.md describes them.
 
 `record.k` is `session.n << 40 | position`: a session's records lie together, in the order of their
 creation, and a parent always has a smaller key than its children.

@@ -195,7 +195,7 @@ class _Batch:
         return rows
 
     def _add(self, record: StoredRecord, *, removed: bool = False, at: int | None = None) -> None:
-        """`at` is of a living record: when its former life was removed. From nothing nobody knew of that."""
+        """`at` is of a living record: when its former life was removed. From nothing, that is not known."""
         self._room -= 1
         created = not removed and record.position > self._after
         again = created and at is not None and self._after > 0

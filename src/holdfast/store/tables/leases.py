@@ -1,4 +1,4 @@
-"""Owners and claims in the tables, inside a transaction that somebody else begins and commits."""
+"""Owners and claims in the tables, inside a transaction that the caller begins and commits."""
 
 import msgspec
 
@@ -49,13 +49,13 @@ class Leases:
         )
 
     def renew(self, owner: str) -> None:
-        """Move the deadline of an owner that nobody buried, however late it comes."""
+        """Move the deadline of an owner that was not buried, however late it comes."""
         self._db.execute(
             "UPDATE owner SET deadline_boot=?, deadline_wall=? WHERE id=? AND dead=0",
             (*self._deadlines(), owner),
         )
         if self._db.changes() == 0:
-            raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register anew")
+            raise LeaseLost(f"owner {owner} was declared dead; stop its sessions and register again")
 
     def _deadlines(self) -> tuple[int, int]:
         return self._clock.boot_ms() + LEASE_MS, self._clock.now_ms() + LEASE_MS
@@ -83,7 +83,7 @@ class Leases:
         """See the port."""
         lease = self.lease(owner)
         if lease is None or lease.dead:
-            raise LeaseLost(f"owner {owner} is not registered or was declared dead; register anew")
+            raise LeaseLost(f"owner {owner} is not registered or was declared dead; register again")
         row = self._db.execute(
             "SELECT owner, fence, placement FROM session WHERE id=? AND scope=0 AND data IS NOT NULL",
             (session,),
@@ -140,7 +140,7 @@ def unreadable(db: Connection) -> list[str]:
 
 
 def read_owner(id: str, data: str) -> Owner:
-    """The owner of a row. One whose row cannot be read runs nobody knows where: its deadline alone counts."""
+    """The owner of a row. One whose row cannot be read may run anywhere: its deadline alone counts."""
     try:
         return typed.decode(data, Owner)
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Reads messages with their parts from the tables, as records or as JSON that nobody decodes."""
+"""Reads messages with their parts from the tables, as records or as JSON that is not decoded."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -48,7 +48,7 @@ _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
 
 class Reader(RecordReader):
-    """Everything that one read connection tells."""
+    """All reads of one connection."""
 
     def messages(self, query: MessageQuery) -> MessagePage:
         """A page of messages with their parts, in one statement."""

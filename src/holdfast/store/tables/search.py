@@ -1,7 +1,7 @@
 """Full-text search in a file of its own beside the store: rebuildable, behind the commits, never in them.
 
 The index keeps no text (contentless), so a snippet is cut from the record itself. It follows the store by
-the feed's own cursor; when that ends in a resync, the index is made anew. Row ids are the records' keys,
+the feed's own cursor; when that ends in a resync, the index is rebuilt. Row ids are the records' keys,
 and a session's title stands at its key with position 0.
 """
 

@@ -19,7 +19,7 @@ GROUP_MAX = 64
 
 
 class Job(Generic[C]):
-    """Something to do with a thread's connection, and the future that hears of it."""
+    """Something to do with a thread's connection, and the future of its result."""
 
     __slots__ = ("error", "future", "result", "work")
 
@@ -71,12 +71,12 @@ class Worker(Generic[C]):
                 jobs.append(job)
             try:
                 self._run(jobs)
-            except BaseException as error:  # noqa: BLE001 - whoever waits must hear of it, whatever it is
+            except BaseException as error:  # noqa: BLE001 - it must reach the callers, whatever it is
                 for job in jobs:
                     job.error = job.error or error
             try:
                 self._loop.call_soon_threadsafe(self._deliver, jobs)
-            except RuntimeError:  # The loop was closed: nobody waits any more.
+            except RuntimeError:  # The loop was closed: no caller waits any more.
                 return
             self._after()
             if ended:
@@ -92,7 +92,7 @@ class Worker(Generic[C]):
 
 
 def deliver(jobs: "list[Job[C]]") -> None:
-    """Tell those who wait, in the event loop."""
+    """Give the callers their results, in the event loop."""
     for job in jobs:
         if job.future.done():  # Cancelled while waiting: the work itself stands.
             continue

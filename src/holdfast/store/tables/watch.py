@@ -1,4 +1,4 @@
-"""Hears of commits: those of this process at once, those of others through a touched file.
+"""Learns of commits: those of this process at once, those of others through a touched file.
 
 The wake file holds the mark of the process that wrote it last. A process ignores its own mark, because it
 wakes its own watchers directly, after the write: whatever another process committed before is then visible.
@@ -21,14 +21,14 @@ _IN_MODIFY = 0x2
 
 
 class Wakes:
-    """All who wait in this process, and the one file watch behind them."""
+    """The watches of this process, and the one file watch behind them."""
 
     def __init__(
         self, path: Path, others: Callable[[], None] = lambda: None, *, readonly: bool = False
     ) -> None:
         self._path = path
         self._others = others
-        """Is told when another process may have committed; by the writer's thread too."""
+        """Called when another process may have committed; by the writer's thread too."""
         self._mark = os.urandom(8)
         self._fd: int | None = None
         with suppress(*((FileNotFoundError, PermissionError) if readonly else ())):
@@ -40,7 +40,7 @@ class Wakes:
         self.poll_s = POLL_S
 
     def written(self) -> None:
-        """After a commit, in the writer's thread: tell the other processes. Our own are woken by `wake`."""
+        """After a commit, in the writer's thread: wake the other processes. Our own are woken by `wake`."""
         with suppress(OSError):
             if not self._is_ours():
                 self._others()
@@ -48,12 +48,12 @@ class Wakes:
                 os.pwrite(self._fd, self._mark, 0)
 
     def wake(self) -> None:
-        """Wake everybody who waits, in the event loop."""
+        """Wake every watch, in the event loop."""
         for watch in self._watches:
             watch.event.set()
 
     def _look(self) -> None:
-        """Once in a while everybody looks, at the store itself: a wake may be lost."""
+        """Once in a while every watch looks at the store itself: a wake may be lost."""
         self._others()
         self.wake()
         self._poll = self._loop.call_later(self.poll_s, self._look)
@@ -94,7 +94,7 @@ class Wakes:
         return self._fd is not None and os.pread(self._fd, len(self._mark), 0) == self._mark
 
     def close(self) -> None:
-        """Let everybody go."""
+        """End every watch."""
         for watch in tuple(self._watches):
             watch.event.set()
             self.leave(watch)

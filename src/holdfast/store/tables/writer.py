@@ -1,4 +1,4 @@
-"""Applies batches to the tables, inside a transaction that somebody else begins and commits.
+"""Applies batches to the tables, inside a transaction that the caller begins and commits.
 
 What must stay true: numbers are taken inside the transaction, so their order is the order of commits; a
 parent's number is smaller than its children's; a row whose `data` is NULL is a tombstone.
@@ -74,7 +74,7 @@ class Writer:
         self.rows: dict[str, int] = {}
         """The numbers of the sessions in `written`."""
         self.removes = False
-        """Whether the transaction removed something, or made anew what had been removed."""
+        """Whether the transaction removed something, or made again what had been removed."""
         self.revived: dict[int, int] = {}
         """By position, when the former life of a record in `written` was removed."""
         self.erased: list[tuple[str, int, int]] = []
@@ -203,7 +203,7 @@ class Writer:
                 (int(put.mark), seq, place, data, k),
             )
         else:
-            if found is not None:  # A tombstone: the id is made anew, at the end of the list.
+            if found is not None:  # A tombstone: the id is made again, at the end of the list.
                 self.removes = True
                 self._db.execute("DELETE FROM record WHERE k=?", (found[0],))
             if kind in (MESSAGE, PART):
@@ -331,7 +331,7 @@ class Writer:
             position = self._db.execute("SELECT position FROM session WHERE n=?", (row.n,)).get
             low = row.n << POSITION_BITS
             self._db.execute("DELETE FROM record WHERE k BETWEEN ? AND ?", (low, low | POSITION_MASK))
-            # Project and directory stay, so that those who follow a directory hear of the removal.
+            # Project and directory stay, so that followers of a directory learn of the removal.
             self._db.execute(
                 "UPDATE session SET data=NULL, seq=?, head=?, top='', owner=NULL, at=?, path=NULL, "
                 "slug=NULL, title=NULL, parent=NULL, placement=NULL, updated=NULL, archived=NULL, "
@@ -348,7 +348,7 @@ class Writer:
         sweep(self._db, before_ms)
 
     def keyed(self) -> tuple[Keyed, ...]:
-        """What was written, each under the key by which changes are told."""
+        """What was written, each under the key by which changes are ordered."""
         return tuple((self._key(record), record) for record in self.written)
 
     def _key(self, record: StoredRecord) -> int:

@@ -57,9 +57,9 @@ async def test_broken_rows_stay_behind_and_say_why(store: Store, db: Db) -> None
     assert report.counts["session"] == Counts(new=1, skipped=1)
     why = {skip.what: skip.why for skip in report.skipped}
     assert "it is not JSON" in why[f"message {msg(6)} with 0 parts"]
-    assert why[f"part {prt(9)}"] == "nobody knows a part of the type 'hologram'"
+    assert why[f"part {prt(9)}"] == "there is no part of the type 'hologram'"
     assert why[f"part {prt(10)}"] == "its JSON is nested too deeply"
-    assert why[f"part {prt(11)}"] == "nobody knows a tool call in the state 'dreaming'"
+    assert why[f"part {prt(11)}"] == "there is no tool call in the state 'dreaming'"
     assert all("opencode.db table " in skip.where for skip in report.skipped)
     assert all(skip.why for skip in report.skipped)
 

@@ -48,8 +48,8 @@ async def test_types_that_nobody_knows_stay_behind(store: Store, db: V2) -> None
     assert report.counts["message"] == Counts(new=2, skipped=2)
     assert report.counts["part"] == Counts(new=3, skipped=1)
     assert {skip.why for skip in report.skipped} >= {
-        "nobody knows a message of the type 'telepathy'",
-        "nobody knows content of the type 'image'",
+        "there is no message of the type 'telepathy'",
+        "there is no content of the type 'image'",
     }
 
 

@@ -1,4 +1,4 @@
-"""Ends what the source left open: nobody will ever finish it here.
+"""Ends what the source left open: nothing will ever finish it here.
 
 An open record means that there is something to recover, and recovery may go on with the session by itself.
 What another program broke off, perhaps months ago, must not come to life because it was imported. What a tool

@@ -79,7 +79,7 @@ class ReadOnly:
             try:
                 return _connect(self.path, "mode=ro&readonly_shm=1")
             except (apsw.CantOpenError, apsw.ReadOnlyError):
-                pass  # an index without its log, or one that nobody can mend without writing
+                pass  # an index without its log, or one that cannot be mended without writing
         if _size(self.path, "-wal"):
             return self._copy()
         self._frozen = self._state()

@@ -29,7 +29,7 @@ def sources(path: Path, project_of: ProjectOf | None = None) -> list[Source]:
     if "\0" in str(path):
         raise InvalidInput("the path of OpenCode's data holds a NUL; give another")
     if not path.exists():
-        raise NotFound(f"{path} does not exist; say where OpenCode keeps its data")
+        raise NotFound(f"{path} does not exist; name the folder where OpenCode keeps its data")
     if path.is_file():
         return [Rows(path, _tree(path.parent / "storage"))]
     if (path / "holdfast.json").is_file():

@@ -1,7 +1,7 @@
 """Reads the oldest layout: a folder for each session, `<id>/{meta.json, message/*.json, todo.json}`.
 
 Its messages hold their content as a list: text, calls of tools, and, in messages of the role `tool`, their
-results. Here a result settles the call that it answers; a call without one ended nobody knows how.
+results. Here a result settles the call that it answers; the outcome of a call without one is unknown.
 """
 
 from collections.abc import Iterator

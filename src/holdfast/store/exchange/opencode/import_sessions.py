@@ -32,7 +32,7 @@ DELETED: Final = (
 )
 
 Progress = Callable[[int, int, str], None]
-"""Told before each session: how many are done, of how many, and its id."""
+"""Called before each session: how many are done, of how many, and its id."""
 
 
 async def import_opencode(

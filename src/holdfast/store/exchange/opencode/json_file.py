@@ -1,4 +1,4 @@
-"""Reads the JSON files of a folder that somebody else wrote. Nothing but regular files is opened."""
+"""Reads the JSON files of a folder that another program wrote. Nothing but regular files is opened."""
 
 import os
 from pathlib import Path

@@ -46,7 +46,7 @@ def message(value: Any, *, id: str, created: int, around: Around) -> tuple[Messa
         case "system":
             return coax(SystemMessage, info)
         case other:
-            raise InvalidInput(f"nobody knows a message with the role {str(other)[:40]!r}")
+            raise InvalidInput(f"there is no message with the role {str(other)[:40]!r}")
 
 
 def _user(info: dict[str, Any], around: Around) -> None:

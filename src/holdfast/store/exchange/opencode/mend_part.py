@@ -31,7 +31,7 @@ def part(value: Any, *, id: str, session: str, message: str, created: int) -> tu
         raise InvalidInput("it is no JSON object")
     type_ = value.get("type")
     if not isinstance(type_, str) or type_ not in _TYPES:
-        raise InvalidInput(f"nobody knows a part of the type {str(type_)[:40]!r}")
+        raise InvalidInput(f"there is no part of the type {str(type_)[:40]!r}")
     made = {**value, "id": id, "sessionID": session, "messageID": message}
     match type_:
         case "text" if "time" in made:
@@ -75,7 +75,7 @@ def _state(value: Any, id: str, session: str, message: str, created: int) -> dic
     state["input"] = given if isinstance(given, dict) else {} if given is None else {"value": given}
     status = state.get("status")
     if status not in ("pending", "running", "completed", "error"):
-        raise InvalidInput(f"nobody knows a tool call in the state {str(status)[:40]!r}")
+        raise InvalidInput(f"there is no tool call in the state {str(status)[:40]!r}")
     if status == "pending":
         fill(state, raw="")
         return state

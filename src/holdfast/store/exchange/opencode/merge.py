@@ -129,7 +129,7 @@ async def _changed_lists(
 
 
 def _follow(here: Session, source: Session) -> Session:
-    """The session as we have it, with the time and, if nobody named it here, the title of the source."""
+    """The session as we have it, with the time and, if it was not renamed here, the title of the source."""
     name = source.title if title.is_default(here.title) and source.title else here.title
     updated = max(here.time.updated, source.time.updated)
     return replace(here, title=name, time=replace(here.time, updated=updated))

@@ -1,7 +1,7 @@
 """What a reader of some OpenCode format gives: records as decoded JSON, in the shapes of today.
 
 A reader translates where things stand and how they are laid out, never whether they make sense: that is
-`mend_*`. What it cannot read it hands on as a `problem`, so that one broken file or row costs only itself.
+`mend_*`. What it cannot read it returns as a `problem`, so that one broken file or row costs only itself.
 """
 
 from collections.abc import Iterator

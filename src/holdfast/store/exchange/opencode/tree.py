@@ -17,7 +17,7 @@ GLOBAL = "global"
 SHARES = ("share", "session_share", "session/share")
 
 ProjectOf = Callable[[str], str | None]
-"""Which project a directory belongs to, if anybody knows."""
+"""Which project a directory belongs to, if that is known."""
 
 
 class Tree:

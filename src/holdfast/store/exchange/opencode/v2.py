@@ -60,7 +60,7 @@ class Translation:
                 reported = [COMPACTED, text(value.get("summary")), text(value.get("recent"))]
                 return [self._asking(row, created, [_synthetic("\n\n".join(filter(None, reported)))])]
             case _:
-                why = row.problem or f"nobody knows a message of the type {type_[:40]!r}"
+                why = row.problem or f"there is no message of the type {type_[:40]!r}"
                 self._tally.skip("message", f"message {row.id[:60]}", row.where, why)
                 return []
 
@@ -80,7 +80,7 @@ class Translation:
         }
 
     def _shell(self, row: RawRecord, value: dict[str, Any], created: int) -> list[RawMessage]:
-        """A command that the person ran: as the first runtime tells it, a note and a call of `bash`."""
+        """A command that the user ran: as the first runtime records it, a note and a call of `bash`."""
         question = RawRecord(derive.question_id(row.id, created), row.where, row.value, created=created)
         note = self._asking(question, created, [_synthetic("The following tool was executed by the user")])
         completed = whole(mapping(value.get("time")).get("completed"), created)
@@ -114,7 +114,7 @@ class Translation:
             part = _content(mapping(item), created)
             if part is None:
                 kind = str(mapping(item).get("type"))[:40]
-                why = f"nobody knows content of the type {kind!r}"
+                why = f"there is no content of the type {kind!r}"
                 self._tally.skip("part", f"content of message {row.id}", row.where, why)
             else:
                 parts.append(part)

@@ -22,7 +22,7 @@ from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import SessionRecord, StoredMessage, StoredRecord
 
 TRIES = 3
-"""How often a session that somebody writes to is read anew before it is taken as it came."""
+"""How often a session that is being written is read again before it is taken as it came."""
 
 BESIDE: tuple[Kind, ...] = ("epoch", "prompt", "request")
 """The records that stand between the messages."""

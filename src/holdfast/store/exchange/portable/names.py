@@ -1,4 +1,4 @@
-"""The ids of a file: checked, found once each, and given anew where a copy is wanted.
+"""The ids of a file: checked, found once each, and replaced where a copy is wanted.
 
 Ids become file names, keys and JSON, so nothing else about a file is looked at before they are known to be
 harmless. `Names` says what each id is called in the store: the same, unless the copy gets ids of its own.

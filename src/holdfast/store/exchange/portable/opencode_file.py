@@ -1,7 +1,7 @@
 """Writes a session as OpenCode's own export does: `{info, messages: [{info, parts}]}`, pretty-printed.
 
 Only what OpenCode knows: it refuses a file with a system message, so those stay out, and so do the placement
-and the epochs. The address of a share stays out as well: whoever has it may read the session's future.
+and the epochs. The address of a share stays out as well: its holder may read the session's future.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -43,7 +43,7 @@ async def export_opencode(
 
 
 def _by_place(content: Content) -> list[tuple[Put, list[Put]]]:
-    """The messages of people and models with their parts; a promoted one stands where it was promoted."""
+    """The messages of users and models with their parts; a promoted one stands where it was promoted."""
     turns: dict[str, tuple[Put, list[Put]]] = {}
     for put in content.changes:
         if put.placed:

@@ -2,7 +2,7 @@
 
 A text that is not blank becomes `[redacted:<kind>:<id>]`, a map that is not empty `{"redacted":
 "<kind>:<id>"}`. Ids, times, tokens, costs, tool names and errors stay. The caller has dropped the fields
-that nobody knows: what cannot be judged cannot be kept.
+that is not known: what cannot be judged cannot be kept.
 """
 
 from typing import Any

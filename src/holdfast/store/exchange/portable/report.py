@@ -79,7 +79,7 @@ class Tally:
             self._skipped_beyond += 1
 
     def note(self, text: str) -> None:
-        """Say that something came in another form."""
+        """Note that something came in another form."""
         if len(self._notes) < SKIPPED_MAX:
             self._notes.append(text)
         else:

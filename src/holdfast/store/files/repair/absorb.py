@@ -1,7 +1,7 @@
 """From files to rows: what a file of the tree says is entered into the index.
 
-The same for one journal entry after a crash and for a whole tree when the index is made anew. The caller has
-a transaction open. A file that says nothing usable is handed back by name.
+The same for one journal entry after a crash and for a whole tree when the index is rebuilt. The caller has
+a transaction open. A file that says nothing usable is returned by name.
 
 The journal is always right: what stands in its way gives way. A tree may hold copies that a person made, and
 a copy has the numbers of its original: there a number belongs to the file whose content bears the file's own
@@ -297,7 +297,7 @@ class Absorber:
     def _owner(self, raw: bytes) -> None:
         owner = msgspec.json.decode(raw, type=dict[str, object])
         dead = int(bool(owner.pop("dead", False)))
-        # A lease is not kept in the tree. Whoever lives renews it before it ends.
+        # A lease is not kept in the tree. A living owner renews it before it ends.
         deadlines = (self._clock.boot_ms() + LEASE_MS, self._clock.now_ms() + LEASE_MS)
         self._db.execute(
             "INSERT INTO owner(id, data, deadline_boot, deadline_wall, dead) VALUES (?,?,?,?,?) "

@@ -1,4 +1,4 @@
-"""Copies a tree that opens as a store of its own: another incarnation, nobody's claims, no index yet."""
+"""Copies a tree that opens as a store of its own: another incarnation, no claims, no index yet."""
 
 import secrets
 import shutil
@@ -41,7 +41,7 @@ def copy_tree(disk: Disk, target: Path) -> None:
             copy.replace(layout.MARKER, msgspec.json.format(msgspec.json.encode(marker), indent=2))
         finally:
             copy.close()
-        if target.exists():  # A rename would replace an empty folder that somebody made meanwhile.
+        if target.exists():  # A rename would replace an empty folder that another process made meanwhile.
             raise StoreError(f"{target} exists already; name another folder for the backup")
         draft.rename(target)
         above = Disk(target.parent)

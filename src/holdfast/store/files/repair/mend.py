@@ -51,9 +51,9 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
 
 
 def set_aside(connection: WriteConnection, fault: Fault) -> bool:
-    """Keep a record's file in quarantine and leave a tombstone; a session is written anew from the index.
+    """Keep a record's file in quarantine and leave a tombstone; a session is written again from the index.
 
-    False when it was sound by now: between the look and this, anybody may have written it anew.
+    False when it was sound by now: between the look and this, any process may have written it again.
     """
     place = fault.place
     assert place is not None, "a fault to be set aside has a place"

@@ -1,4 +1,4 @@
-"""Gives numbers to files that have none: a tree that OpenCode made, or a file that a person put into ours.
+"""Gives numbers to files that have none: a tree that OpenCode made, or a file that a user put into ours.
 
 Sessions by (created, id), parents before their children; in each its messages by (created, id), each with its
 parts by id. Ids come from paths, never from content. What cannot be read gets a row without content, so

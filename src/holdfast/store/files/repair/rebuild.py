@@ -1,4 +1,4 @@
-"""Makes the index anew from the tree. The caller holds the store alone.
+"""Rebuilds the index from the tree. The caller holds the store alone.
 
 What the journal still holds is written into the tree first. A file without numbers, or with those of another
 one, is numbered after all the others; a damaged one keeps a row, so that it is missed.
@@ -76,7 +76,7 @@ def tree_paths(disk: Disk) -> Iterable[str]:
 
 
 def _lone_arrays(disk: Disk) -> Iterable[str]:
-    """Arrays that have no sidecar: somebody put them there."""
+    """Arrays that have no sidecar: another program put them there."""
     for kind in layout.ARRAYS:
         for path in disk.walk(layout.FOLDER[kind]):
             if (

@@ -85,7 +85,7 @@ def absorb(absorber: Absorber, entry: Entry) -> None:
 
 
 def trim(db: apsw.Connection, disk: Disk, journal: Journal, boot: str) -> None:
-    """Make sure that the disk has everything, then begin the journal anew."""
+    """Make sure that the disk has everything, then begin the journal again."""
     mark = read_mark(db)
     db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
     disk.sync_all(lambda: journal.paths(mark.generation))

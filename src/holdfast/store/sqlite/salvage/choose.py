@@ -170,7 +170,7 @@ class Chooser:
         chosen: dict[int, Row] = {}
         lost: list[str] = []
         newest: dict[tuple[int, str], int] = {}
-        for k in keys:  # A name that was removed and made anew has a greater key the second time.
+        for k in keys:  # A name that was removed and made again has a greater key the second time.
             newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
         for k in keys:
             states = self._records.get(k, [])
@@ -296,7 +296,7 @@ def _title(data: bytes | None) -> str:
 
 
 def _mark(session: KeptSession) -> None:
-    """Say in a session's title that something of it is gone."""
+    """Mark in a session's title that something of it is gone."""
     if session.data and session.lost and session.row.scope == 0:
         info = msgspec.json.decode(session.data, type=dict[str, msgspec.Raw])
         title = _title(session.data).removesuffix(INCOMPLETE) + INCOMPLETE

@@ -49,7 +49,7 @@ def _opened(database: Database) -> Iterator[Pages]:
         try:
             lock = FileLock(database.lock_path)
         except OSError:
-            pass  # Nobody can write where not even the lock can be made.
+            pass  # No process can write where not even the lock can be made.
         else:
             opened.callback(lock.close)
             lock.acquire()
