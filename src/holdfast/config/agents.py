@@ -1,7 +1,7 @@
 """The agents of a directory: built-in ones, changed or joined by those of the settings.
 
-What must stay true: an agent that a stranger brought (a folder that nobody trusts, a host) is never the
-default, and its own rules only tighten; they are told by `restrictions`, not mixed into its permissions.
+What must stay true: an agent of an untrusted source (a folder without trust, a host) is never the
+default, and its own rules only tighten; they stand in `restrictions`, not among its permissions.
 """
 
 from typing import Any
@@ -90,7 +90,7 @@ def _model(text: str, loaded: Loaded, key: str) -> ModelRef:
 
 
 def _with_tool_output(agent: Agent, places: AgentPlaces) -> Agent:
-    """Kept tool output can be read again, unless somebody explicitly denied just that."""
+    """Kept tool output can be read again, unless a rule explicitly denies just that."""
     pattern = f"{places.tool_output}/*"
     if any(
         rule.permission == "external_directory" and rule.pattern == pattern and rule.action == "deny"

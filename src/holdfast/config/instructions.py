@@ -1,6 +1,6 @@
 """Instruction files that settings name: a path or glob, or a URL, and whose word it is.
 
-What must stay true: an entry of a folder that nobody trusts never leads out of the worktree, through links
+What must stay true: an entry of a folder that is not trusted never leads out of the worktree, through links
 neither, not even to look. It is checked when files are looked for, since a link can be planted after the
 settings were read; and looking is bounded, since a pattern can be made to match without end.
 """
@@ -17,7 +17,7 @@ from holdfast.config import places
 FILES_MAX = 100
 PARTS_MAX = 40
 LOOKS_MAX = 10_000
-"""How many folders and entries of them a stranger's pattern may make us look at."""
+"""How many folders and entries of them an untrusted pattern may make us look at."""
 
 
 class InstructionSource(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def files(source: InstructionSource, *, directory: Path, worktree: Path, home: P
 
 
 class _Contained:
-    """Looks for a stranger's files: a link is followed only where it is named and stays in the worktree."""
+    """Looks for untrusted files: a link is followed only where it is named and stays in the worktree."""
 
     def __init__(self, worktree: Path) -> None:
         self._worktree = worktree

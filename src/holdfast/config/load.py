@@ -8,7 +8,7 @@
 6. the file named by CONFIG
 7. the JSON in CONFIG_CONTENT
 
-then the flags that stand for settings. What must stay true: files of a project that nobody trusts are kept
+then the flags that stand for settings. What must stay true: files of a project that is not trusted are kept
 apart until all other layers are laid (`distrust`), so they can neither override nor be mixed with them.
 """
 
@@ -197,7 +197,7 @@ class _Loading:
 
 
 def _known(value: dict[str, Any]) -> dict[str, Any]:
-    """Without the keys that nobody reads."""
+    """Without the keys that are never read."""
     fields = {*Config.__struct_encode_fields__, *check.LEGACY}
     return {key: item for key, item in value.items() if key in fields and item is not None}
 

@@ -30,10 +30,10 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     agent_restrictions: dict[str, Ruleset] = {}
     """The same for single agents."""
     foreign_agents: frozenset[str] = frozenset()
-    """Agents that a folder which nobody trusts, or a host, brought."""
+    """Agents from a folder that is not trusted, or from a host."""
     foreign_commands: frozenset[str] = frozenset()
     """The same for commands: their texts are never given to a shell, and no file outside the worktree is put
-    into them. Whoever expands one asks `distrust.reaches_out` about the result."""
+    into them. The caller that expands one asks `distrust.reaches_out` about the result."""
     host_providers: dict[str, str] = {}
     """Providers whose address a host chose, with the host: no key but its own may go there."""
     instructions: tuple[InstructionSource, ...] = ()
@@ -41,7 +41,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     """Mistakes that do no harm, a line each."""
     notices: tuple[str, ...] = ()
-    """What was left out because nobody trusts the folder, or because a host may not decide it."""
+    """What was left out because the folder is not trusted, or because a host may not decide it."""
     untrusted: Path | None = None
     """The folder that a person would have to trust; None where nothing was left out."""
 

@@ -20,7 +20,7 @@ FOLDERS = (".opencode", ".holdfast")
 class Places(msgspec.Struct, frozen=True, kw_only=True):
     """What the person and the project have; `worktree` is the top of the checkout around `directory`.
 
-    Without a checkout give the directory itself: folders above it belong to nobody in particular.
+    Without a checkout give the directory itself: folders above it do not count.
     """
 
     directory: Path

@@ -1,1 +1,1 @@
-"""What the model is told besides the conversation: sources, their text, and how it changes. Pure."""
+"""What the model is given besides the conversation: sources, their text, how it changes. Only loading waits."""

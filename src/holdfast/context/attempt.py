@@ -1,6 +1,6 @@
 """One attempt to look at the world, within a limit.
 
-What must stay true: whoever waits is held for the limit and a short grace at most, even by work that ignores
+What must stay true: the caller is held for the limit and a short grace at most, even by work that ignores
 its cancellation (a thread stuck in a dead file system); an ordinary error becomes a reason of one line;
 cancellation from outside passes through.
 """
@@ -18,7 +18,7 @@ from holdfast.text import printable
 T = TypeVar("T")
 
 GRACE_S = 1.0
-"""How long work may tidy up after it was cancelled, before nobody waits for it any more."""
+"""How long work may tidy up after it was cancelled, before it is abandoned."""
 
 _REASON_MAX = 300
 

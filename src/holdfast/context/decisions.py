@@ -1,9 +1,9 @@
-"""Renders a fresh baseline though admitted sources cannot be seen: they are told as before. Pure.
+"""Renders a fresh baseline though admitted sources cannot be seen: their texts stay. Pure.
 
-What must stay true: nothing that was in force is forgotten, and nothing is announced as changed that nobody
-saw change. What was told is found, in this order, by rendering the admitted value, in the text that the
+What must stay true: nothing that was in force is forgotten, and nothing is announced as changed that was
+not seen to change. The text is found, in this order, by rendering the admitted value, in the text that the
 snapshot keeps, in the admitted value itself. An entry that was not seen goes over into the new snapshot as it
-is, so that the next look compares with what the model was told.
+is, so that the next look compares with what the model was given.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def _rendered(seen: Observed, entry: SnapshotEntry) -> str | None:
 
 
 def _held(key: str, entry: SnapshotEntry) -> str:
-    """What the model was told, without the code that told it."""
+    """What the model was given, without the code that rendered it."""
     if entry.text is not None:
         return entry.text
     return f"What you were told under {key} still holds: {msgspec.json.encode(entry.value).decode()}"

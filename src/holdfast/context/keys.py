@@ -2,7 +2,7 @@
 
 The namespace is plain. What follows may be the path of any file (`core/instructions/nested/My docs/ä.md`), so
 spaces and every script are allowed. Refused is what neither JSON nor one line of text can hold: control
-characters, line breaks and halves of surrogate pairs. Whoever makes a key of such a path escapes it first.
+characters, line breaks and halves of surrogate pairs. To make a key of such a path, escape it first.
 """
 
 import re

@@ -28,7 +28,7 @@ class NotRendered(ContextError):
 
 class Observed(msgspec.Struct, frozen=True):
     """One source and its value. `canonical` is the JSON by which values are compared; `keeps_text` says that
-    the snapshot keeps what was told of it.
+    the snapshot keeps the text that the model was given.
     """
 
     source: ContextSource[Any]
@@ -36,7 +36,7 @@ class Observed(msgspec.Struct, frozen=True):
     canonical: bytes = b""
     keeps_text: bool = False
     renders_again: bool = False
-    """Whether a change is told as if nothing had been told before."""
+    """Whether a change is rendered as if nothing had been admitted before."""
 
     @property
     def key(self) -> str:
@@ -53,13 +53,13 @@ class Observed(msgspec.Struct, frozen=True):
         return self._rendered("baseline", partial(self.source.baseline, self.value))
 
     def update(self, previous: Any) -> str:
-        """The text for a model that was told the previous value."""
+        """The text for a model that was given the previous value."""
         if self.renders_again:
             return self.baseline()
         return self._rendered("update", partial(self.source.update, previous, self.value))
 
     def entry(self, text: str | None = None) -> SnapshotEntry:
-        """What the snapshot keeps once this value is admitted; `text` is what the model is told of it."""
+        """What the snapshot keeps once this value is admitted; `text` is what the model is given."""
         value = msgspec.json.decode(self.canonical)
         kept = text if self.keeps_text else None
         if self.source.removal is None:

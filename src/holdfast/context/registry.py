@@ -1,7 +1,7 @@
 """The System Context Registry of one Location: who contributes to its System Context.
 
 A contribution is a producer under a key; its sources have that key, or lie beneath it. What must stay true:
-the context is in the order of the contributions' keys, whoever registered or answered first; a closed
+the context is in the order of the contributions' keys, not of registration or answer; a closed
 registration contributes nothing to the next context, so its sources are removed at the next boundary; a
 producer that fails, takes too long, or makes sources elsewhere leaves everything beneath its key unavailable,
 which removes nothing.
@@ -48,7 +48,7 @@ class SystemContextRegistry:
     """Contributions by key.
 
     `beside` are the registries whose contributions stand in the same contexts, `reserved` the namespaces of
-    sources that stand there too: whoever registers a key twice learns it at once.
+    sources that stand there too: registering a key twice is refused at once.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ class Unchanged(msgspec.Struct, frozen=True):
 class Updated(msgspec.Struct, frozen=True):
     """The text of one Mid-Conversation System Message, and the snapshot that must be stored with it.
 
-    The text is empty when no source had anything to say about its change: the snapshot is stored, and no
+    The text is empty when no source has a text for its change: the snapshot is stored, and no
     message.
     """
 
@@ -41,7 +41,7 @@ class ReplacementReady(msgspec.Struct, frozen=True):
 
 
 class ReplacementBlocked(msgspec.Struct, frozen=True):
-    """A fresh baseline is needed, but would lose what these admitted sources said: they are unavailable.
+    """A fresh baseline is needed, but would lose the texts of these admitted sources: they are unavailable.
 
     The old baseline and its snapshot stay in force. The keys are in order.
     """

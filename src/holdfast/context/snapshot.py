@@ -1,8 +1,8 @@
-"""The Context Snapshot: what each source said when it was last admitted. The model never sees it.
+"""The Context Snapshot: the value of each source when it was last admitted. The model never sees it.
 
 What must stay true: the entries stand in the order of their keys, so one state has one JSON text; the text
-that announces a removal was rendered when the value was admitted, so it can be said even when the code of the
-source is gone, and so was what it last said, where that is kept. An entry is never changed in place.
+that announces a removal was rendered when the value was admitted, so it is there even when the code of the
+source is gone, and so was its last text, where that is kept. An entry is never changed in place.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,9 +18,9 @@ from holdfast.schema.wire import JsonMap
 class SnapshotEntry(msgspec.Struct, frozen=True, omit_defaults=True):
     """The JSON of one admitted value.
 
-    `removal` is what the model is told when the source goes away. An empty text lets it go without a word;
-    None means that it cannot go without a new baseline. `text` is what the model was last told of the value,
-    kept where the code that renders it may be out of reach when it has to be told again.
+    `removal` is what the model is given when the source goes away. An empty text lets it go silently;
+    None means that it cannot go without a new baseline. `text` is what the model was last given of it,
+    kept where the code that renders it may be out of reach when it has to be sent again.
     """
 
     value: Any

@@ -1,8 +1,8 @@
 """A Context Source: one typed fact about the world of a session, observed by itself.
 
 What must stay true: the renderers are pure, so the same value always gives the same text; only `load` looks
-at the world. A loader that cannot look answers UNAVAILABLE, and what the model was told stays in force; one
-that looked and found nothing answers ABSENT, and the model is told that what it knew no longer holds.
+at the world. A loader that cannot look answers UNAVAILABLE, and what the model was given stays in force; one
+that looked and found nothing answers ABSENT, and the model learns that what it knew no longer holds.
 """
 
 from collections.abc import Awaitable, Callable
@@ -58,13 +58,13 @@ class ContextSource(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     key: str
     codec: Codec[T]
     load: Callable[[], Awaitable[T | Missing]]
-    """Called once for each observation. It should end when cancelled; after a limit nobody waits for it."""
+    """Called once for each observation. It should end when cancelled; after a limit it is abandoned."""
     baseline: Callable[[T], str]
     """The text at the beginning of an epoch, or when the source is first seen within one."""
     update: Callable[[T, T], str]
     """The newly effective state, given the value before and the value now."""
     removal: Callable[[T], str] | None = None
-    """What the model is told when the source is gone; without it the baseline has to be rendered anew."""
+    """What the model is given when the source is gone; without it the baseline has to be rendered again."""
     waits: bool = True
     """Whether `load` may wait for anything. One that only computes is not worth a task and a limit."""
 

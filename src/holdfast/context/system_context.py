@@ -1,14 +1,14 @@
-"""The System Context: what the model is told besides the conversation, and how that changes.
+"""The System Context: what the model is given besides the conversation, and how that changes.
 
 A context is composed of sources (`make`, `combine`), observed once (`observe`), and then judged by plain
 functions: `initialize` renders the first baseline, `reconcile` says what changed since a snapshot, `replace`
-renders a fresh baseline. Instruction files, dates, skills are known to whoever makes the sources, never here.
+renders a fresh baseline. Instruction files, dates, skills are known to the makers of sources, never here.
 
 What must stay true:
 - the text depends on the values and on the order of the context, not on which loader came first;
 - what could not be observed is never announced as removed, and never missing from a first baseline;
 - an update begins with the removals whose source is no longer in the context, by key, because a later "no
-  longer applies" could be read as taking back what the same message has just said; then every source that
+  longer applies" could be read as taking back what stands in the same message; then every source that
   changed, appeared or became absent speaks in the order of the context;
 - texts are joined by a blank line, and blank ones are left out.
 """
@@ -63,7 +63,7 @@ class SystemContext:
 
     @classmethod
     def empty(cls) -> "SystemContext":
-        """Nothing to tell."""
+        """No sources."""
         return cls()
 
     @classmethod
@@ -73,7 +73,7 @@ class SystemContext:
 
     @classmethod
     def unavailable(cls, namespace: str, reason: str) -> "SystemContext":
-        """A context that cannot be told now: everything admitted beneath the namespace stays as it is."""
+        """A context that cannot be observed now: everything admitted beneath the namespace stays as it is."""
         return cls((_Unseen(keys.check(namespace), reason),))
 
     @classmethod
@@ -81,7 +81,7 @@ class SystemContext:
         cls, *contexts: "SystemContext", twice: Callable[[str], None] | None = None
     ) -> "SystemContext":
         """All of them, in this order. A key that comes twice is refused; or, where contexts meet whose
-        authors do not know one another, its first source counts, and `twice` is told of the other.
+        authors do not know one another, its first source counts, and `twice` is called for the other.
         """
         members: dict[str, ContextSource[Any] | _Unseen] = {}
         for member in (member for context in contexts for member in context._members):  # noqa: SLF001 - its own class
@@ -100,9 +100,9 @@ class SystemContext:
         return tuple(member.key for member in self._members)
 
     def keeping_texts(self) -> "SystemContext":
-        """The same, but the snapshot keeps what was told of each source.
+        """The same, but the snapshot keeps the text of each source.
 
-        For sources that others bring: they may be out of reach when a baseline is rendered anew. Ours are
+        For sources that others bring: they may be out of reach when a baseline is rendered again. Ours are
         always there, so their texts, which may be long, need not be stored twice.
         """
         return SystemContext(self._members, frozenset(self.keys))
@@ -113,7 +113,7 @@ class SystemContext:
         return tuple(member for member in self._members if isinstance(member, ContextSource))
 
     def keeps_text(self, key: str) -> bool:
-        """Whether the snapshot keeps what was told of a source, for `observe`."""
+        """Whether the snapshot keeps the text of a source, for `observe`."""
         return key in self._kept
 
     @property
@@ -126,7 +126,7 @@ class SystemContext:
         return initialize(await observe(self, limit_s=limit_s))
 
     async def reconcile(self, snapshot: Snapshot, *, limit_s: float = LIMIT_S) -> Reconciliation:
-        """Observe once, and say what to do about what changed."""
+        """Observe once, and decide what to do about what changed."""
         return reconcile(await observe(self, limit_s=limit_s), snapshot)
 
     async def replace(self, snapshot: Snapshot, *, limit_s: float = LIMIT_S) -> Replacement:
@@ -138,7 +138,7 @@ async def observe(context: SystemContext, *, limit_s: float = LIMIT_S) -> Observ
     """Load every source once, all at the same time.
 
     A source that raises, takes too long, or has a value that its codec does not bring back counts as
-    unavailable, with a note. One that says so itself is no news, and has none.
+    unavailable, with a note. One that answers so itself has none.
     """
     notes = context.unseen
 
@@ -182,7 +182,7 @@ def initialize(observation: Observation) -> Initialization:
 
 
 def replace(observation: Observation, snapshot: Snapshot) -> Replacement:
-    """A fresh baseline, unless it would lose what an admitted source said that is unavailable now.
+    """A fresh baseline, unless it would lose the text of an admitted source that is unavailable now.
 
     A source that was never admitted and is unavailable is left out, until it is first seen.
     """
@@ -192,7 +192,7 @@ def replace(observation: Observation, snapshot: Snapshot) -> Replacement:
 
 
 def reconcile(observation: Observation, snapshot: Snapshot) -> Reconciliation:
-    """What to do so that the model knows what was observed, given what it was told."""
+    """What to do so that the model knows what was observed, given what it has."""
     gone = observation.gone_of(snapshot)
     before = _before(observation, snapshot)
     removals = {key: removal for key in gone if (removal := snapshot[key].removal) is not None}
@@ -208,7 +208,7 @@ def reconcile(observation: Observation, snapshot: Snapshot) -> Reconciliation:
             known = before.get(seen.key)
             text = seen.baseline() if known is None else seen.update(known.value)
             texts.append(text)
-            # A change without a word leaves what was said before.
+            # A change without a text leaves the one before.
             entries[seen.key] = seen.entry(text or (known and snapshot[seen.key].text) or "")
     return Updated(joined(texts), Snapshot(entries)) if texts else Unchanged()
 

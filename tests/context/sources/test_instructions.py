@@ -188,7 +188,7 @@ async def test_a_stranger_leads_nowhere(world: SourceWorld) -> None:
 
     assert await paths(world) == [planted.other]
     assert world.warnings == [
-        f"{path} leads out of a project that nobody trusts; it is left out"
+        f"{path} leads out of a project that is not trusted; it is left out"
         for path in (world.project / "AGENTS.md", world.sub / "named.md", world.sub / "rules/secret.md")
     ]
 

@@ -30,7 +30,7 @@ _FOLDERS: tuple[tuple[Kind, str, bool], ...] = (
     ("command", "commands", False),
 )
 PROGRAMS = ("tool", "tools", "plugin", "plugins", "hook", "hooks")
-"""Folders of programs: nothing here reads them, but their presence is told where they are not trusted."""
+"""Folders of programs: nothing here reads them, but their presence is reported where they are not trusted."""
 
 
 def documents(

@@ -1,6 +1,6 @@
 """Markdown with YAML front matter: settings at the head, a text below, and where each setting stands.
 
-The files may be a stranger's: no aliases (they can stand for more than any memory holds), bounded depth and
+The files may be untrusted: no aliases (they can stand for more than any memory holds), bounded depth and
 size, and no YAML type that JSON does not have.
 """
 
@@ -40,7 +40,7 @@ class _Head:
             self._ease(written)
 
     def _ease(self, written: str) -> None:
-        """`description: Use when: always` is what people write: such values become block texts."""
+        """`description: Use when: always` is what users write: such values become block texts."""
         lines: list[str] = []
         self._back = []
         for number, line in enumerate(written.split("\n")):

@@ -1,6 +1,6 @@
 """Where a key stands in a settings file: key path → offset, for errors, warnings and origins.
 
-A scanner, not a judge: it is given text that a real parser has accepted, and is used only when somebody asks
+A scanner, not a judge: it is given text that a real parser has accepted, and is used only when a caller asks
 for a position. What it cannot place it leaves out; the caller falls back to the nearest key above.
 """
 
@@ -34,7 +34,7 @@ def repeated(text: str) -> list[tuple[KeyPath, int]]:
     seen: set[KeyPath] = set()
     twice: list[tuple[KeyPath, int]] = []
     for path, offset in _in_json(text):
-        # What stands in an object that comes twice is not told of: the object itself is.
+        # What stands in an object that comes twice is not reported: the object itself is.
         if path in seen and not any(path[: len(above)] == above for above, _ in twice if above != path):
             twice.append((path, offset))
         seen.add(path)

@@ -1,5 +1,5 @@
 """Does a document say what the types expect? The first thing that does not is an error with its position;
-keys that nobody knows are only warned about.
+unknown keys are only warned about.
 """
 
 import re
@@ -67,7 +67,7 @@ def _invalid(document: Document, path: KeyPath, problem: str) -> InvalidInput:
 
 
 def _worded(problem: str) -> str:
-    """A message about types in words: nobody who writes settings needs to know ours."""
+    """A message about types in words: a user who writes settings need not know ours."""
 
     def words(found: re.Match[str]) -> str:
         names = [name for name in found[1].split(" | ") if name != "null"]
@@ -89,7 +89,7 @@ def _negative(value: dict[str, Any]) -> Iterator[KeyPath]:
 
 
 def _unmeant(document: Document, value: dict[str, Any]) -> Iterator[str]:
-    """What can be read, and that whoever wrote it cannot have meant."""
+    """What can be read, and that its author cannot have meant."""
     for path, offset in document.repeated():
         yield f"{document.at(offset)}: {'.'.join(map(str, path))} stands twice; the last one counts"
     for key in ("model", "small_model"):

@@ -2,7 +2,7 @@
 everything else is replaced. Every value remembers which document it came from.
 
 What must stay true: the order of permission keys, which is their meaning. A key keeps the place that its
-first layer gave it; an action for everything replaces whatever was said before.
+first layer gave it; an action for everything replaces every earlier one.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ class Merged:
         self._put(target, path[-1], value, path, origin)
 
     def drop(self, path: KeyPath) -> None:
-        """Take a value away, as if nobody had set it."""
+        """Take a value away, as if it had not been set."""
         target: Any = self.value
         for key in path[:-1]:
             target = target[key]
@@ -112,7 +112,7 @@ class Merged:
             self._put(old, pattern, action, (*path, pattern), origin)
 
     def _forget(self, value: Any, path: KeyPath) -> None:
-        """Only what stood there is looked at: a stranger's layers may have very many values."""
+        """Only what stood there is looked at: untrusted layers may have very many values."""
         self.origins.pop(path, None)
         items = (
             value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()

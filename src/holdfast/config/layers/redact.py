@@ -27,7 +27,7 @@ _WORDS = frozenset(("allow", "ask", "deny", "primary", "subagent", "all"))
 """What settings of older names become."""
 _SECRET_PLACES = frozenset(("headers", "environment", "env"))
 _NAMES = frozenset(("agent", "command", "provider", "models", "mcp", "formatter", "lsp", "references"))
-"""Settings whose keys are names that somebody gave: an agent called `auth` is no secret."""
+"""Settings whose keys are names that a user gave: an agent called `auth` is no secret."""
 _HEADER_OPTIONS = frozenset(("-H", "--header", "--headers"))
 _USER_OPTIONS = frozenset(("-u", "--user", "--proxy-user"))
 _ASSIGNED = re.compile(r"(?<![\w?&])(-{0,2}[A-Za-z][\w.\-]*)=(?=\S)(\"[^\"]*\"|'[^']*'|\S+)")
@@ -50,7 +50,7 @@ def redacted(value: dict[str, Any], origins: Origins) -> dict[str, Any]:
 
 
 def text(value: str) -> str:
-    """A text without the secrets that can be told by their shape."""
+    """A text without the secrets that are known by their shape."""
     value = _IN_URL.sub(f"{HIDDEN}@", _SECRET_TEXT.sub(HIDDEN, value))
     value = _IN_QUERY.sub(lambda found: f"{found[1]}={HIDDEN}", value)
     return _ASSIGNED.sub(_assigned, value)

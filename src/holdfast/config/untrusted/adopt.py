@@ -1,4 +1,4 @@
-"""Takes in what strangers bring, where it overrides nothing: agents and commands under names that nobody
+"""Takes in untrusted entries, where they override nothing: agents and commands under names that no one
 uses, and rules that may only tighten.
 """
 
@@ -16,7 +16,7 @@ from holdfast.schema.permission import Ruleset
 
 
 class UntrustedEntries(msgspec.Struct):
-    """What all strangers together brought."""
+    """What all untrusted folders and hosts together brought."""
 
     restrictions: list[Ruleset] = []
     agent_restrictions: dict[str, Ruleset] = {}
@@ -46,7 +46,7 @@ def adopt(
     known: dict[str, set[str]],
     home: str,
 ) -> tuple[Ruleset, list[str]]:
-    """The rules for everybody, and what could not be taken in."""
+    """The rules for every agent, and what could not be taken in."""
     dropped: list[str] = []
     for kind, mine in (("agent", entries.agents), ("command", entries.commands)):
         for name, entry in reduced.value.get(kind, {}).items():
@@ -59,7 +59,7 @@ def adopt(
         rules = _rules(permissions, home, dropped, f"agent.{name}.permission")
         entries.agent_restrictions.setdefault(name, []).extend(rules)
         if name not in known["agent"] and name not in entries.agents:
-            # Nothing but permissions: it is still an agent that somebody meant to have.
+            # Nothing but permissions: it is still meant as an agent.
             merged.lay({"agent": {name: {}}}, origin)
             entries.agents.add(name)
     return _rules(reduced.permissions, home, dropped, "permission"), dropped

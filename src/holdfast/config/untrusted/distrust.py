@@ -1,4 +1,4 @@
-"""What settings of a folder that nobody trusts may do, and nothing else.
+"""What settings of a folder that is not trusted may do, and nothing else.
 
 They may tighten permissions, name instruction files inside the worktree, and bring agents and commands of
 their own. They reach no environment and no file, start no program, choose no model or provider, and take
@@ -64,10 +64,10 @@ def _tools_first(value: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def reaches_out(template: str) -> bool:
-    """Whether a stranger's command text would run something, or name a file outside: as it stands, or once
+    """Whether an untrusted command text would run something, or name a file outside: as it stands, or once
     its placeholders are filled with nothing.
 
-    Whoever expands such a text asks again about the result: what a person types may complete a snippet.
+    The caller that expands such a text asks again about the result: arguments may complete a snippet.
     """
     for _ in range(_LAYERS_MAX):
         if substitute.refers(template) or _SHELL.search(template) or _OUTSIDE.search(template):
@@ -76,7 +76,7 @@ def reaches_out(template: str) -> bool:
         if left == template:
             return False
         template = left
-    return True  # Placeholders inside placeholders: nobody writes that in good faith.
+    return True  # Placeholders inside placeholders are never written in good faith.
 
 
 def _instructions(items: list[Any], left: Reduced) -> None:

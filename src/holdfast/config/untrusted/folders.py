@@ -1,4 +1,4 @@
-"""Settings of project folders that nobody trusts: read with caution, set aside, and taken in last.
+"""Settings from folders that are not trusted. Only the harmless part is kept, and applied last.
 
 What must stay true: nothing in such a folder stops the person. A pipe, a huge or broken file, a link that
 leads out of the worktree: each is left out and named in a notice.
@@ -115,6 +115,6 @@ class UntrustedFolders:
 
 
 def _some(names: list[str]) -> str:
-    """The first of them; a stranger decides how many there are."""
+    """The first of them; an untrusted file decides how many there are."""
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more

@@ -1,7 +1,7 @@
 """Providers whose address a host chose: what goes there is the host's business, so no secret of others does.
 
 What must stay true: a host may send requests to itself, but the person's keys and headers stay away from the
-address that it chose. Its own token is put in by whoever makes requests (`Loaded.host_providers`).
+address that it chose. The caller that makes requests puts its own token in (`Loaded.host_providers`).
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def chosen(merged: Merged, hosts: Mapping[str, str]) -> dict[str, str]:
 
 
 def withhold(merged: Merged, found: Mapping[str, str]) -> list[str]:
-    """Take away what others said about such a provider and a host shall not see. A line for each provider."""
+    """Take away other settings of such a provider that a host shall not see. A line for each provider."""
     lines = []
     for id, host in found.items():
         taken = list(_secret(merged.value["provider"][id], ("provider", id)))

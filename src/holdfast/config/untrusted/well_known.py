@@ -1,6 +1,6 @@
-"""Settings of a provider's host that the person logged in to: `https://HOST/.well-known/opencode`.
+"""Settings of a provider's host that the user logged in to: `https://HOST/.well-known/opencode`.
 
-The host may describe its own service and be stricter than the person. It cannot start programs, set keys,
+The host may describe its own service and be stricter than the user. It cannot start programs, set keys,
 choose which variable holds one, send requests elsewhere than to itself, or widen permissions; and where it
 chose the address, no key but its own token goes (`host_providers`). The caller fetches, and keeps what a host
 last answered for when it does not answer within 5 s.
@@ -143,7 +143,7 @@ def _provider(name: str, entry: dict[str, Any], host: str, dropped: list[str]) -
     own = isinstance(address, str) and is_own(address, host)
     if own:
         kept["options"] = {"baseURL": address}
-        # Without an address of the host a package would bring another's, and somebody's key would go there.
+        # Without an address of the host a package would bring another's, and the user's key would go there.
         kept |= {key: entry[key] for key in ("npm",) if key in entry}
     models = entry.get("models")
     if isinstance(models, dict):

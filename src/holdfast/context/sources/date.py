@@ -11,7 +11,7 @@ KEY = "core/date"
 
 
 def date(clock: Clock, *, zone: str | None, warn: Warn) -> ContextSource[str]:
-    """The source; its value is an ISO date. A zone that nobody knows is told, and this machine's is used."""
+    """The source; its value is an ISO date. An unknown zone is warned of, and this machine's is used."""
 
     async def load() -> str:
         named = None if zone is None else await in_thread(lambda: _zone(zone))

@@ -19,7 +19,7 @@ class Environment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def environment(*, directory: Path, worktree: Path, git: bool, platform: str) -> ContextSource[Environment]:
-    """The source; whoever makes it knows the place. It is always there, so nothing announces its removal."""
+    """The source; its maker knows the place. It is always there, so nothing announces its removal."""
     value = Environment(directory=str(directory), worktree=str(worktree), git=git, platform=platform)
 
     async def load() -> Environment:

@@ -1,7 +1,7 @@
 """Lists the files of a worktree, as far as there is time: ripgrep's list, or a plain walk without it.
 
 What must stay true: links are not followed, and looking is bounded in time and number. Names that no line of
-text can hold are left out, since a name is chosen by whoever made the file.
+text can hold are left out, since a name is chosen by the file's author.
 """
 
 import os
@@ -37,7 +37,7 @@ class Listing(msgspec.Struct, frozen=True):
 async def listing(worktree: Path) -> Listing:
     """The files, without those that the project ignores where ripgrep is there to tell."""
     program = shutil.which("rg")
-    # A relative name would be looked up in the project, which is a stranger's.
+    # A relative name would be looked up in the project, which may be untrusted.
     if program is not None and os.path.isabs(program):  # noqa: PTH117 - a text
         found = await _by_ripgrep(program, worktree)
         if found is not None:
@@ -98,6 +98,6 @@ def walked(worktree: Path, deadline: float) -> Listing:
 
 
 def listed(names: list[str], *, complete: bool) -> Listing:
-    """The names that can be told, sorted, within bounds."""
+    """The names that can be shown, sorted, within bounds."""
     plain = [name for name in names if len(name) <= PATH_CHARS_MAX and name.isprintable()]
     return Listing(tuple(sorted(plain)[:LISTED_MAX]), complete and len(plain) <= LISTED_MAX)

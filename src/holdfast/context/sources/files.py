@@ -1,6 +1,6 @@
 """`core/files`: some of the project's files, for a model that has no tools to look for itself.
 
-They are sampled once an epoch: whoever makes the source gives back what the epoch's snapshot holds, and the
+They are sampled once an epoch: the source's maker gives back what the epoch's snapshot holds, and the
 source answers just that, so that a file that comes or goes moves nothing.
 """
 
@@ -21,7 +21,7 @@ PATHS_MAX: Final = 200
 
 
 class FileSample(msgspec.Struct, frozen=True):
-    """Paths seen from the top of the project; `count` of all of them is None where nobody could count."""
+    """Paths seen from the top of the project; `count` of all of them is None where there are too many."""
 
     paths: tuple[str, ...]
     count: int | None
@@ -31,7 +31,7 @@ _CODEC: Codec[FileSample] = Codec(FileSample)
 
 
 def files(worktree: Path, *, sampled: FileSample | None, warn: Warn) -> ContextSource[FileSample]:
-    """The source. `sampled` is what the epoch was told, None when it begins."""
+    """The source. `sampled` is what the epoch holds, None when it begins."""
 
     async def load() -> FileSample | Missing:
         if sampled is not None:
@@ -60,7 +60,7 @@ def sample(found: Listing) -> FileSample:
 
 
 def sampled_in(snapshot: Snapshot) -> FileSample | None:
-    """What an epoch was told; None where it was told nothing, or nothing that this version understands."""
+    """What an epoch holds; None where it holds nothing, or nothing that this version understands."""
     if KEY not in snapshot:
         return None
     try:

@@ -1,4 +1,4 @@
-"""How instructions are told to a model: each text under a line that says where it is from."""
+"""How instructions are shown to a model: each text under a line that says where it is from."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ class InstructionText(msgspec.Struct, frozen=True):
 
 
 Instructions = tuple[InstructionText, ...]
-"""In the order in which they are told."""
+"""In the order in which they are shown."""
 
 
 def block(instruction: InstructionText) -> str:

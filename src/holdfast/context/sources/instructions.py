@@ -2,8 +2,8 @@
 
 The person's own come first, then those of the folders from the top of the worktree down to the directory,
 then what the settings name; each file once, by its real path. What must stay true: a file that lies in a
-project which nobody trusts is told only while it really lies in the worktree; a file that cannot be read
-leaves all that was told before in force.
+project that is not trusted is used only while it really lies in the worktree; a file that cannot be read
+leaves all that was admitted before in force.
 """
 
 import os
@@ -156,4 +156,4 @@ def _inside(path: Path, where: Places) -> bool:
 
 
 def _leads_out(path: Path) -> str:
-    return f"{shown(path)} leads out of a project that nobody trusts; it is left out"
+    return f"{shown(path)} leads out of a project that is not trusted; it is left out"

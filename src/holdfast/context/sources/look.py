@@ -1,7 +1,7 @@
 """Looks at files for a source, in a thread.
 
-What must stay true: the event loop never waits for a disk; whoever stops waiting is let go at once, and
-threads that hang in a dead filesystem are few, whatever happens. Warnings are told from the loop's thread.
+What must stay true: the event loop never waits for a disk; a cancelled caller is released at once, and
+threads that hang in a dead filesystem are few, whatever happens. Warnings are given from the loop's thread.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ T = TypeVar("T")
 THREADS_MAX: Final = 8
 
 Warn = Callable[[str], None]
-"""Hears of faults that do no harm, a line each. A line is told at every look while its fault lasts."""
+"""Takes warnings of faults that do no harm, a line each; again at every look while the fault lasts."""
 
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("holdfast-context-sources")
 
@@ -43,7 +43,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 
 
 def _threads() -> anyio.CapacityLimiter:
-    """Our own few, so that a dead disk does not use up everybody's."""
+    """Our own few, so that a dead disk does not use up the process's."""
     try:
         return _limiter.get()
     except LookupError:

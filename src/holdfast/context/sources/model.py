@@ -8,7 +8,7 @@ KEY = "core/model"
 
 
 class ModelSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A model as it is told to itself."""
+    """A model as it is shown to itself."""
 
     provider: str
     id: str

@@ -1,7 +1,7 @@
 """`core/instructions/nested/…`: instruction files beside files that the agent read, one source each.
 
-Which files there are is found by `instruction_files.beside` and kept by whoever calls; the keys of an epoch's
-snapshot tell it too. What must stay true: a file leads nowhere out of the worktree when it is opened.
+Which files there are is found by `instruction_files.beside` and kept by the caller; the keys of an epoch's
+snapshot hold it too. What must stay true: a file leads nowhere out of the worktree when it is opened.
 """
 
 import os
@@ -44,7 +44,7 @@ def key_of(path: Path, worktree: Path) -> str:
 
 
 def paths_in(snapshot: Snapshot) -> list[Path]:
-    """Every instruction file that the model was told, to give to `instruction_files.beside` as known."""
+    """Every instruction file that the model was given, to give to `instruction_files.beside` as known."""
     found: list[Path] = []
     for key, entry in snapshot.items():
         if key == instructions.KEY and isinstance(entry.value, list):
@@ -58,7 +58,7 @@ def _path(value: Any) -> Path | None:
     try:
         return Path(typed.convert(value, InstructionText).path)
     except msgspec.ValidationError:
-        return None  # of another version; the file may be told twice, and no harm is done
+        return None  # of another version; the file may be sent twice, and no harm is done
 
 
 def _is_shown(path: Path, worktree: Path) -> bool:

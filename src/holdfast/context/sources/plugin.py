@@ -1,7 +1,7 @@
 """Sources of plugins: held to their own namespace, and kept from stopping a session.
 
-What must stay true: a plugin that fails or is slow stops nothing. What it has said before holds meanwhile, so
-its fault makes the source unavailable; where it has said nothing yet, absent, so that no baseline waits for
+What must stay true: a plugin that fails or is slow stops nothing. What it gave before holds meanwhile, so
+its fault makes the source unavailable; where nothing was yet, absent, so that no baseline waits for
 it. A plugin that is taken away does not end an epoch.
 """
 
@@ -23,7 +23,7 @@ _REASON_MAX = 200
 
 
 def guarded(source: ContextSource[Any], *, was_admitted: bool = False, warn: Warn) -> ContextSource[Any]:
-    """The source of a plugin as it is put among others. `told`: the model was told what it said."""
+    """The source of a plugin as it is put among others. `was_admitted`: the model has its text."""
     if source.key.startswith(RESERVED):
         raise InvalidInput(f"the key {source.key} belongs to Holdfast; a plugin uses a name of its own")
 

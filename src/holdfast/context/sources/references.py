@@ -25,7 +25,7 @@ _GONE = "The reference folders that you were told of are no longer available."
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A folder, what it is called, and what is in it, if somebody said so."""
+    """A folder, what it is called, and what is in it, if its settings describe it."""
 
     name: str
     path: str
@@ -54,7 +54,7 @@ def references(find: Find, *, warn: Warn) -> ContextSource[tuple[Reference, ...]
 
 
 def finder(where: Places, loaded: Loaded) -> Find:
-    """Looks for the references that the settings name, by name. Settings that nobody trusts name none."""
+    """Looks for the references that the settings name, by name. Settings that are not trusted name none."""
 
     def find(problems: list[str]) -> list[Reference]:
         found: list[Reference] = []

@@ -1,10 +1,10 @@
 """`core/instructions/remote`: instructions that lie at addresses which the person's settings name.
 
 An address is asked again when its copy is older than `FRESH_MS`; while it does not answer the last good copy
-holds, or where that is lost what the model was told, and for `QUIET_MS` nobody waits for it. One that never
+holds, or where that is lost what the model was given, and for `QUIET_MS` it is not asked. One that never
 answered is left out with a warning, so being offline blocks nothing. What must stay true: an address is
-fetched on the person's word alone (settings that nobody trusts cannot name one), encrypted or from this
-machine; redirects are not followed; whatever follows a `?` may be a secret and is told to nobody.
+fetched because the user names it (settings that are not trusted cannot), encrypted or from this
+machine; redirects are not followed; whatever follows a `?` may be a secret and is never shown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ class Fetching(msgspec.Struct, frozen=True):
 def remote_instructions(
     urls: Sequence[str], fetching: Fetching, *, before: Mapping[str, str] = _NOTHING
 ) -> ContextSource[Instructions]:
-    """The source: all addresses in order, as one whole. `told` is what the model was told of each."""
+    """The source: all addresses in order, as one whole. `before` is what the model was given of each."""
 
     async def load() -> Instructions | Missing:
         asked = list(dict.fromkeys(urls))
@@ -89,7 +89,7 @@ def remote_instructions(
 
 
 def texts_in(snapshot: Snapshot, urls: Sequence[str]) -> dict[str, str]:
-    """What the model was told of each address; those that are shown alike stand in their order."""
+    """What the model was given of each address; those that are shown alike stand in their order."""
     try:
         texts = _CODEC.decode(snapshot[KEY].value) if KEY in snapshot else ()
     except ContextError:
@@ -119,7 +119,7 @@ async def _text(url: str, fetching: Fetching, before: str | None) -> str:
     """The instructions, now or as they last were; empty where there are none."""
     copy = await in_thread(lambda: fetching.kept.get(url))
     if copy.text is None and before is not None:
-        copy = replace(copy, text=before)  # The copy was lost; it is made anew below.
+        copy = replace(copy, text=before)  # The copy was lost; it is made again below.
     now_ms = fetching.clock.now_ms()
     if not copy.is_due(now_ms, fresh_ms=FRESH_MS, quiet_ms=QUIET_MS):
         return copy.text or ""

@@ -2,7 +2,7 @@
 
 Later folders win over earlier ones: the person's (Claude's and the common folder, OpenCode's, ours), then the
 project's from the top of the worktree down, then what the settings name. What must stay true: skills of a
-project that nobody trusts are left out, and only what the agent is permitted is told.
+project that is not trusted are left out, and only what the agent is permitted is listed.
 """
 
 import os
@@ -42,7 +42,7 @@ Find = Callable[[list[str]], Sequence[Skill]]
 
 
 class SkillSeen(msgspec.Struct, frozen=True):
-    """What the model is told of a skill."""
+    """What the model is shown of a skill."""
 
     name: str
     description: str
@@ -68,7 +68,7 @@ def skills(find: Find, *, allowed: Callable[[str], bool], warn: Warn) -> Context
 def listed(
     found: Sequence[Skill], allowed: Callable[[str], bool], problems: list[str]
 ) -> tuple[SkillSeen, ...]:
-    """What is told: the permitted ones that have a description, by name."""
+    """What is listed: the permitted ones that have a description, by name."""
     shown = sorted((each for each in found if each.description and allowed(each.name)), key=lambda s: s.name)
     if len(shown) > LISTED_MAX:
         problems.append(

@@ -44,10 +44,10 @@ class ContextWorld(msgspec.Struct, frozen=True, kw_only=True):
     loaded: Loaded
     trusted: Trusted
     policy: Policy
-    """What the agent of the turn may do: skills that it denies are not told."""
+    """What the agent of the turn may do: skills that it denies are not listed."""
     model: Model
     tools: frozenset[str]
-    """The tools that the model is shown; skills are told only where one of them can load them."""
+    """The tools that the model is shown; skills are listed only where one of them can load them."""
     clock: Clock
     zone: str | None = None
     http: Http
@@ -56,9 +56,9 @@ class ContextWorld(msgspec.Struct, frozen=True, kw_only=True):
     nested: tuple[Path, ...] = ()
     """Instruction files that were met beside files which were read, the first met first."""
     sampled: FileSample | None = None
-    """The files that the epoch was told of."""
+    """The files that the epoch holds."""
     admitted: Snapshot = Snapshot()
-    """What the model was told in the epoch in force."""
+    """What the model was given in the epoch in force."""
     plugins: tuple[ContextSource[Any], ...] = ()
     warn: Warn
 
