@@ -56,7 +56,7 @@ async def test_only_what_is_new_is_shown(shell: Shell, mock: MockProvider) -> No
     assert SEEN in str(mock.requests[-1].json["messages"])
     assert (again.code, again.out) == (0, "")
     assert again.err.splitlines()[1:] == [
-        f"{session} has nothing left to do. `holdfast run --session {session} …` says something to it."
+        f"{session} has nothing left to do. `holdfast run --session {session} …` sends it a prompt."
     ]
 
 

@@ -73,7 +73,9 @@ def doctor(
         report, target = with_holdfast(ctx, work)
     except StoreDamaged as error:
         if place.engine != "sqlite":
-            raise StoreError(f"{error.path} is damaged ({error.what}); remove it: it is made anew") from error
+            raise StoreError(
+                f"{error.path} is damaged ({error.what}); remove it: it is made again"
+            ) from error
         if repair:
             report, target = damaged_store.mend(place, error, backup)
             note(f"the damaged file is kept as {target}")

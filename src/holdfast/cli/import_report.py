@@ -1,4 +1,4 @@
-"""How an import is told."""
+"""The report of an import, as a user or a program reads it."""
 
 from typing import TYPE_CHECKING
 

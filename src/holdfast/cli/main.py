@@ -26,8 +26,8 @@ def main() -> None:
 
 
 def prepare() -> None:
-    """Streams for everybody: one that is closed is empty and swallows everything, one of a narrow encoding
-    escapes what it cannot say.
+    """Streams that always work: one that is closed is empty and swallows everything, one of a narrow encoding
+    escapes what it cannot express.
     """
     for name in ("stdin", "stdout", "stderr"):
         stream = getattr(sys, name)
@@ -41,7 +41,7 @@ def prepare() -> None:
 
 
 def ignore_interrupts() -> None:
-    """All is done and told: another Ctrl-C must not spoil the exit code, or the last line on the screen."""
+    """All is done and printed: another Ctrl-C must not spoil the exit code, or the last line."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        silence(sys.stdout.fileno())  # Whoever read our output has had enough.
+        silence(sys.stdout.fileno())  # The reader of our output has closed it.
     except OSError as error:
         silence(sys.stdout.fileno())
         if complaint is None or complaint.startswith(SOMEWHERE):
@@ -120,7 +120,7 @@ def line_of(complaint: str) -> str:
 
 
 def write_error(line: str) -> None:
-    """Write to standard error, with what was left there before; if it takes nothing, nobody is told."""
+    """Write to standard error, with what was left there before; if it takes nothing, the line is lost."""
     try:
         sys.stderr.write(line)
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""What people read of a message beside its text: how it ended, what its calls said, what it cost. Pure.
+"""What users read of a message beside its text: how it ended, what its calls answered, what it cost. Pure.
 
 Works on stored JSON, so that a message of any version can be shown.
 """

@@ -145,5 +145,5 @@ def with_holdfast(
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The error inside groups of them: a person is told what happened, not how tasks are grouped."""
+    """The error inside groups of them: the user reads what happened, not how tasks are grouped."""
     return _leaf(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error

@@ -1,4 +1,4 @@
-"""How answers look: tables for people, JSON for programs."""
+"""How answers look: tables for users, JSON for programs."""
 
 import os
 import sys
@@ -100,6 +100,6 @@ def ago(then_ms: float) -> str:
 
 
 def note(text: str) -> None:
-    """Something a person may want to know, beside the answer; the command goes on if nobody can hear it."""
+    """Something the user may want to know, beside the answer; the command goes on if it cannot be printed."""
     with suppress(OSError):
         click.echo(clean(text), err=True)

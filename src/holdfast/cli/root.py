@@ -11,7 +11,7 @@ from holdfast.version import __version__
 @click.group(
     cls=LazyGroup,
     table={
-        "run": ("holdfast.cli.run.command:run", "Say something to a session, and show the answer."),
+        "run": ("holdfast.cli.run.command:run", "Send a prompt to a session, and show the answer."),
         "session": ("holdfast.cli.session.group:session", "List, show, search, fork, export … sessions."),
         "models": ("holdfast.cli.models.group:models", "Models: limits, prices, what they take."),
         "providers": (

@@ -1,4 +1,4 @@
-"""Finds the session that a person means."""
+"""Finds the session that the user means."""
 
 import click
 

@@ -30,7 +30,7 @@ def read_text(bytes_max: int, *, beyond: str) -> str:
 
 
 def current_directory() -> Path:
-    """The current directory, which somebody may have removed."""
+    """The current directory, which another process may have removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -75,8 +75,8 @@ def print_decisions(ctx: click.Context, form: str) -> None:
 
 
 def ask_trust(loaded: Loaded, decided: bool | None) -> bool | None:  # noqa: FBT001 - a stored answer
-    """The person's answer, to be remembered; None where nothing is left out, nobody is there, or they have
-    answered before. What was left out is told in every case.
+    """The user's answer, to be remembered; None where nothing is left out, this is no terminal, or they have
+    answered before. What was left out is printed in every case.
     """
     for line in loaded.notices:
         note(line)

@@ -1,1 +1,1 @@
-"""What the model is given besides the conversation: sources, their text, how it changes. Only loading waits."""
+"""What the model is given besides the conversation: sources, their text, its changes. Only loading waits."""

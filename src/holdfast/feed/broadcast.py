@@ -1,7 +1,7 @@
-"""Live broadcast: bounded queues, one a subscriber. A slow one is cut; nobody waits for it.
+"""Live broadcast: bounded queues, one a subscriber. A slow one is cut; none waits for it.
 
 Delivery: every frame published after the subscription, in order, until the queue is full. Then the queue is
-emptied and the subscriber is told that it was cut; it catches up from the store by its last cursor.
+emptied and the subscriber learns that it was cut; it catches up from the store by its last cursor.
 """
 
 import asyncio
@@ -90,17 +90,17 @@ class Broadcast:
         return subscription
 
     def publish(self, frame: Frame) -> None:
-        """Hand a frame to everybody."""
+        """Pass a frame to every subscriber."""
         for subscription in self._subscriptions:
             subscription.put(frame)
 
     def close(self) -> None:
-        """Tell everybody that nothing more will come."""
+        """End every subscription: nothing more will come."""
         for subscription in self._subscriptions:
             subscription.end()
 
     def fail(self, error: Exception) -> None:
-        """Tell everybody that something broke."""
+        """Fail every subscription: something broke."""
         for subscription in self._subscriptions:
             subscription.end(error)
 

@@ -8,7 +8,7 @@ from holdfast.schema.stored import Kind
 from holdfast.store.record import StoredRecord
 
 RESYNC = "holdfast.resync"
-"""The type of the frame that says: what you know may be incomplete; load it anew."""
+"""The type of the frame that says: what you know may be incomplete; load it again."""
 
 PartKey = tuple[str, str]
 """A session and a part of it: two sessions may hold parts of one id."""
@@ -17,14 +17,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Origin(msgspec.Struct, frozen=True, gc=False):
-    """The record state behind a durable frame, by which a late joiner tells new from known."""
+    """The record state behind a durable frame, by which a late joiner distinguishes new from known."""
 
     session: str
     kind: Kind
     id: str
     parent: str | None
     position: int
-    """Which life of the id it is: a record made anew has another."""
+    """Which life of the id it is: a record made again has another."""
     seq: int
     removed: bool
     ahead: bool = False

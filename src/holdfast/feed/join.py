@@ -36,7 +36,7 @@ class Joining:
             self._open.add(key)
 
     def is_known(self, frame: Frame) -> bool:
-        """Whether a queued frame tells nothing new."""
+        """Whether a queued frame holds nothing new."""
         origin = frame.origin
         if origin is None:
             return False
@@ -46,7 +46,7 @@ class Joining:
         return self._is_gone(origin)
 
     def retold(self, frame: Frame) -> Frame:
-        """A frame as this listener must hear it: what it has read of already is not created once more."""
+        """A frame as this listener must get it: what it has read of already is not created once more."""
         origin = frame.origin
         if frame.type != "session.created" or origin is None:
             return frame
@@ -62,7 +62,7 @@ class Joining:
         return self._is_gone(origin_of(record, removed=False))
 
     def _forget_below(self, above: Key) -> None:
-        """A former life is told to be gone: what was read below the id must be told again, if it lives."""
+        """A former life is announced as gone: what was read below the id must be sent again, if it lives."""
         session, kind, _ = above
         for key in [key for key in self._read if key[0] == session and key[1] != "session"]:
             if kind == "session" or (kind == "message" and key[1] == "part"):

@@ -1,8 +1,8 @@
 """The parts that are still being written, with their text so far.
 
-A checkpoint in the store is up to a second behind the live text. Whoever joins now gets the record with the
-text so far, and whoever already listens must never be thrown back to a checkpoint, so announced records are
-shown with the live text too. The record wins as soon as it knows more, or something else.
+A checkpoint in the store is up to a second behind the live text. A listener that joins now gets the record
+with the text so far, and one that already listens must never be thrown back to a checkpoint, so announced
+records are shown with the live text too. The record wins as soon as it knows more, or something else.
 """
 
 from collections.abc import Iterator
@@ -87,7 +87,7 @@ class OpenPart:
 
 
 class OpenParts:
-    """Every open part that this process has heard of, its own and those of others."""
+    """Every open part that this process knows of, its own and those of others."""
 
     def __init__(self) -> None:
         self._parts: dict[PartKey, OpenPart] = {}
@@ -112,13 +112,13 @@ class OpenParts:
                 del self._parts[key]
 
     def add(self, delta: Delta) -> Delta | None:
-        """Note live text; answers what is to be told of it, None for nothing new or an unannounced part."""
+        """Note live text; answers what is to be published, None for nothing new or an unannounced part."""
         part = self._parts.setdefault((delta.session, delta.part), OpenPart())
         fresh = part.add(delta)
         return None if part.record is None else fresh
 
     def close(self, key: PartKey) -> None:
-        """The part is written; nobody will ask for its text so far."""
+        """The part is written; its text so far is needed no more."""
         self._parts.pop(key, None)
 
     def known(self) -> set[PartKey]:

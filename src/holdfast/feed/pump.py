@@ -1,7 +1,7 @@
-"""One durable tail a process: reads what changed in the store and hands it to everybody who listens.
+"""One durable tail a process: reads what changed in the store and passes it to every listener.
 
-Whoever committed, this process or another, the records come back through the store. Deltas do not; they are
-held until the record of their part was announced, so that no listener hears of text in an unknown part.
+Whichever process committed, the records come back through the store. Deltas do not; they are
+held until the record of their part was announced, so that no listener gets text of an unknown part.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from holdfast.store.record import Changed, Resync
 
 PAUSE_S, PAUSE_MAX_S = 0.1, 2.0
 FAULTS_MAX = 3
-"""After so many faults in a row that are not the store's, those who listen are told."""
+"""After so many faults in a row that are not the store's, listeners get an error."""
 
 
 class Pump:
-    """Runs while anybody listens."""
+    """Runs while there are listeners."""
 
     def __init__(self, store: Store, broadcast: Broadcast, clock: Clock, mint: Mint) -> None:
         self._store = store
@@ -34,7 +34,7 @@ class Pump:
         self._mint = mint
         self._cursor: str | None = None
         self._midway = False
-        """The cursor stands inside a batch, whose rest the store could not tell."""
+        """The cursor stands inside a batch, whose rest the store could not deliver."""
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self.open_parts = OpenParts()
@@ -61,7 +61,7 @@ class Pump:
             await self._round(recent=recent)
 
     async def stop(self, *, force: bool = False) -> None:
-        """End the tail, unless somebody has begun to listen meanwhile."""
+        """End the tail, unless a listener has joined meanwhile."""
         async with self._lock:
             if len(self._broadcast) and not force:
                 return
@@ -79,7 +79,7 @@ class Pump:
         watch = self._store.watch()
         try:
             while self._task is asyncio.current_task():
-                # First look, then wait: what was committed before the watch began wakes nobody.
+                # First look, then wait: what was committed before the watch began wakes no one.
                 try:
                     async with self._lock:
                         await self._round(recent=True)
@@ -92,15 +92,15 @@ class Pump:
                     pause_s = min(2 * pause_s, PAUSE_MAX_S)
                     continue
                 await watch.wait()
-        except Exception as error:  # noqa: BLE001 - those who listen must hear of it, or they wait for ever
+        except Exception as error:  # noqa: BLE001 - listeners must get it, or they wait for ever
             self._broadcast.fail(error)
         finally:
             watch.close()
 
     async def _round(self, *, recent: bool = False) -> None:
-        """Read to the end of a batch and tell it page by page; what was told is behind the cursor.
+        """Read to the end of a batch and publish it page by page; what was published is behind the cursor.
 
-        The rest of an interrupted batch tells nothing of what came after its beginning: another one follows.
+        The rest of an interrupted batch holds nothing of what came after its beginning: another one follows.
         """
         self.rounds += 1
         is_fresh = not self._midway
@@ -138,13 +138,13 @@ class Pump:
         return frames
 
     def frames_of(self, change: Changed, *, ahead: bool = False) -> list[Frame]:
-        """A change as the bus tells it, perhaps not at all; of a record made anew first what is gone."""
+        """The frames that announce a change, perhaps none; of a record made again first what is gone."""
         record = change.record
         frames = []
         former = former_event(change)
         if former is not None:
             frames.append(self.frame(former[0], record.session, former[1]))
-            # Whoever has read anything of the new life has dropped the former one.
+            # A listener that has read anything of the new life has dropped the former one.
             before = msgspec.structs.replace(record, seq=record.position)
             frames[0].origin = origin_of(before, removed=True)
         event = event_of(change, now_ms=self._clock.now_ms())
@@ -158,11 +158,11 @@ class Pump:
         return Frame(type, self._mint.ascending("evt"), session, properties)
 
     def publish(self, frame: Frame) -> None:
-        """Hand a frame to everybody who listens."""
+        """Pass a frame to every listener."""
         self._broadcast.publish(frame)
 
     def closed(self, session: str, part: str) -> None:
-        """A part was written to its end and committed; while the tail runs, it hears that by itself."""
+        """A part was written to its end and committed; while the tail runs, it reads that by itself."""
         if self._task is None:
             self.open_parts.close((session, part))
 

@@ -1,6 +1,6 @@
 """Follows the feed: what changed after a cursor, then open parts with their text so far, then live.
 
-No gap and no repeat: the queue is opened first, the store is read after it, and what the store already told
+No gap and no repeat: the queue is opened first, the store is read after it, and what the store already gave
 is dropped from the queue (`joining`).
 """
 
@@ -51,7 +51,7 @@ class Feed:
     ) -> AsyncIterator[list[Frame]]:
         """Lists of frames, as they come: after the cursor, or from now on without one.
 
-        A frame of type RESYNC means that something may have been missed and must be loaded anew; the
+        A frame of type RESYNC means that something may have been missed and must be loaded again; the
         stream goes on after it.
         """
         await self._pump.start()
@@ -100,8 +100,8 @@ class Feed:
     ) -> AsyncIterator[list[Frame]]:
         """What changed after the cursor, up to now.
 
-        A cursor may stand inside a batch: its rest tells nothing of what came after that batch began, so
-        another one follows. What changed in the meantime is in both, and told once.
+        A cursor may stand inside a batch: its rest holds nothing of what came after that batch began, so
+        another one follows. What changed in the meantime is in both, and sent once.
         """
         at = None if cursor == BEGINNING else cursor
         is_fresh = at is None
@@ -129,7 +129,7 @@ class Feed:
         """Open parts with their text so far. Without an await, so what is queued about them is older.
 
         A part whose record is news in the queue comes from there, behind its message. Queued deltas count
-        only after that; all others continue a text that was told since, here or from the store.
+        only after that; all others continue a text that was sent since, here or from the store.
         """
         queued = [frame for frame in subscription.take_nowait() if not read.is_known(frame)]
         announced = {frame.part for frame in queued if frame.origin is not None}
@@ -150,9 +150,9 @@ class Feed:
         return self._pump.frame(RESYNC, None, b'{"reason":%b}' % msgspec.json.encode(reason))
 
     async def caught_up(self) -> None:
-        """Return when listeners have been told everything that this process committed before this call.
+        """Return when listeners have everything that this process committed before this call.
 
-        What is live only overtakes what comes back from the store; whoever tells the end of something waits.
+        What is live only overtakes what comes back from the store; who publishes an end waits here first.
         """
         if len(self._broadcast):
             await self._pump.advance(recent=True)
@@ -168,7 +168,7 @@ class Feed:
 
 
 def _wanted(frames: list[Frame], session: str | None, types: Collection[str] | None) -> list[Frame]:
-    """The frames somebody asked for; the last one tells how far the whole list has come."""
+    """The frames that the listener asked for; the last one holds how far the whole list has come."""
     wanted = [frame for frame in frames if _wants(frame, session, types)]
     cursor = next((frame.cursor for frame in reversed(frames) if frame.cursor), None)
     if wanted and cursor != wanted[-1].cursor:

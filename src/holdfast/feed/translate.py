@@ -60,7 +60,7 @@ def _request_event(record: StoredRecord) -> Event | None:
 
 
 def former_event(change: Changed) -> Event | None:
-    """What goes before a record made anew: no event of the bus says that what was below the id is gone."""
+    """What goes before a record made again: no event of the bus means that what was below the id is gone."""
     if not change.again or change.record.kind not in ("session", "message"):
         return None
     return event_of(Changed(change.record, created=False, removed=True), now_ms=0)

@@ -1,7 +1,7 @@
 """The contained filesystem: what a path means, whether it lies inside the project, and how it is opened.
 
 A path is judged after every link in it is resolved, name by name and never as a piece of text, against the
-directory of the session and the top of its checkout. Whoever holds a `Resolved` asks the person what has to
+directory of the session and the top of its checkout. The holder of a `Resolved` asks the user what has to
 be asked, and only then opens it; `open` and `list` reach exactly the judged place or nothing (`opening`).
 What must stay true: nothing outside is read on the strength of a name inside; devices, pipes, sockets and the
 kernel's own trees are never opened; the calls here are bounded, and wait for nothing but the disk: run them
@@ -25,7 +25,7 @@ from holdfast.location.project import is_utf8
 PATH_CHARS_MAX = 4096
 ENTRIES_MAX = 10_000
 
-# The kernel's own trees: reading there tells secrets, or does something. /dev/shm holds ordinary files.
+# The kernel's own trees: reading there shows secrets, or does something. /dev/shm holds ordinary files.
 _KERNEL = (Path("/proc"), Path("/sys"), Path("/dev"))
 _ORDINARY = Path("/dev/shm")  # noqa: S108 - compared, not written to
 
@@ -54,7 +54,7 @@ class Entry(msgspec.Struct, frozen=True, order=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The names in a folder, sorted. Not `complete` when there are more than anybody wants to hear."""
+    """The names in a folder, sorted. Not `complete` when there are more than a model should read."""
 
     entries: tuple[Entry, ...]
     complete: bool
@@ -125,7 +125,7 @@ class Filesystem:
     def patterns(self, resolved: Resolved) -> tuple[str, ...]:
         """Every name that a rule may know the path by: as it was asked for and as it resolved.
 
-        Seen from the top of the project; outside of it the absolute path too, since nobody forbids
+        Seen from the top of the project; outside of it the absolute path too, since the rules do not forbid
         `../../etc/passwd`.
         """
         names: dict[str, None] = {}
@@ -161,7 +161,7 @@ def _real(written: Path) -> Path:
         except (FileNotFoundError, NotADirectoryError):
             # What is missing is judged by where it would be: behind a dangling link that is its target.
             return Path(os.path.realpath(written))
-    except OSError as error:  # from the second look too, when somebody moves links about meanwhile
+    except OSError as error:  # from the second look too, when another process moves links about meanwhile
         match error.errno:
             case errno.ELOOP:
                 raise InvalidInput(f"{written} is a link that leads back to itself") from error

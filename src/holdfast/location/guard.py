@@ -1,7 +1,7 @@
-"""The owner's side of the guard: started with the first process group, told of each and of the lease.
+"""The owner's side of the guard: started with the first process group, given each and the lease.
 
 What must stay true: a group is watched before anything can happen to its owner unnoticed, so `watch` comes
-right after the start of a process; a guard that died is started anew and told everything again.
+right after the start of a process; a guard that died is started again and given everything again.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class Guard:
         """The lease holds until then, by the clock that counts suspension."""
         self._deadline_ms = deadline_ms
         if self._process is not None:
-            with contextlib.suppress(OSError):  # The next group is told to a new guard, or not started.
+            with contextlib.suppress(OSError):  # The next group goes to a new guard, or is not started.
                 self._send({"deadline": deadline_ms})
 
     def close(self, *, wait_s: float = 5.0) -> None:
@@ -60,7 +60,7 @@ class Guard:
     def _send(self, order: dict[str, Any]) -> None:
         if self._process is None or self._process.poll() is not None:
             self._start()
-            return  # A new guard is told of everything, this included.
+            return  # A new guard is given everything, this included.
         try:
             self._write(order)
         except OSError:
@@ -92,6 +92,6 @@ def _let_go(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _reap(process: "subprocess.Popen[bytes]") -> None:
-    """Wait for a guard that is going, where nobody is held up by it."""
+    """Wait for a guard that is going, where no caller is held up by it."""
     if process.poll() is None:
         threading.Thread(target=process.wait, name="holdfast-guard", daemon=True).start()

@@ -26,7 +26,7 @@ NAMES: Final = ("AGENTS.md", "CLAUDE.md", "CONTEXT.md")
 DEPRECATED: Final = "CONTEXT.md"
 BYTES_MAX: Final = 64 * 1024
 
-# Whoever wrote what lies in these did not write it for this project.
+# What lies in these was not written for this project.
 _FOREIGN = frozenset((".git", "node_modules", "site-packages"))
 # Nothing is there, or nothing that we may see; any other failure may pass.
 _NOT_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.ENAMETOOLONG))
@@ -74,7 +74,7 @@ def beside(path_read: Path, *, directory: Path, worktree: Path, known: Iterable[
 
     Looked at are the folders below the way from the worktree to the session's directory: on that way every
     file is known from the start. A file that leads out of the worktree is passed over, and so is one in a
-    folder of somebody else's code.
+    folder of third-party code.
     """
     real = Path(os.path.realpath(path_read))
     if flags.enabled(flags.DISABLE_PROJECT_CONFIG):
@@ -110,7 +110,7 @@ def is_file(path: Path) -> bool:
 
 
 def shown(path: Path | str) -> str:
-    """A path as it can be told and recorded; a name that is not UTF-8 as well as it can be."""
+    """A path as it can be shown and recorded; a name that is not UTF-8 as well as it can be."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 
@@ -119,7 +119,7 @@ def read(path: Path, *, worktree: Path, contained: bool, bytes_max: int = BYTES_
     files = Filesystem(worktree, worktree)
     target = files.resolve(str(path))
     if contained and not target.inside:
-        raise Refused(f"{path} leads out of the worktree, and nobody trusts its folder")
+        raise Refused(f"{path} leads out of the worktree, and its folder is not trusted")
     try:
         with files.open(target) as file:
             data = file.read(bytes_max + 1)

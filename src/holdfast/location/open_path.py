@@ -5,7 +5,7 @@ relative to the folder that the last one opened and none of them through a link.
 swapped in after the judgement is an error, at whatever level it stands; opening never waits and never wakes a
 device.
 
-A hard link is a file like any other here: nothing tells which of its names is the right one, and to make one
+A hard link is a file like any other here: none of its names is known to be the right one, and to make one
 takes access to the file already.
 """
 
@@ -69,7 +69,7 @@ def folder_of(real: Path) -> int:
 
 
 def failure(error: OSError, path: Path) -> HoldfastError:
-    """What the system said, in the words of our errors."""
+    """The system's error as one of ours."""
     match error.errno:
         case errno.ENOENT:
             return NotFound(f"{path} does not exist")

@@ -28,7 +28,7 @@ class Checkout(msgspec.Struct, frozen=True):
     common: str
     """The git directory that all its worktrees share."""
     mark: str
-    """Tells a repository from another one that later stands at the same path."""
+    """Distinguishes a repository from another one that later stands at the same path."""
 
 
 Known = Callable[[Checkout], str | None]

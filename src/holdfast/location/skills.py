@@ -2,7 +2,7 @@
 
 Who asks names the folders, the least near first: of two skills with one name the later one counts. What must
 stay true: walking and reading are bounded; a file that is no skill is left out, and named. The folders are
-trusted by whoever names them, so links in them are followed. Everything here waits for the disk: run it in a
+trusted as their settings are, so links in them are followed. Everything here waits for the disk: run it in a
 thread.
 """
 
@@ -26,7 +26,7 @@ ENTRIES_MAX: Final = 20_000
 DEPTH_MAX: Final = 6
 DESCRIPTION_CHARS_MAX: Final = 1024
 HEAD_BYTES_MAX: Final = 72 * 1024
-"""So much of a file is read to find its front matter; the rest is for whoever uses the skill."""
+"""So much of a file is read to find its front matter; the rest is for the agent that uses the skill."""
 
 # No wildcards: a name is also the pattern of a permission.
 _NAME = re.compile(r"\w[\w .:/+-]{0,63}")
@@ -38,7 +38,7 @@ Split = Callable[[str], tuple[dict[str, Any], str]]
 
 
 class Skill(msgspec.Struct, frozen=True):
-    """`location` is its SKILL.md. A skill without a description is used when somebody names it."""
+    """`location` is its SKILL.md. A skill without a description is used when the user names it."""
 
     name: str
     description: str

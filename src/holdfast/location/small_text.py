@@ -1,4 +1,4 @@
-"""Reads a small file that somebody else wrote, perhaps to harm: it never waits and never reads much."""
+"""Reads a small file of an unknown author, perhaps made to harm: it never waits and never reads much."""
 
 import os
 import stat

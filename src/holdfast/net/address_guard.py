@@ -1,8 +1,8 @@
-"""Which addresses may be fetched on somebody else's word: a model's, a repository's, a remote config's.
+"""Which addresses may be fetched on the word of another: a model's, a repository's, a remote config's.
 
 A URL is looked at first (`check`), then its name is resolved and every address that it has is looked at
 (`resolve`). The caller connects to an address that came out of here (`Http.get(pinned=…)`), so that a name
-which answers differently the second time leads nowhere; and it checks each redirect again, by hand.
+which answers differently the second time leads nowhere; and it checks each redirect again itself.
 
 What must stay true: one forbidden address among many refuses the name.
 """

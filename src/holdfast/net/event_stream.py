@@ -2,7 +2,7 @@
 
 Follows the WHATWG rules: a line ends with LF, CR or CRLF (also when CR and LF come in two chunks), a leading
 byte order mark and comments are skipped, `data` lines are joined by newline, an event without `data` is none.
-`id` and `retry` are ignored: nobody reconnects to a model.
+`id` and `retry` are ignored: a stream of a model is not resumed.
 
 One departure: at the end of the stream an event that lacks only its blank line is given, because servers
 forget it. A line that lacks its own end is dropped as cut, unless the reader asks for it (`whole`): only who

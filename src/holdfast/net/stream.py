@@ -201,7 +201,7 @@ class Http:
             _silence()
             self._client = httpx2.AsyncClient(
                 follow_redirects=False,
-                # What stays on this machine goes to nobody else, whatever proxy the environment names.
+                # What stays on this machine goes nowhere else, whatever proxy the environment names.
                 mounts={f"all://{host}": None for host in LOOPBACK},
                 cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
                 limits=httpx2.Limits(

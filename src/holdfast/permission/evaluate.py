@@ -1,6 +1,6 @@
 """What the rules say: the last rule that matches wins, and without one the answer is ask.
 
-Restrictions are rules of somebody who may only tighten (files of a folder that nobody trusts, a provider's
+Restrictions are rules of a source that may only tighten (a folder that is not trusted, a provider's
 host): beside the policy's verdict stands theirs, and the stricter of the two holds. What they do not mention
 they do not touch.
 """
@@ -37,7 +37,7 @@ def stricter(one: Action, other: Action) -> Action:
 def restricted(
     verdict: Action, permission: str, pattern: str, restrictions: Iterable[Sequence[Rule]]
 ) -> Action:
-    """The verdict once each ruleset that may only tighten has been heard by itself."""
+    """The verdict once each ruleset that may only tighten has been asked by itself."""
     for rules in restrictions:
         rule = last_match(permission, pattern, rules)
         if rule is not None:

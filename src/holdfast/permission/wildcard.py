@@ -2,7 +2,7 @@
 
 Nothing is aware of path segments: `*.env` matches `a/b/.env`. A pattern that ends in ` *` also matches
 without arguments: `git status *` matches `git status`. What must stay true: matching is linear in practice
-and never exponential, since patterns come from files of strangers.
+and never exponential, since patterns come from untrusted files.
 """
 
 from functools import lru_cache

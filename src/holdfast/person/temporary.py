@@ -1,4 +1,4 @@
-"""A private folder for temporary files of this user's agents, below the system's, which is everybody's."""
+"""A private folder for temporary files of this user's agents, below the system's, which every user has."""
 
 import contextlib
 import os

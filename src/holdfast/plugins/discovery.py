@@ -4,11 +4,11 @@ They are, in this order: installed ones (entry points of the group `holdfast.plu
 names, and Python files in the `plugin/` and `plugins/` folders of trusted config folders.
 
 A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
-plugins of folders that nobody trusts. A module offers `plugin`, a function that gets a `PluginContext` and
+plugins of folders that are not trusted. A module offers `plugin`, a function that gets a `PluginContext` and
 answers an object with hooks; a module without it is itself that object. Its attribute `tools`, a sequence of
 `holdfast.tool.declare.Tool`, are tools that it brings, and `sources`, a sequence of
-`holdfast.context.source.ContextSource`, what it has to tell the model. To register ways of signing in
-(`auth`) or providers (`provider`) is not supported yet, and is told. Plugins written in JavaScript are named
+`holdfast.context.source.ContextSource`, what it gives the model. To register ways of signing in
+(`auth`) or providers (`provider`) is reported as not supported. Plugins written in JavaScript are named
 and left alone. What cannot be loaded costs a notice, nothing else.
 """
 
@@ -34,7 +34,7 @@ UNSUPPORTED = ("auth", "provider")
 
 
 class PluginContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plugin is told about where it runs."""
+    """What a plugin knows about where it runs."""
 
     directory: str
     worktree: str
@@ -124,7 +124,7 @@ def _hooks(loaded: Any, context: PluginContext) -> Any:
 
 
 def _tools(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[Tool, ...]:
-    """The tools of a plugin. What is none is told, and the others are taken."""
+    """The tools of a plugin. What is none is reported, and the others are taken."""
     for word in UNSUPPORTED:
         # A module of that name beside others is no registration.
         if not isinstance(getattr(hooks, word, None), ModuleType | None):
@@ -142,7 +142,7 @@ def _tools(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[To
 
 
 def _sources(name: str, hooks: Any, report: Callable[[Trouble], None]) -> tuple[ContextSource[Any], ...]:
-    """The Context Sources of a plugin. What is none, or has a key of ours, is told and left out."""
+    """The Context Sources of a plugin. What is none, or has a key of ours, is reported and left out."""
     brought = getattr(hooks, "sources", None)
     if brought is None or isinstance(brought, ModuleType):
         return ()

@@ -1,9 +1,9 @@
 """Runs one hook of a plugin so that it can be let go, whatever it does.
 
-What must stay true: whoever waits is never held longer than they want to be, the loop can always end, and
+What must stay true: a caller is never held longer than its limit, the loop can always end, and
 nothing that a plugin raises escapes, an exit of the process neither. A coroutine that ignores its
 cancellation is not stepped any further. A plain function cannot be stopped: it runs in a thread of its own
-which does not keep the process alive, and what it does later reaches nobody.
+which does not keep the process alive, and what it does later has no effect.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ class HookRun:
         return asyncio.CancelledError("it ended itself") if self._task.cancelled() else self._task.result()
 
     def _let_go(self) -> None:
-        """It may tidy up for a while, and then it is not stepped again. Nobody waits for it."""
+        """It may tidy up for a while, and then it is not stepped again. No caller waits for it."""
         self._task.cancel()
         self._loop.call_later(GRACE_S, self._cut_off)
 
@@ -134,11 +134,11 @@ def _in_thread(method: Callable[..., Any], arguments: tuple[object, ...]) -> asy
         made, error = None, None
         try:
             made = context.run(method, *arguments)
-        except BaseException as raised:  # noqa: BLE001 - a thread has nobody else to tell
+        except BaseException as raised:  # noqa: BLE001 - a thread has no other way to report it
             plain = isinstance(raised, Exception) and not isinstance(raised, StopIteration)
-            # What would stop a loop or a future is told, and stops nothing.
+            # What would stop a loop or a future is reported, and stops nothing.
             error = raised if plain else RuntimeError(f"{type(raised).__name__}: {raised}")
-        with contextlib.suppress(RuntimeError):  # The loop is closed: nobody listens any more.
+        with contextlib.suppress(RuntimeError):  # The loop is closed: no caller waits any more.
             loop.call_soon_threadsafe(deliver, made, error)
 
     threading.Thread(target=work, name="holdfast-plugin", daemon=True).start()

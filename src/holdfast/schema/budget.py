@@ -30,10 +30,10 @@ class Reserved(Wire, frozen=True, kw_only=True):
     unknown: bool | None = None
     """Its model has no known price."""
     session: str | None = None
-    """Whose turn it is: once nobody runs that session any more, there is none."""
+    """Whose turn it is: once no owner runs that session any more, there is none."""
     boot: str | None = None
     """The boot of the machine that holds it: `since` and `until` are read from that boot's clock, which
-    nobody can set."""
+    cannot be set."""
     since: Count | None = None
     """When the turn began."""
     until: Count | None = None

@@ -1,4 +1,4 @@
-"""The Context Epoch: the span in which one baseline stays what the model was told first. Each one is kept."""
+"""The Context Epoch: the span in which one baseline stays what the model is given first. Each one is kept."""
 
 from holdfast.schema.ids import SessionID
 from holdfast.schema.times import Created

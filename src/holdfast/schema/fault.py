@@ -89,7 +89,7 @@ class BudgetFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="Budget
 
 
 class ContextFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="ContextUnavailableError"):
-    """What the model must be told first cannot be read. Ours."""
+    """What the model must be given first cannot be read. Ours."""
 
     data: MessageData
 

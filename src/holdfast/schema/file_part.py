@@ -16,7 +16,7 @@ class PartHead(Record, frozen=True, kw_only=True):
 class FilePart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="file"):
     """A file or image; `url` is a data:, file: or http: address.
 
-    `refused` is ours: by model (`provider/model`), what its provider said when it took no request with this
+    `refused` is ours: by model (`provider/model`), the provider's error when it took no request with this
     file; since then that model is shown a line in its place.
     """
 

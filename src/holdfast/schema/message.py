@@ -1,4 +1,4 @@
-"""Messages: who speaks, by `role`. What is said stands in the parts, which are records of their own."""
+"""Messages: who speaks, by `role`. Their content stands in the parts, which are records of their own."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ class UserSummary(Wire, frozen=True, kw_only=True):
 
 
 class UserMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag="user"):
-    """A promoted prompt. `system` is told to the model behind it, as a system message."""
+    """A promoted prompt. `system` is sent to the model behind it, as a system message."""
 
     time: Created
     agent: str
@@ -41,7 +41,7 @@ class UserMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag=
     tools: dict[str, bool] | None = None
     summary: UserSummary | None = None
     no_reply: bool | None = None
-    """A note: it is heard with the next turn, and neither asks for one nor changes how it is answered."""
+    """A note: it is sent with the next turn, and neither asks for one nor changes how it is answered."""
 
 
 class AssistantTime(Wire, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class AssistantPath(Wire, frozen=True, kw_only=True):
 class AssistantMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag="assistant"):
     """One answer of the model. `cost` sums its steps, `tokens` is the last step's; `mode` mirrors `agent`.
 
-    `summary` marks the message that compaction wrote: the model's history begins anew with it.
+    `summary` marks the message that compaction wrote: the model's history begins with it.
     """
 
     time: AssistantTime

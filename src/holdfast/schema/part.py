@@ -50,7 +50,7 @@ class StepPrefix(Wire, frozen=True, kw_only=True):
     moved: str | None = None
     block: Count | None = None
     chars: Count | None = None
-    """How long all of them are: with the provider's count of tokens it tells how long a token is."""
+    """How long all of them are: with the provider's count of tokens it gives how long a token is."""
 
 
 class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-start"):
@@ -114,7 +114,7 @@ class CompactionPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag=
 
 
 class SubtaskPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="subtask"):
-    """Work that a person gave to a subagent."""
+    """Work that the user gave to a subagent."""
 
     prompt: str
     description: str

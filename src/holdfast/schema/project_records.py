@@ -1,4 +1,4 @@
-"""A saved "always": it turns ask into allow, and nothing else, for one project in one worktree."""
+"""Records of a project or a host: saved approvals, trust in folders, the project of a checkout."""
 
 from holdfast.schema.ids import ApprovalID, ProjectID
 from holdfast.schema.times import Created
@@ -6,7 +6,10 @@ from holdfast.schema.wire import Record
 
 
 class Approval(Record, frozen=True, kw_only=True):
-    """`worktree` is the path of the checkout: the same project elsewhere is asked again."""
+    """A saved "always": it turns ask into allow, and nothing else, for one project in one worktree.
+
+    `worktree` is the path of the checkout: the same project elsewhere is asked again.
+    """
 
     id: ApprovalID
     project_id: ProjectID
@@ -27,7 +30,7 @@ class Trust(Record, frozen=True, kw_only=True):
 
 
 class CheckoutProject(Record, frozen=True, kw_only=True):
-    """`key` is the URL, or another name of what was fetched."""
+    """The project id of a checkout: `key` is its common git directory, `etag` its mark, `text` the id."""
 
     id: str
     key: str

@@ -1,4 +1,4 @@
-"""The Admitted Prompt: what a person said, durably accepted and not yet visible to the model.
+"""The Admitted Prompt: what a user or caller sent, durably accepted and not yet visible to the model.
 
 Promotion makes a user message with the same id of it. `promoted` is when; until then the prompt is pending.
 """
@@ -73,6 +73,6 @@ class AdmittedPrompt(Record, frozen=True, kw_only=True):
     format: OutputFormat | None = None
     no_reply: bool | None = None
     placement: str | None = None
-    """Where it is to be run, when whoever admitted it could not: an owner there takes it up."""
+    """Where it is to be run, when its admitting process could not: an owner there takes it up."""
     time: Created
     promoted: Count | None = None

@@ -35,7 +35,7 @@ class RequestHead(Record, frozen=True, kw_only=True):
 
 
 class PermissionAnswer(Wire, frozen=True, kw_only=True):
-    """A rejection with a message is told to the model; one without stops the work."""
+    """A rejection with a message goes to the model; one without stops the work."""
 
     reply: Reply
     message: str | None = None

@@ -1,4 +1,4 @@
-"""A session's short name for people: an adjective and a noun. Nothing makes it unique."""
+"""A session's short name for users: an adjective and a noun. Nothing makes it unique."""
 
 import os
 from collections.abc import Callable

@@ -91,7 +91,7 @@ class Mark(IntEnum):
     SUMMARY = 2
     """A finished compaction summary: the model's history begins at it."""
     SYSTEM = 3
-    """A Mid-Conversation System Message: pages for people leave it out. Two bits hold no further mark."""
+    """A Mid-Conversation System Message: pages for users leave it out. Two bits hold no further mark."""
 
 
 def type_of(kind: Kind) -> Any:

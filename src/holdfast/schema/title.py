@@ -1,4 +1,4 @@
-"""Titles that the host gives. Other programs match on the default ones: nobody has named the session yet."""
+"""Titles that the host gives. Other programs match on the default ones: the session has no name yet."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -13,14 +13,14 @@ _FORK = re.compile(r"(.+) \(fork #([0-9]{1,9})\)", re.DOTALL)
 
 
 def default(created_ms: int, *, child: bool = False) -> str:
-    """The title of a session that nobody has named, at the time of its creation."""
+    """The title of a session without a name, at the time of its creation."""
     created = _EPOCH + timedelta(milliseconds=created_ms)  # exact, which a division to seconds is not
     when = created.isoformat(timespec="milliseconds").removesuffix("+00:00")
     return f"{_CHILD if child else _ROOT}{when}Z"
 
 
 def is_default(title: str) -> bool:
-    """Whether nobody has named the session, so that a title may be made for it."""
+    """Whether the session has no name, so that a title may be made for it."""
     return _DEFAULT.fullmatch(title) is not None
 
 

@@ -29,7 +29,7 @@ ZERO = Tokens(input=0, output=0, reasoning=0, cache=CacheTokens(read=0, write=0)
 
 
 def plus(one: Num, other: Num) -> Num:
-    """The sum, as far as a number can say it: what was imported may hold any number, and none is infinite."""
+    """The sum, as far as a number holds it: what was imported may hold any number, and none is infinite."""
     total = one + other
     return total if isfinite(total) else copysign(float_info.max, total)
 

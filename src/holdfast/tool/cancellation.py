@@ -1,4 +1,4 @@
-"""Tells the cancellation of a task from a `CancelledError` that somebody's code raised by itself.
+"""Distinguishes the cancellation of a task from a `CancelledError` that a tool or plugin raised by itself.
 
 The first must pass, or nothing could be interrupted. The second is an error like any other: let through, it
 would cancel whatever runs beside it.

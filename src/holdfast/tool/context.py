@@ -66,21 +66,21 @@ class ToolContext(Protocol):
         """Show how far the call has come: live at once, durable with the next checkpoint."""
 
     async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
-        """Replace what the session keeps under `kind`, under the fence of whoever runs it.
+        """Replace what the session keeps under `kind`, under the fence of its runner.
 
-        It is on disk when this returns. `InvalidInput` for what is no such list, `LeaseLost` when somebody
-        else runs the session by now.
+        It is on disk when this returns. `InvalidInput` for what is no such list, `LeaseLost` when another
+        owner runs the session by now.
         """
 
     def publish(self, name: str, properties: JsonMap) -> None:
-        """Tell whoever listens to the session, now: it is stored nowhere, and nobody hears it later.
+        """Publish an event to the session's listeners, now: it is stored nowhere, and not replayed.
 
-        They hear it as `holdfast.tool.NAME`, with the ids of the call among its properties. `InvalidInput`
+        They receive it as `holdfast.tool.NAME`, with the ids of the call among its properties. `InvalidInput`
         for a name that is none, and for more than 64 KiB.
         """
 
     async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
-        """Say something to a child of this session, as a person would: it is admitted durably, then woken.
+        """Send a prompt to a child of this session, as a user would: it is admitted durably, then woken.
 
         The answer is the prompt's id. The same `id` admits once, however often the call is run again.
         """

@@ -1,4 +1,4 @@
-"""What a tool answers, and how it says that it could not."""
+"""What a tool answers, and how it reports a failure."""
 
 import msgspec
 
@@ -14,7 +14,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolOutput(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a call: `text` is for the model, the rest for people and programs.
+    """The result of a call: `text` is for the model, the rest for users and programs.
 
     `structured` is the validated value that Session consumers get unchanged, as `structured` in the metadata
     of the completed call; without text, the model is shown it as JSON. `paths` are Managed Tool Output Files
@@ -44,7 +44,7 @@ class ToolParked(Exception):
 
 
 class ToolDenied(ToolFailure):
-    """A person, or a rule of theirs, said no. `stops`: with no word for the model, so the work ends."""
+    """The user, or a rule, rejected the call. `stops`: without a message for the model, so the work ends."""
 
     def __init__(self, message: str, *, stops: bool = False) -> None:
         super().__init__(message)

@@ -48,7 +48,7 @@ class Bounded(msgspec.Struct, frozen=True, kw_only=True):
 async def bound(
     output: ToolOutput, limits: OutputLimits, keep: Callable[[str], Awaitable[str | None]]
 ) -> Bounded:
-    """Bound what a tool answered. `keep` stores a complete text and tells its path, or None."""
+    """Bound what a tool answered. `keep` stores a complete text and answers its path, or None."""
     text = output.text
     if not text and output.structured is not None:
         text = await anyio.to_thread.run_sync(_pretty, output.structured)
@@ -57,7 +57,7 @@ async def bound(
     else:
         text, fits = await anyio.to_thread.run_sync(_measured, text, limits)
     if fits:
-        # A tool that pages its own output has said by itself whether there is more.
+        # A tool that pages its own output has reported by itself whether there is more.
         truncated = output.metadata.get("truncated") is True
         return Bounded(text=text, paths=output.paths, truncated=truncated, lossy=output.lossy)
     path = await keep(text)

@@ -1,8 +1,8 @@
 """Carries out one call: finds its tool, runs it, and turns whatever happens into what is recorded.
 
-What must stay true: every call comes back as a `Settlement` that can be recorded, or waits for a person; what
+What must stay true: every call comes back as a `Settlement` that can be recorded, or waits for the user; what
 a model did wrong comes back in words that it can act on; whatever a tool raises or answers, it fails its own
-call and nothing else. Cancellation passes through: an interrupted call is settled by whoever interrupted it.
+call and nothing else. Cancellation passes through: an interrupted call is settled by its caller.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ Keep = Callable[[str], Awaitable[str | None]]
 STRUCTURED: Final = "structured"
 """In the metadata of a completed call: the structured value that its tool answered, unchanged."""
 STOPPED: Final = "stopped"
-"""In the metadata of a call: a person's no ended the work here, until somebody speaks again."""
+"""In the metadata of a call: the user's rejection ended the work here, until the next prompt."""
 
 
 class Settlement(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ async def execute(
             "that fits its schema."
         )
     try:
-        # Whatever it promised: nobody checks the types of a person's own tool.
+        # Whatever it promised: the types of a user's own tool are not checked.
         answer: object = await tool.run(context, input)
     except ToolParked:
         raise
@@ -141,7 +141,7 @@ def _checked(given: ToolOutput) -> ToolOutput:
 
 
 async def _given_up(tool: Tool, failure: ToolFailure, limits: OutputLimits, keep: Keep) -> Settlement:
-    """What a tool said when it could not: its words count, whatever it noted beside them."""
+    """The result of a tool that failed: its message counts, whatever it noted beside it."""
     try:
         words = str(failure)
     except Exception:  # noqa: BLE001 - it was given something that has no words

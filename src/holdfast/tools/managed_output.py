@@ -1,7 +1,7 @@
 """Managed Tool Output Files: complete texts that were too large for Session history, kept for a while.
 
-They lie in one flat folder that belongs to the person alone, under names that nobody can guess. What must
-stay true: a path is told only when the whole text is on disk; a text that cannot be kept is a diagnostic for
+They lie in one flat folder that belongs to the user alone, under names that cannot be guessed. What must
+stay true: a path is given only when the whole text is on disk; a text that cannot be kept is a diagnostic for
 the operator and None for the caller, never an error of the tool; the sweep removes nothing but old
 files of ours.
 """
@@ -32,7 +32,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ManagedOutput:
-    """The folder of kept texts. `trouble` is told, in one line, what could not be kept or removed."""
+    """The folder of kept texts. `trouble` is called with one line for what could not be kept or removed."""
 
     def __init__(
         self, folder: Path, clock: Clock, *, trouble: Callable[[str], None] = lambda _: None
@@ -43,7 +43,7 @@ class ManagedOutput:
         self._trouble = trouble
 
     async def keep(self, text: str) -> str | None:
-        """Store a complete text: on disk before its path is told."""
+        """Store a complete text: on disk before its path is answered."""
         try:
             return await anyio.to_thread.run_sync(self._keep, text)
         except OSError as error:
@@ -118,7 +118,7 @@ class ManagedOutput:
 def _make_private(folder: int) -> None:
     status = os.fstat(folder)
     if status.st_uid != os.geteuid():
-        raise PermissionError("the folder belongs to somebody else")
+        raise PermissionError("the folder belongs to another user")
     if stat.S_IMODE(status.st_mode) != 0o700:
         os.fchmod(folder, 0o700)
 

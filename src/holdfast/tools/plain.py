@@ -1,4 +1,4 @@
-"""What somebody's code gave, as it can be recorded: the value that its JSON brings back.
+"""What a tool or plugin gave, as it can be recorded: the value that its JSON brings back.
 
 What must stay true: what comes from here can be written, and read again wherever it was put; nobody who keeps
 the original can change it.
@@ -15,7 +15,7 @@ from holdfast.text import all_mended
 T = TypeVar("T")
 
 DEPTH_MAX: Final = 200
-"""Reading nested values takes stack, and nobody knows how much of it the reader has left."""
+"""Reading nested values takes stack, and it is not known how much of it the reader has left."""
 
 
 def plain(type_: type[T], value: Any, *, exact: bool = False) -> T:
@@ -35,10 +35,10 @@ def plain(type_: type[T], value: Any, *, exact: bool = False) -> T:
 
 
 def described(error: BaseException) -> str:
-    """An error on one line, which can be written down; without its words where it cannot say them."""
+    """An error on one line, which can be written down; without its message where that raises."""
     try:
         words = str(error)
-    except BaseException:  # noqa: BLE001 - an error of somebody's may fail in any way when it is asked
+    except BaseException:  # noqa: BLE001 - an error of a tool may fail in any way when it is asked
         words = ""
     line = " ".join(f"{type(error).__name__}: {words}".split()).removesuffix(":")
     return line[:500].encode(errors="replace").decode()

@@ -85,7 +85,7 @@ def is_plain(schema: Any, depth: int = 0) -> bool:
 
 
 def main() -> None:
-    """Judge what stands on the standard input; bounded also where nobody is left to end it."""
+    """Judge what stands on the standard input; bounded also where no parent is left to end it."""
     import json
     import resource
     import sys

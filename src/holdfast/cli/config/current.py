@@ -1,4 +1,4 @@
-"""The surroundings of the current directory for a command, with the person's decisions on trust."""
+"""The workspace of the current directory for a command, with the user's decisions on trust."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -35,7 +35,7 @@ def here(ctx: click.Context) -> Here:
 
 
 def decided(ctx: click.Context) -> Decisions:
-    """What the person decided on this machine; nothing where there is no store yet, by name neither."""
+    """What the user decided on this machine; nothing where there is no store yet, by name neither."""
     try:
         with reading(ctx) as store:
             return Decisions(() if store is None else store.select("trust", host_scope(ThisHost().id), None))
@@ -44,7 +44,7 @@ def decided(ctx: click.Context) -> Decisions:
 
 
 def host_settings_of(held: Mapping[str, Credential]) -> list[Remote]:
-    """Settings of the hosts that the person logged in to. Most have none, and then no event loop is begun."""
+    """Settings of the hosts that the user logged in to. Most have none, and then no event loop is begun."""
     if not any(each.type == "wellknown" for each in held.values()):
         return []
     import anyio

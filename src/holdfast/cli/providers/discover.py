@@ -1,7 +1,7 @@
 """`holdfast providers discover`: model servers that run on this machine, and how to use them.
 
 It changes nothing: the lines are for the person to put into their settings, where they also serve programs
-that nobody sits at.
+without a user at its terminal.
 """
 
 import os

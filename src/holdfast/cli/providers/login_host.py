@@ -1,7 +1,7 @@
 """`holdfast providers login https://HOST`: signs in to a host that has settings for this person.
 
 The host says under which name its settings use a token, and may name a program of this machine that makes
-one. That program runs only when the person, in a terminal, has seen it and said yes.
+one. That program runs only when the user, in a terminal, has seen it and agreed.
 """
 
 import re
@@ -28,7 +28,7 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 
 
 class SignIn(msgspec.Struct, frozen=True):
-    """How a host wants people to sign in."""
+    """How a host wants users to sign in."""
 
     env: str
     command: list[str] = []
@@ -97,7 +97,7 @@ def _token(host: str, asked: SignIn, *, from_stdin: bool) -> Secret:
 
 
 def run(command: list[str]) -> Secret:
-    """The token that a program prints. What it says of its own stays on the terminal."""
+    """The token that a program prints. What else it prints stays on the terminal."""
     try:
         made = subprocess.run(command, stdout=subprocess.PIPE, timeout=PROGRAM_S, check=False)
     except (OSError, ValueError) as error:

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 TITLE_S = 3.0
 
 
-async def entitled(hf: "Holdfast", session: str, workspace: Workspace, interrupts: Interrupts) -> None:
-    """Return when the session has a title, when it gets none, or when somebody has had enough."""
+async def await_title(hf: "Holdfast", session: str, workspace: Workspace, interrupts: Interrupts) -> None:
+    """Return when the session has a title, when it gets none, or when the user interrupts."""
     if all(agent.name != AGENT for agent in workspace.agents.all):
-        return  # A person has switched it off.
+        return  # The user has switched it off.
     with anyio.move_on_after(TITLE_S):
         async with anyio.create_task_group() as group:
 

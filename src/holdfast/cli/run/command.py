@@ -1,4 +1,4 @@
-"""`holdfast run`: says something to a session and shows what comes of it."""
+"""`holdfast run`: sends a prompt to a session and shows what comes of it."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ import click
 from holdfast.cli.config.current import here
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, note
-from holdfast.cli.run.await_title import entitled
+from holdfast.cli.run.await_title import await_title
 from holdfast.cli.run.follow import DONE, FAILED, follow
 from holdfast.cli.run.interrupts import Interrupts
 from holdfast.cli.run.latest import latest
@@ -59,7 +59,7 @@ def run(
     go_on: bool,
     form: str,
 ) -> None:
-    """Say MESSAGE (and what standard input holds) to a session, and show the answer.
+    """Send MESSAGE (and what standard input holds) to a session, and show the answer.
 
     Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied, 130 interrupted.
     """
@@ -88,7 +88,7 @@ def run(
             note(f"holdfast: {why}")
             code = FAILED
         if known is None and code == DONE:
-            await entitled(hf, session, workspace, interrupts)
+            await await_title(hf, session, workspace, interrupts)
         return code
 
     ctx.exit(with_holdfast(ctx, work, create=known is None))
@@ -109,7 +109,7 @@ async def unanswered(hf: "Holdfast", session: str, prompt: str) -> str | None:
 
 
 async def begun(hf: "Holdfast", session: str, prompt: Callable[[], Awaitable[None]]) -> None:
-    """Say the first word to a session that was made for it; if it is not taken, the session goes again."""
+    """Admit the first prompt of a session that was made for it; if it is refused, the session is removed."""
     try:
         await prompt()
     except BaseException:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DONE, FAILED, DENIED = 0, 1, 3
 LINGER_S = 0.3
-"""What was told last may still be on its way when the session rests."""
+"""The last events may still be on their way when the session rests."""
 
 
 async def follow(
@@ -36,7 +36,7 @@ async def follow(
 ) -> int:
     """Begin, show everything until the session is idle, and answer the exit code.
 
-    `idle` is said where nothing came of it.
+    `idle` is printed where nothing came of it.
     """
     printer = Printer(silent=form == "json")
     await _take_up(hf, session, printer)
@@ -49,7 +49,7 @@ async def follow(
     async with anyio.create_task_group() as group:
 
         async def rest() -> None:
-            """End when nobody runs the session: `idle` is told by the process that ran it alone."""
+            """End when no process runs the session: only the process that ran it publishes `idle`."""
             nonlocal trouble
             try:
                 await hf.sessions.wait(session)
@@ -67,7 +67,7 @@ async def follow(
         try:
             await _show(hf, session, cursor, printer, form)
         except BrokenPipeError:
-            interrupts.asked.set()  # Whoever read our output has had enough.
+            interrupts.asked.set()  # The reader of our output has closed it.
             await hf.sessions.interrupt(session)
         group.cancel_scope.cancel()
     interrupts.session = None
@@ -119,11 +119,11 @@ def _asked(request: PermissionRequest | QuestionRequest) -> str:
 
 async def _take_up(hf: "Holdfast", session: str, printer: Printer) -> None:
     """Texts that are open now. What a dead runner left is no news: it was shown then, and is stored; what
-    somebody writes at this moment is shown from its beginning.
+    is being written at this moment is shown from its beginning.
     """
     record = await hf.store.session(session)
     for part in await hf.store.select("part", session=session, mark=Mark.OPEN):
-        with suppress(RecordCorrupt):  # Whoever works with it says so.
+        with suppress(RecordCorrupt):  # Whatever works with it reports that.
             value = part.value()
             if isinstance(value, TextPart):
                 printer.take_up(value, show=record is not None and record.busy)

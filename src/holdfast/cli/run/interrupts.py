@@ -30,7 +30,7 @@ class Interrupts:
         self._count += 1
         if self._count > 2:
             return  # The second is being seen to, and says its line once.
-        if self._count > 1:  # What is stored is stored; nobody has to wait for the rest.
+        if self._count > 1:  # What is stored is stored; the user need not wait for the rest.
             if self.session is not None:
                 line = f"Ended at once. `holdfast session resume {self.session}` goes on.\n"
                 with suppress(OSError):

@@ -52,7 +52,7 @@ def _first(store: Reading, query: SessionQuery, here: Location) -> Latest | None
     while True:
         page = store.sessions(query)
         for record, line in readable(page):
-            # Another checkout of the project is another place: what is said here is not meant for it.
+            # Another checkout of the project is another place: a prompt given here is not meant for it.
             near = line.directory == here.directory or Path(line.directory).is_relative_to(here.worktree)
             if near and store.messages(MessageQuery(record.id, limit=1)).messages:
                 return Latest(line.time.updated, record.id, line.directory)

@@ -1,7 +1,7 @@
-"""Offers a model server that already runs on this machine, when the person has no other provider.
+"""Offers a model server that already runs on this machine, when the user has no other provider.
 
 Asked once, in a terminal; the answer is remembered, and a yes is written into the person's settings if they
-have none yet. Where nobody sits, nothing is used that the settings do not name.
+have none yet. Without a terminal, nothing is used that the settings do not name.
 """
 
 import os
@@ -22,7 +22,7 @@ from holdfast.workspace.workspace import Workspace
 def offer(workspace: Workspace) -> bool:
     """Whether the settings were changed, so that they must be read again."""
     if workspace.loaded.config.model or workspace.providers.available():
-        return False  # Whatever is wrong with a model that was named is told by its name.
+        return False  # Whatever is wrong with a model that was named is reported by its name.
     found = anyio.run(_find)
     configured = bool(workspace.loaded.config.provider)
     offered = discover.offers(
@@ -52,7 +52,7 @@ def small_model() -> str:
 
 
 def _keep(found: Found) -> bool:
-    """Write the server into the settings; a file that somebody wrote is theirs to edit."""
+    """Write the server into the settings; a file that the user wrote is theirs to edit."""
     path = directories.config() / "holdfast.json"
     lines = msgspec.json.format(
         msgspec.json.encode({"provider": {found.kind: discover.settings(found)}}), indent=2

@@ -18,7 +18,7 @@ from holdfast.schema.part import TextPart
 
 
 class Printer:
-    """Hears the frames of one session, and remembers how it ended."""
+    """Prints the frames of one session, and remembers how it ended."""
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
@@ -41,7 +41,7 @@ class Printer:
         self._grow(part.id, 0, part.text)
 
     def print_frame(self, frame: Frame) -> None:
-        """Show what a frame says, if it is for people."""
+        """Print a frame, if it is for users."""
         value = frame.value()
         match frame.type:
             case "message.updated":
@@ -94,7 +94,7 @@ class Printer:
                 pass
 
     def close(self) -> None:
-        """Say whether the answer is whole, and to people who answered and what it took."""
+        """Print whether the answer is whole, and for users who answered and what it took."""
         steps = list(self._steps.values())
         if (
             self._last

@@ -1,4 +1,4 @@
-"""What a person says to a session: the words of the command, then what standard input holds."""
+"""The text of a prompt: the words of the command, then what standard input holds."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from holdfast.cli.terminal import NotText, read_text
 
 STDIN_MAX = 1024 * 1024
 SILENT_S = 2.0
-"""How long standard input may stay open before a person is told what the command waits for."""
+"""How long standard input may stay open before the user reads what the command waits for."""
 
 
 def read_prompt(words: Sequence[str]) -> str:
@@ -26,7 +26,7 @@ def read_prompt(words: Sequence[str]) -> str:
             )
         text = "\n\n".join(filter(None, (text, given.strip())))
     if not text.strip():
-        raise click.UsageError("there is nothing to say; give a message")
+        raise click.UsageError("the prompt is empty; give a message")
     return text
 
 
@@ -44,7 +44,7 @@ def _text(word: str) -> str:
 
 @contextmanager
 def _note_when_slow() -> Iterator[None]:
-    """Whoever left standard input open by mistake would wait for ever, and not know why."""
+    """A user who left standard input open by mistake would wait for ever, and not know why."""
     timer = threading.Timer(
         SILENT_S, note, ["Waiting for the end of standard input; `</dev/null` gives none."]
     )

@@ -27,7 +27,7 @@ def delete(ctx: click.Context, *, name: str, yes: bool, form: str) -> None:
         record = named(store, name)
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError(f"deleting {record.id} asks first, and nobody can answer here; give --yes")
+            raise click.UsageError(f"deleting {record.id} asks first, and this is no terminal; give --yes")
         # A session that cannot be read is named, and can be erased.
         titles = "".join(f" ({clean(line.title)})" for _, line in readable(SessionPage((record,))))
         if not click.confirm(f"Erase {record.id}{titles} and its children for ever?"):

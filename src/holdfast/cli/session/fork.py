@@ -31,7 +31,7 @@ def fork(ctx: click.Context, *, name: str, message: str | None, form: str) -> No
 
 
 def answer(session: Session, form: str, done: str) -> None:
-    """Tell what became of a session."""
+    """Print what became of a session."""
     if form == "json":
         print_raw(encode(session))
     else:

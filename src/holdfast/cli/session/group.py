@@ -16,7 +16,7 @@ _HERE = "holdfast.cli.session"
         "children": (f"{_HERE}.children:children", "The sessions that a session started."),
         "fork": (f"{_HERE}.fork:fork", "Continue from a point in another session."),
         "resume": (f"{_HERE}.resume:resume", "Go on with a session that was left unfinished."),
-        "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whoever runs it."),
+        "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whichever process runs it."),
         "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
         "move": (f"{_HERE}.move:move", "Let a session work in another directory."),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def move(ctx: click.Context, *, name: str, directory: str | None, form: str) -> None:
     """Let a session work in DIR, or in the current directory.
 
-    The model is told where it works from the next prompt on; what was said stays as it is.
+    The model is told where it works from the next prompt on; the history stays as it is.
     """
 
     async def work(hf: "Holdfast") -> Session:

@@ -35,7 +35,7 @@ def resume(ctx: click.Context, *, name: str, form: str) -> None:
     session = record.id
 
     async def work(hf: "Holdfast") -> int:
-        idle = f"{session} has nothing left to do. `holdfast run --session {session} …` says something to it."
+        idle = f"{session} has nothing left to do. `holdfast run --session {session} …` sends it a prompt."
         return await follow(hf, session, lambda: hf.sessions.resume(session), form, Interrupts(), idle=idle)
 
     if record.busy:

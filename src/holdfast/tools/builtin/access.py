@@ -1,6 +1,6 @@
 """Asks for whatever a file tool is about to reach, before it reaches it.
 
-What must stay true: the person is shown the real target, and rules hear the path as it was asked for and as
+What must stay true: the user is shown the real target, and rules judge the path as it was asked for and as
 it resolved: a link changes neither what is denied nor what is outside.
 """
 
@@ -18,7 +18,7 @@ FilesystemOf = Callable[[ToolContext], Filesystem]
 
 
 async def resolve(filesystem: Filesystem, path: str) -> Resolved:
-    """Judge a path; what is wrong with it is told to the model."""
+    """Judge a path; the model is answered what is wrong with it."""
     try:
         return await anyio.to_thread.run_sync(filesystem.resolve, path, abandon_on_cancel=True)
     except HoldfastError as error:

@@ -1,6 +1,6 @@
 """The tool `read`: a page of a text file, the names in a folder, a picture or a PDF.
 
-What must stay true: nothing is opened before the person's rules were heard; what is opened is what they were
+What must stay true: nothing is opened before the user's rules were asked; what is opened is what they were
 asked about; the output fits the limits of a settlement, so that it is paged and never cut in its middle.
 """
 

@@ -1,4 +1,4 @@
-"""The tool `recall`: finds again what was said in this session and is no longer in the model's view.
+"""The tool `recall`: finds again what happened in this session and is no longer in the model's view.
 
 Messages are found through the store's index. Output of tools is not in it, so as long as too little is found
 there, the stored output is looked through, a page at a time, within a bound; of output that was too long for
@@ -81,7 +81,7 @@ def recall_tool(store: Store, open_kept: OpenKept = lambda _: None) -> Tool:
 
 
 async def _snippets(store: Store, session: str, query: str, limit: int) -> list[Snippet]:
-    """What the index finds among the messages; that somebody looked for it before is no find."""
+    """What the index finds among the messages; an earlier search for it is no find."""
     found: list[Snippet] = []
     for hit in await store.search(SearchQuery(query, session=session, limit=limit + OWN_MAX)):
         if hit.message is None or hit.part is None:
