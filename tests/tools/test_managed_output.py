@@ -51,7 +51,7 @@ async def test_a_folder_of_somebody_else_is_not_used(world: World, monkeypatch: 
 
     assert await world.output.keep("text") is None
     assert list(world.output.folder.iterdir()) == []
-    why = "the folder belongs to somebody else"
+    why = "the folder belongs to another user"
     assert world.told == [f"tool output could not be kept in {world.output.folder}: {why}"]
 
 

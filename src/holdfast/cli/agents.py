@@ -62,7 +62,7 @@ def without_secrets(value: dict[str, Any], safe: dict[str, Any], agent: Agent) -
         if entry.get(field) is not None and shown[field] != entry[field]
     }
     if (asked := substitute.REFERENCE.fullmatch(changed.get("prompt", ""))) and asked[1] == "file":
-        changed["prompt"] = redact.text(entry["prompt"])  # The text of a file is what a person wants to see.
+        changed["prompt"] = redact.text(entry["prompt"])  # The text of a file is what the user wants to see.
     if agent.model is not None and shown.get("model") != entry.get("model"):
         provider, _, model = shown["model"].partition("/")
         changed["model"] = ModelRef(provider_id=provider, model_id=model)

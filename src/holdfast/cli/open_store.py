@@ -38,14 +38,14 @@ class Reading(Protocol):
 
 
 def choice_of(ctx: click.Context) -> Choice:
-    """What the person chose for the whole command."""
+    """What the user chose for the whole command."""
     choice = ctx.find_root().obj
     assert isinstance(choice, Choice), "the root command sets it"
     return choice
 
 
 def place_of(ctx: click.Context) -> StoreUrl:
-    """The store that the person named, or the default."""
+    """The store that the user named, or the default."""
     return find_place(choice_of(ctx).store)
 
 

@@ -47,7 +47,7 @@ def defaults(places: AgentPlaces) -> Ruleset:
 
 
 def builtin(places: AgentPlaces) -> dict[str, Agent]:
-    """The agents by name, before any setting of the person."""
+    """The agents by name, before any setting of the user."""
     plans = places.data / "plans"
     beside = os.path.relpath(plans, places.worktree)
     nothing: PermissionConfig = {"*": "deny"}

@@ -1,7 +1,7 @@
 """Reads the settings of a directory: every layer in its order, the later over the earlier.
 
-1. the person's own: OpenCode's folder, then ours
-2. provider hosts that the person logged in to (`well_known`)
+1. the user's own: OpenCode's folder, then ours
+2. provider hosts that the user logged in to (`well_known`)
 3. files of the project, from the top of the checkout down to the directory
 4. `.opencode/` and `.holdfast/` folders on the same way
 5. the folder named by CONFIG_DIR
@@ -39,7 +39,7 @@ Trusted = Callable[[Path], bool]
 
 
 def load(where: Places, *, trusted: Trusted | bool, remote: Sequence[Remote] = ()) -> Loaded:
-    """The settings. `trusted` answers for a folder of the project whether the person trusts it."""
+    """The settings. `trusted` answers for a folder of the project whether the user trusts it."""
     return _Loading(where, trusted if callable(trusted) else lambda _: trusted).load(remote)
 
 
@@ -91,7 +91,7 @@ class _Loading:
             self.as_trusted(each)
 
     def as_trusted(self, each: Folder) -> None:
-        """A folder of the project: its word counts if the person trusts it."""
+        """A folder of the project: its word counts if the user trusts it."""
         if self.trusted(each.trust_path):
             self.folder(each)
             return

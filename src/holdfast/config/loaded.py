@@ -43,7 +43,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     notices: tuple[str, ...] = ()
     """What was left out because the folder is not trusted, or because a host may not decide it."""
     untrusted: Path | None = None
-    """The folder that a person would have to trust; None where nothing was left out."""
+    """The folder that the user would have to trust; None where nothing was left out."""
 
     def __repr__(self) -> str:
         return f"Loaded({self.config!r})"

@@ -18,7 +18,7 @@ FOLDERS = (".opencode", ".holdfast")
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """What the person and the project have; `worktree` is the top of the checkout around `directory`.
+    """What the user and the project have; `worktree` is the top of the checkout around `directory`.
 
     Without a checkout give the directory itself: folders above it do not count.
     """
@@ -43,13 +43,13 @@ class Folder(msgspec.Struct, frozen=True):
 
     @property
     def trust_path(self) -> Path:
-        """The directory that a person trusts when they trust this."""
+        """The directory that the user trusts when they trust this."""
         path = self.path.parent if self.kind == "folder" else self.path
         return path if self.top is None or path.is_relative_to(self.top) else self.top
 
 
 def of_user(places: Places) -> list[Folder]:
-    """OpenCode's settings of this person, then ours."""
+    """OpenCode's settings of this user, then ours."""
     return [
         Folder(path, IN_GLOBAL, "folder", project=False)
         for path in (places.opencode_config, places.holdfast_config)

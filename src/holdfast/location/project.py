@@ -1,4 +1,4 @@
-"""Which project a directory belongs to. The person's repository is read, never written.
+"""Which project a directory belongs to. The user's repository is read, never written.
 
 The id is, in this order: the one we know for this checkout (the caller's cache), the one that OpenCode left
 in `.git/opencode`, the first root commit, else `global`. Linked worktrees share their repository's id.

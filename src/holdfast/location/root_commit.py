@@ -117,7 +117,7 @@ def _extensions(config: str) -> dict[str, str]:
 
 
 def _environment(ours: Path) -> dict[str, str]:
-    """The person's environment without their settings for git, which is here to answer one question."""
+    """The user's environment without their settings for git, which is here to answer one question."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return kept | {
         "GIT_DIR": str(ours),

@@ -34,7 +34,7 @@ class Target(msgspec.Struct, frozen=True):
 
 
 def check(url: str) -> Target:
-    """Where `url` leads, if it is plain http or https without a user's name in it."""
+    """Where `url` leads, if it is plain http or https without a user name in it."""
     # Parsers disagree about these characters, and such a disagreement is how guards are walked around.
     if any(character <= " " or character in '\\"<>^`{|}\x7f' for character in url):
         raise InvalidInput("the address holds characters that no address may hold")

@@ -1,6 +1,6 @@
 """A session's policy: its rules, those that may only tighten them, and the ceiling of the session above.
 
-Pure. Rules are the agent's (the person's settings included), then the session's own; the last match wins. A
+Pure. Rules are the agent's (the user's settings included), then the session's own; the last match wins. A
 child is never allowed what its parent's policy denies or asks, down the whole tree: the strictest verdict
 holds. A saved approval turns ask into allow, and nothing else.
 """
@@ -15,7 +15,7 @@ from holdfast.schema.permission import Action, Rule, Ruleset
 
 
 class Approved(msgspec.Struct, frozen=True):
-    """Something that a person allowed for good."""
+    """Something that the user allowed for good."""
 
     permission: str
     pattern: str

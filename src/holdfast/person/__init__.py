@@ -1,1 +1,1 @@
-"""The person's own places and small files, outside any store: config, credentials, caches."""
+"""The user's own places and small files, outside any store: config, credentials, caches."""

@@ -1,4 +1,4 @@
-"""Where a person keeps things: our own folders, and OpenCode's, which are only read.
+"""Where the user keeps things: our own folders, and OpenCode's, which are only read.
 
 The environment is asked at each call. On Linux the folders are spelled out: the library that knows every
 system costs 20 ms of every start.
@@ -23,7 +23,7 @@ def home() -> Path:
 
 
 def data() -> Path:
-    """What Holdfast keeps of a person: the store, credentials, models."""
+    """What Holdfast keeps of the user: the store, credentials, models."""
     if sys.platform != "linux":
         import platformdirs
 
@@ -32,7 +32,7 @@ def data() -> Path:
 
 
 def config() -> Path:
-    """The person's own settings, agents and commands."""
+    """The user's own settings, agents and commands."""
     return _xdg("XDG_CONFIG_HOME", ".config") / "holdfast"
 
 
@@ -46,12 +46,12 @@ def cache() -> Path:
 
 
 def opencode_config() -> Path:
-    """OpenCode's settings of this person; it uses the same folder on every system."""
+    """OpenCode's settings of this user; it uses the same folder on every system."""
     return _xdg("XDG_CONFIG_HOME", ".config") / "opencode"
 
 
 def opencode_data() -> Path:
-    """OpenCode's data of this person, `auth.json` among it."""
+    """OpenCode's data of this user, `auth.json` among it."""
     return _xdg("XDG_DATA_HOME", ".local/share") / "opencode"
 
 

@@ -1,4 +1,4 @@
-"""Small files of the person: written whole or not at all, under a lock where they are read first.
+"""Small files of the user: written whole or not at all, under a lock where they are read first.
 
 What must stay true: a reader sees the old text or the new one, also after a crash; a secret is never readable
 by others, not even for a moment; nothing here waits longer than `WAIT_S`. A file that is a link is replaced

@@ -11,7 +11,7 @@ class Provider(Protocol):
     """Answers requests."""
 
     def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
-        """What is said to a request. Trouble is the event `Failed`, and nothing follows it.
+        """The answer to a request. Trouble is the event `Failed`, and nothing follows it.
 
         Close the generator (`aclosing`) when leaving early: that ends the connection.
         """

@@ -1,4 +1,4 @@
-"""A command: a template that a person calls by name."""
+"""A command: a template that the user calls by name."""
 
 from typing import Literal
 

@@ -45,7 +45,7 @@ class ContextEpoch(Record, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
     """Why the next request may begin differently, as far as it is known by now. What is sent settles it."""
     edited_at: Count | None = None
-    """Which request of the epoch, counted from 1, was the first after a person last changed or removed
+    """Which request of the epoch, counted from 1, was the first after the user last changed or removed
     something that the model had been shown: a fork from before it begins differently."""
     sent: SentRequest | None = None
     """The last request, from the moment a user removes messages until the next one is sent: the steps that

@@ -59,7 +59,7 @@ class OutputLengthFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="
 
 
 class AbortedFault(Wire, frozen=True, kw_only=True, tag_field="name", tag="MessageAbortedError"):
-    """A person, or the end of the process, interrupted the message."""
+    """The user, or the end of the process, interrupted the message."""
 
     data: MessageData
 

@@ -1,4 +1,4 @@
-"""The form that a person asks the answer to have."""
+"""The form that the user asks the answer to have."""
 
 from holdfast.schema.wire import Count, JsonMap, Wire
 

@@ -69,13 +69,13 @@ class Question(Wire, frozen=True, kw_only=True):
 
 
 class QuestionAnswer(Wire, frozen=True, kw_only=True):
-    """The labels chosen (or text typed), question by question; absent when the person dismissed them."""
+    """The labels chosen (or text typed), question by question; absent when the user dismissed them."""
 
     answers: list[list[str]] | None = None
 
 
 class QuestionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="question"):
-    """The model asks the person."""
+    """The model asks the user."""
 
     questions: list[Question]
     tool: ToolRef | None = None
@@ -84,7 +84,7 @@ class QuestionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", 
 
 
 class InterruptRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="interrupt"):
-    """A person or a program wants the session to stop. The owner that runs it answers by stopping."""
+    """The user or a program wants the session to stop. The owner that runs it answers by stopping."""
 
     reason: str | None = None
     owner: str | None = None

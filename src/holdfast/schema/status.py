@@ -12,7 +12,7 @@ class BusyStatus(Wire, frozen=True, kw_only=True, tag_field="type", tag="busy"):
 
 
 class RetryAction(Wire, frozen=True, kw_only=True):
-    """What the person could do about it."""
+    """What the user could do about it."""
 
     reason: str
     provider: str

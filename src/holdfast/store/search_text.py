@@ -107,7 +107,7 @@ def words_of(text: str) -> list[str]:
 
 
 def query_words(text: str) -> list[str]:
-    """The different words of a person's query, in order, as many as an index is asked for at once.
+    """The different words of the user's query, in order, as many as an index is asked for at once.
 
     They are words and nothing else, so no engine can take one for an operator.
     """

@@ -40,7 +40,7 @@ class ToolFailure(Exception):
 
 
 class ToolParked(Exception):
-    """A person is there and does not answer: the call waits, unsettled, and the session lets go."""
+    """The user is there and does not answer: the call waits, unsettled, and the session lets go."""
 
 
 class ToolDenied(ToolFailure):

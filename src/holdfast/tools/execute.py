@@ -80,7 +80,7 @@ async def execute(
             "that fits its schema."
         )
     try:
-        # Whatever it promised: the types of a user's own tool are not checked.
+        # Whatever it promised: the types of the user's own tool are not checked.
         answer: object = await tool.run(context, input)
     except ToolParked:
         raise
@@ -164,7 +164,7 @@ def broken(name: str, why: str) -> Settlement:
 
 
 def denied(message: str, *, stops: bool = False, metadata: JsonMap | None = None) -> Settlement:
-    """A call that a person or a rule did not allow; `stops` ends the work with it."""
+    """A call that the user or a rule did not allow; `stops` ends the work with it."""
     metadata = {**(metadata or {}), **({STOPPED: True} if stops else {})}
     return Settlement(output=message, outcome="denied", metadata=metadata, stops=stops)
 

@@ -1,4 +1,4 @@
-"""`holdfast models install [NAME]` and `uninstall NAME`: a small model of the person's own, without a key."""
+"""`holdfast models install [NAME]` and `uninstall NAME`: a small model of the user's own, without a key."""
 
 import sys
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def _row(model: installable.Installable) -> list[str]:
 
 
 def _progress(total: int) -> Callable[[int], None]:
-    """A line that is written over, where a person can see it."""
+    """A line that is written over, where the user can see it."""
     if not sys.stderr.isatty():
         return lambda _: None
 

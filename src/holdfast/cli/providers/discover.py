@@ -1,6 +1,6 @@
 """`holdfast providers discover`: model servers that run on this machine, and how to use them.
 
-It changes nothing: the lines are for the person to put into their settings, where they also serve programs
+It changes nothing: the lines are for the user to put into their settings, where they also serve programs
 without a user at its terminal.
 """
 
@@ -19,7 +19,7 @@ from holdfast.provider.local.discover import Found
 @click.command()
 @format_option
 def discover(*, form: str) -> None:
-    """Ollama, LM Studio, llama.cpp and vLLM on their usual ports, if they are this person's own processes."""
+    """Ollama, LM Studio, llama.cpp and vLLM on their usual ports, if they are this user's own processes."""
     found = anyio.run(_find)
     if form == "json":
         print_json([_fields(one) for one in found])

@@ -1,4 +1,4 @@
-"""`holdfast providers list`: whom the person can ask, and where each key comes from. Never the key."""
+"""`holdfast providers list`: whom the user can ask, and where each key comes from. Never the key."""
 
 from collections.abc import Mapping
 

@@ -22,7 +22,7 @@ from holdfast.provider.catalog import packages
 @click.option("--force", is_flag=True, help="Also for a provider that nothing knows of yet.")
 @click.pass_context
 def login(ctx: click.Context, provider_id: str, *, key_stdin: bool, force: bool) -> None:
-    """Keep the key of a provider, or of a host (https://HOST), for this person alone to read."""
+    """Keep the key of a provider, or of a host (https://HOST), for this user alone to read."""
     if "://" in provider_id:
         from holdfast.cli.providers.login_host import login_host
 

@@ -1,4 +1,4 @@
-"""`holdfast providers login https://HOST`: signs in to a host that has settings for this person.
+"""`holdfast providers login https://HOST`: signs in to a host that has settings for this user.
 
 The host says under which name its settings use a token, and may name a program of this machine that makes
 one. That program runs only when the user, in a terminal, has seen it and agreed.

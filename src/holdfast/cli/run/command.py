@@ -141,7 +141,7 @@ def _known(ctx: click.Context, name: str | None, *, go_on: bool) -> str | None:
 
 
 def _around(ctx: click.Context, wish: Wish) -> Workspace:
-    """What is around the current directory, when the person has been asked what must be asked."""
+    """What is around the current directory, when the user has been asked what must be asked."""
     workspace, decisions = here(ctx)
     if wish.model is None and offer(workspace):
         workspace, decisions = here(ctx)

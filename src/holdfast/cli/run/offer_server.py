@@ -1,6 +1,6 @@
 """Offers a model server that already runs on this machine, when the user has no other provider.
 
-Asked once, in a terminal; the answer is remembered, and a yes is written into the person's settings if they
+Asked once, in a terminal; the answer is remembered, and a yes is written into the user's settings if they
 have none yet. Without a terminal, nothing is used that the settings do not name.
 """
 

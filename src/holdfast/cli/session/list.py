@@ -80,7 +80,7 @@ def list_(
 
 
 def moment_ms(when: str) -> int:
-    """A moment that a person named: so long ago, or the beginning of a day."""
+    """A moment that the user named: so long ago, or the beginning of a day."""
     from datetime import datetime
 
     if (ago := _AGO.fullmatch(when)) is not None:

@@ -25,7 +25,7 @@ class UntrustedEntries(msgspec.Struct):
 
 
 def names_in_use(merged: Merged) -> dict[str, set[str]]:
-    """Names that the person or Holdfast has given: those of the entries, and those that they are shown by."""
+    """Names that the user or Holdfast has given: those of the entries, and those that they are shown by."""
     given = {"agent": builtin_agents.NAMES, "command": builtin_commands.NAMES}
     return {
         kind: {

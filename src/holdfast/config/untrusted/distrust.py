@@ -2,7 +2,7 @@
 
 They may tighten permissions, name instruction files inside the worktree, and bring agents and commands of
 their own. They reach no environment and no file, start no program, choose no model or provider, and take
-over no name that the person or Holdfast already uses. Whatever is not listed here is left out, and named.
+over no name that the user or Holdfast already uses. Whatever is not listed here is left out, and named.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Settings from folders that are not trusted. Only the harmless part is kept, and applied last.
 
-What must stay true: nothing in such a folder stops the person. A pipe, a huge or broken file, a link that
+What must stay true: nothing in such a folder stops the user. A pipe, a huge or broken file, a link that
 leads out of the worktree: each is left out and named in a notice.
 """
 
@@ -63,7 +63,7 @@ class UntrustedFolders:
         self.notices.extend(f"not trusted: {problem}" for problem in problems)
 
     def settle(self, merged: Merged, entries: UntrustedEntries, home: str) -> None:
-        """Take in what was set aside; the person's own layers are all laid by now."""
+        """Take in what was set aside; the user's own layers are all laid by now."""
         rules: Ruleset = []
         known = adopt.names_in_use(merged)
         for found, reduced in self._aside:

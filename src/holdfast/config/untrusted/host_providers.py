@@ -1,6 +1,6 @@
 """Providers whose address a host chose: what goes there is the host's business, so no secret of others does.
 
-What must stay true: a host may send requests to itself, but the person's keys and headers stay away from the
+What must stay true: a host may send requests to itself, but the user's keys and headers stay away from the
 address that it chose. The caller that makes requests puts its own token in (`Loaded.host_providers`).
 """
 

@@ -1,4 +1,4 @@
-"""`core/date`: the calendar date, in a time zone that the person names or in that of this machine."""
+"""`core/date`: the calendar date, in a time zone that the user names or in that of this machine."""
 
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo

@@ -48,7 +48,7 @@ async def listing(worktree: Path) -> Listing:
 
 async def _by_ripgrep(program: str, worktree: Path) -> Listing | None:
     """None when ripgrep could not do it."""
-    # No settings of the person's: they may follow links, or run a program for each file.
+    # No settings of the user's: they may follow links, or run a program for each file.
     command = [program, "--no-config", "--files", "--null", "--hidden", "--no-messages", "--glob", "!.git"]
     data = bytearray()
     try:

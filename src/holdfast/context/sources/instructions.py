@@ -1,6 +1,6 @@
 """`core/instructions`: the instruction files that hold from the start, as one ordered whole.
 
-The person's own come first, then those of the folders from the top of the worktree down to the directory,
+The user's own come first, then those of the folders from the top of the worktree down to the directory,
 then what the settings name; each file once, by its real path. What must stay true: a file that lies in a
 project that is not trusted is used only while it really lies in the worktree; a file that cannot be read
 leaves all that was admitted before in force.
@@ -137,7 +137,7 @@ def _of_project(where: Places, trusted: Trusted, problems: list[str]) -> Iterato
 
 
 def _named(entry: InstructionSource, where: Places, trusted: Trusted) -> Iterator[Found]:
-    """The files of an entry; without the project's settings, relative ones lie beside the person's own."""
+    """The files of an entry; without the project's settings, relative ones lie beside the user's own."""
     directory, worktree = where.directory, where.worktree
     if flags.enabled(flags.DISABLE_PROJECT_CONFIG) and not entry.entry.startswith(("/", "~/")):
         directory = worktree = entry.folder
@@ -146,7 +146,7 @@ def _named(entry: InstructionSource, where: Places, trusted: Trusted) -> Iterato
             return
     strange = not trusted(where.directory)
     for path in configured.files(entry, directory=directory, worktree=worktree, home=where.home):
-        # A person may name a path in every project; what lies there is still the project's.
+        # The user may name a path in every project; what lies there is still the project's.
         in_project = Path(os.path.normpath(path)).is_relative_to(where.worktree)
         yield Found(path, contained=entry.contained or (strange and in_project))
 

@@ -1,4 +1,4 @@
-"""`core/references`: folders beside the project that the person's settings name for the agent to read."""
+"""`core/references`: folders beside the project that the user's settings name for the agent to read."""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""`core/instructions/remote`: instructions that lie at addresses which the person's settings name.
+"""`core/instructions/remote`: instructions that lie at addresses which the user's settings name.
 
 An address is asked again when its copy is older than `FRESH_MS`; while it does not answer the last good copy
 holds, or where that is lost what the model was given, and for `QUIET_MS` it is not asked. One that never

@@ -1,6 +1,6 @@
 """`core/skills`: the skills that the agent may use, by name and description; a tool gives their text.
 
-Later folders win over earlier ones: the person's (Claude's and the common folder, OpenCode's, ours), then the
+Later folders win over earlier ones: the user's (Claude's and the common folder, OpenCode's, ours), then the
 project's from the top of the worktree down, then what the settings name. What must stay true: skills of a
 project that is not trusted are left out, and only what the agent is permitted is listed.
 """
@@ -128,7 +128,7 @@ def _if_trusted(path: Path, is_trusted: bool, folder: Path, problems: list[str])
 def _configured(where: Places, loaded: Loaded, trusted: Trusted, problems: list[str]) -> Iterator[Path]:
     """Folders that the settings name; relative ones lie beside the file that names them.
 
-    A person may name a folder of every project; what lies there is still the project's, and needs trust.
+    The user may name a folder of every project; what lies there is still the project's, and needs trust.
     """
     config = loaded.config.skills
     if config is None:

@@ -1,10 +1,10 @@
-"""The person's credentials: our own file, and OpenCode's `auth.json` underneath, which is only read.
+"""The user's credentials: our own file, and OpenCode's `auth.json` underneath, which is only read.
 
 Both have OpenCode's shape: a provider's id, then `{type: "api", key}`, `{type: "oauth", access, …}` or
 `{type: "wellknown", key, token}` (for a host: `key` names the variable that other programs set for its
 settings; here the token goes to the host and nowhere else). Ours wins.
 
-What must stay true: our file is readable by the person alone; entries that we do not understand survive an
+What must stay true: our file is readable by the user alone; entries that we do not understand survive an
 edit; no secret is in any message, not even a part of a broken file.
 """
 
@@ -66,7 +66,7 @@ def _one_word(key: Secret, owner: str) -> str:
 
 
 def forget(provider_id: str) -> bool:
-    """Remove an entry from our file, and say whether there was one."""
+    """Remove an entry from our file; whether there was one."""
     if provider_id not in _entries(our_file(), small_file.read(our_file())):
         return False
     _edit(lambda entries: {id: entry for id, entry in entries.items() if id != provider_id})

@@ -1,4 +1,4 @@
-"""Which providers and models a person has: catalogue, settings, credentials and environment put together.
+"""Which providers and models the user has: catalogue, settings, credentials and environment put together.
 
 Everything comes in as a value, so the answer is a function of them; `Providers` only remembers what it worked
 out. What must stay true: nothing is decoded that is not asked for, and one bad entry harms only its provider.
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 SECRET_ENDINGS = ("KEY", "TOKEN", "_PAT", "SECRET")
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)")
 FIRST = ("anthropic", "openai", "google", "openrouter")
-LAST = "local"  # a very small model, never taken where a person has another
+LAST = "local"  # a very small model, never taken where the user has another
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider as this person has it. `problem` says why it cannot be used, None that it can.
+    """A provider as this user has it. `problem` says why it cannot be used, None that it can.
 
-    `origin` tells where the key comes from, for people: `env NAME`, `config`, `file`, `opencode`, `host`, or
+    `origin` names where the key comes from, for users: `env NAME`, `config`, `file`, `opencode`, `host`, or
     nothing.
     """
 
@@ -57,7 +57,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Providers:
-    """`snapshots`: the catalogue, the one that wins last. The rest is the person's; `tokens` are those of
+    """`snapshots`: the catalogue, the one that wins last. The rest is the user's; `tokens` are those of
     hosts, by the providers at their addresses.
     """
 

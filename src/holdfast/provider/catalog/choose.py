@@ -1,4 +1,4 @@
-"""Which model is taken when nobody named one. Pure; only an order among models that can be used."""
+"""Which model is taken when none was named. Pure; only an order among models that can be used."""
 
 import re
 from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 What must stay true:
 
-- A price that nobody stated makes the cost unknown, never free, as soon as one token would need it. The
+- A price that is not stated makes the cost unknown, never free, as soon as one token would need it. The
   exception is a model that costs nothing for input and output (a plan, a local one): its cache is free.
 - The tier is chosen by the whole request, input + cache read + cache write, and must be exceeded; among those
   exceeded the largest counts. A tier's prices stand alone: what it leaves out is not taken from the base.

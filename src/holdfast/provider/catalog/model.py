@@ -66,7 +66,7 @@ class Settings(Noun, frozen=True, kw_only=True):
 
 
 class Model(Noun, frozen=True, kw_only=True):
-    """`id` is what people say, `api_id` what the wire says. `prices` is None when no price is known.
+    """`id` is what users write, `api_id` what the wire needs. `prices` is None when no price is known.
 
     `reasoning_field` names the field in which a Chat Completions server carries thinking, where it has one.
     """

@@ -124,7 +124,7 @@ def _tiered(cost: CostEntry | None) -> CostEntry | None:
 
 
 def _dusted(cost: Cost) -> Cost:
-    """Prices as somebody wrote them: what is published has passed through floats (0.049999999999999996)."""
+    """Prices as they were written: what is published has passed through floats (0.049999999999999996)."""
     names = ("input", "output", "cache_read", "cache_write")
     stated = {name: value for name in names if (value := getattr(cost, name)) is not None}
     return replace(cost, **{name: dusted(value) for name, value in stated.items()})

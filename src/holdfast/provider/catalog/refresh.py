@@ -61,7 +61,7 @@ def snapshots() -> tuple[Snapshot, ...]:
 
 
 async def refresh() -> str:
-    """Fetch, and say in a line what came of it. What goes wrong is an error; the old data stays."""
+    """Fetch, and answer in a line what came of it. What goes wrong is an error; the old data stays."""
     from holdfast.net.stream import Http
 
     url = address()

@@ -1,1 +1,1 @@
-"""The base instructions: what every session tells its model first, by model family. Texts beside the code."""
+"""The base instructions: what every session gives its model first, by model family. Texts beside the code."""

@@ -52,7 +52,7 @@ def instructions(model: Model) -> str:
 
 
 def system_blocks(model: Model, agent: Agent) -> tuple[str, ...]:
-    """What a session tells its model first: the base instructions, then the agent's own.
+    """What a session gives its model first: the base instructions, then the agent's own.
 
     An agent's text never replaces the base: what may be trusted, what a denial means and what stays secret
     hold for every agent. The hidden ones only write a title or a summary, without tools, and stand alone.

@@ -1,6 +1,6 @@
-"""What the person answered when a server was offered: asked once, remembered.
+"""What the user answered when a server was offered: asked once, remembered.
 
-A yes holds until the person takes it back by settings of their own; a damaged file means that nothing was
+A yes holds until the user takes it back by settings of their own; a damaged file means that nothing was
 answered yet, so the worst is one question more.
 """
 

@@ -1,6 +1,6 @@
 """The provider `local` as the catalogue has it: what can be installed, and whether it can be used now.
 
-What must stay true: a person's own provider that happens to be called `local` is left alone.
+What must stay true: the user's own provider that happens to be called `local` is left alone.
 """
 
 import importlib.util

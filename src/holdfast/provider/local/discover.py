@@ -1,7 +1,7 @@
 """Model servers that already run on this machine: found on their usual ports, and offered.
 
-A server is asked who it is only when its process is the person's own: on a machine that others use too, a
-stranger's server would read what the person writes. What must stay true: nothing but 127.0.0.1 is asked, each
+A server is asked who it is only when its process is the user's own: on a machine that others use too, a
+user's server would read what this user writes. What must stay true: nothing but 127.0.0.1 is asked, each
 question is bounded in time and size, all are asked at once, and nothing is used that was not accepted.
 """
 
@@ -99,9 +99,9 @@ async def find(
 def offers(
     found: Sequence[Found], *, answered: Collection[str], configured: bool, interactive: bool
 ) -> tuple[Found, ...]:
-    """What a person should be asked about now. Pure.
+    """What the user should be asked about now. Pure.
 
-    Nothing when a provider is configured, or when nobody is there to answer; never the same server twice.
+    Nothing when a provider is configured, or without a terminal; never the same server twice.
     """
     if configured or not interactive:
         return ()
@@ -119,7 +119,7 @@ def entry(found: Found) -> ProviderEntry:
 
 
 def settings(found: Found) -> JsonMap:
-    """What a person would write under `provider.<kind>` of their settings."""
+    """What the user would write under `provider.<kind>` of their settings."""
     # The catalogue has models of this provider, which this server need not have.
     only = {"whitelist": [model.id for model in found.models]} if found.kind == "lmstudio" else {}
     return {
@@ -171,10 +171,10 @@ def identify(kind: ServerKind, body: bytes) -> tuple[FoundModel, ...] | None:
         return None
     match kind:
         case "ollama":
-            # How much context it serves is its own setting, which it does not tell here.
+            # How much context it serves is its own setting, which it does not report here.
             models = [FoundModel(id=item.name) for item in items]
         case "lmstudio":
-            # Until a model is loaded nobody knows with how much context it will be; its maximum is not it.
+            # Until a model is loaded it is not known with how much context it will be; its maximum is not it.
             models = [
                 FoundModel(id=item.id, context=item.loaded_context_length or 0)
                 for item in items

@@ -1,4 +1,4 @@
-"""Fetches a wheel with the person's own pip, which knows their index, proxy and certificates.
+"""Fetches a wheel with the user's own pip, which knows their index, proxy and certificates.
 
 Nothing of the wheel is run, and none of what it depends on is fetched. What must stay true: pip is bounded in
 time, and everything that it writes is below the folder given, so that the caller can remove it all.
@@ -21,7 +21,7 @@ TICK_S = 0.2
 REASON_MAX = 200
 
 Progress = Callable[[int], None]
-"""Told the bytes that have come so far, about five times a second."""
+"""Called with the bytes that have come so far, about five times a second."""
 
 _USER_INFO = re.compile(r"//[^/\s@]+@")
 
@@ -85,7 +85,7 @@ def _written(folder: Path) -> int:
 
 
 def _reason(log: Path) -> str:
-    """The last error that pip tells of, on one line and without what may be a password."""
+    """The last error that pip reports, on one line and without what may be a password."""
     lines = log.read_bytes()[-64 * 1024 :].decode("utf-8", "replace").splitlines()
     errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
     last = (errors or [line for line in lines if line.strip()] or ["pip failed"])[-1]

@@ -1,4 +1,4 @@
-"""Puts a model's file into the person's data folder, and takes it away.
+"""Puts a model's file into the user's data folder, and takes it away.
 
 What must stay true: under its name there is the whole file with the right bytes, or nothing; it is written
 beside it, checked, put on disk and renamed. An interrupted run leaves nothing, and what a killed one left is

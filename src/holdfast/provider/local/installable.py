@@ -49,7 +49,7 @@ SMOLLM2 = Installable(
         # Its chat template has no place for tools: they never reach the model, whatever a request says.
         tool_call=False,
         limit=LimitEntry(context=8_192, output=2_048),
-        # Known, and nothing: the person's own machine does the work and nobody sends a bill.
+        # Known, and nothing: the user's own machine does the work, without a bill.
         cost=CostEntry(input=NOTHING, output=NOTHING, cache_read=NOTHING, cache_write=NOTHING),
     ),
 )
@@ -65,7 +65,7 @@ def find(id: str) -> Installable:
 
 
 def folder() -> Path:
-    """Where installed models are, for this person alone."""
+    """Where installed models are, for this user alone."""
     return directories.data() / "models"
 
 

@@ -1,4 +1,4 @@
-"""Whose process listens on a port of this machine, from the kernel's own table. Linux alone can tell.
+"""Whose process listens on a port of this machine, from the kernel's own table. Only Linux has one.
 
 Only sockets that a connection to 127.0.0.1 can reach count. Where several do, all must be one person's: which
 of them would answer is not ours to guess.

@@ -3,8 +3,8 @@
     python -P -m holdfast.provider.local.serve
 
 One line of JSON comes in (`Order`), one goes out (`Ready` or `Broken`), then it serves until its standard
-input ends: when whoever started it ends, however that happens, so does it. The key comes by the pipe because
-the list of processes shows arguments to everybody. It speaks /v1/chat/completions, /v1/messages and
+input ends: when the process that started it ends, however, so does it. The key comes by the pipe because
+the list of processes shows arguments to every user. It speaks /v1/chat/completions, /v1/messages and
 /v1/responses, and refuses who does not know the key.
 """
 
@@ -64,7 +64,7 @@ def main() -> None:
 
 
 def start(order: Order) -> tuple[object | None, Ready | Broken]:
-    """The server, which runs in threads of its own, and what to say of it."""
+    """The server, which runs in threads of its own, and what to report of it."""
     try:
         xllamacpp = import_module("xllamacpp")  # it has no types, and need not be there
     except ImportError as error:
@@ -89,7 +89,7 @@ def start(order: Order) -> tuple[object | None, Ready | Broken]:
     try:
         server = xllamacpp.Server(params)
         return server, Ready(port=urlsplit(server.listening_address).port or 0)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the one who asked must hear it
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must be reported to the parent
         return None, Broken(why=str(error) or type(error).__name__)
 
 

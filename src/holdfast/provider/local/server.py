@@ -2,7 +2,7 @@
 
 A server starts when it is first needed, on a free port of 127.0.0.1, with a random key that only this process
 knows. What must stay true: it never outlives this process (it ends with the pipe that only we hold), it is
-waited for no longer than `START_S`, and one that has died is started anew at the next request.
+waited for no longer than `START_S`, and one that has died is started again at the next request.
 """
 
 import os
@@ -49,7 +49,7 @@ class _Running(msgspec.Struct, frozen=True):
 
 
 class LocalServers:
-    """Made once by whoever owns the process's connections, and closed by it."""
+    """Made once by the owner of the process's connections, and closed by it."""
 
     def __init__(self, command: Sequence[str] = COMMAND, *, start_s: float = START_S) -> None:
         self._command = command
@@ -176,7 +176,7 @@ def _installed(model: Model) -> Installable:
 
 
 async def _end(process: Process) -> None:
-    """Close the pipe, which ends the server; one that does not hear is killed."""
+    """Close the pipe, which ends the server; one that does not end is killed."""
     assert process.stdin is not None
     await process.stdin.aclose()
     with anyio.move_on_after(END_S):

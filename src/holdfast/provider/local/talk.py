@@ -19,7 +19,7 @@ from holdfast.provider.wire.wire import Adapter, Endpoint
 async def stream(
     http: Http, adapter: Adapter, request: Request, endpoint: Endpoint, clock: Clock, *, servers: LocalServers
 ) -> AsyncGenerator[ProviderEvent, None]:
-    """One request and what the model says to it. Trouble is the event `Failed`, and nothing follows it."""
+    """One request and what the model answers. Trouble is the event `Failed`, and nothing follows it."""
     try:
         endpoint = await servers.endpoint(request.model, endpoint)
     except ProviderError as error:

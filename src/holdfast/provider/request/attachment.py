@@ -1,6 +1,6 @@
 """Files for the model: sent where the model takes them and the wire's limits allow, else named in words.
 
-A model that is told nothing of a file believes that it saw it, so what cannot be sent is said.
+A model that learns nothing of a file believes that it saw it, so what cannot be sent is named.
 """
 
 from typing import Final

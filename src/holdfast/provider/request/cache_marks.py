@@ -6,9 +6,9 @@ that cache by themselves and route by a key (OpenAI). How a mark looks on the wi
 The first kind writes an entry at each mark, and finds an entry at a mark or at most twenty blocks before it.
 One turn of tools adds more blocks than that, so nothing is left to the looking back: a request is marked at
 its end, and where the requests before it ended, so that each finds the entry of the one before it exactly.
-What must stay true: where a request ended is told by the messages alone (there the model's answer begins),
+What must stay true: where a request ended follows from the messages alone (there the model's answer begins),
 so a fork and a restart mark the same places. A mark below the provider's least size does nothing, and costs
-nothing. One that nobody comes back to costs: what is written is dearer than what is only read, so a request
+nothing. One that is never read again costs: what is written is dearer than what is only read, so a request
 beside a conversation (a title, a summary), which has no key, is not marked.
 """
 

@@ -1,4 +1,4 @@
-"""What a provider says while it streams: the events of the seeds, the same for every wire.
+"""What a provider sends while it streams: the events of the seeds, the same for every wire.
 
     start  start-step  { reasoning-start reasoning-delta* reasoning-end
                        | text-start text-delta* text-end
@@ -7,7 +7,7 @@
     finish-step  finish
 
 or, instead of the last line, `error`. Every begun text, reasoning and tool input is ended before
-`finish-step`, except when the stream breaks. `id` tells the blocks of one step apart; for a tool it is the
+`finish-step`, except when the stream breaks. `id` distinguishes the blocks of one step; for a tool it is the
 call's id. Deltas are by far the most frequent, so events are plain untracked structs.
 """
 
@@ -23,7 +23,7 @@ FinishReason = Literal["stop", "length", "content-filter", "tool-calls", "error"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Something the provider said."""
+    """Something that the provider sent."""
 
 
 class Start(Event, frozen=True, kw_only=True, tag="start"):
@@ -124,7 +124,7 @@ class StepFinish(Event, frozen=True, kw_only=True, tag="finish-step"):
 
 
 class Failed(Event, frozen=True, kw_only=True, tag="error"):
-    """The stream failed; nothing follows. What was said before it stands."""
+    """The stream failed; nothing follows. What came before it stands."""
 
     error: ProviderError
 

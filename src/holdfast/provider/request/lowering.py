@@ -1,14 +1,14 @@
 """Lowers stored history to provider messages: what the model is shown of what happened. Pure.
 
 What must stay true: the result is valid for every wire. Each call of a tool is answered once, right after the
-message that made it; no two calls share an id; the first message is the person's; no text is empty. The same
+message that made it; no two calls share an id; the first message is the user's; no text is empty. The same
 history gives the same messages, and a longer history extends them: nothing here looks ahead.
 
 Which messages belong to the history (compaction, epochs) is decided above; here each is taken in order.
 
 Rules have a number, which an epoch keeps, so that a later version of this file shows what is already sent as
-it was. 1: an answer that ended with an error is left out, unless a person stopped it when it had said
-something. 2: it is also sent when there is a call of ours in it, since the call may have had its effect.
+it was. 1: an answer that ended with an error is left out, unless the user stopped it when it had some
+content. 2: it is also sent when there is a call of ours in it, since the call may have had its effect.
 3: OpenAI's wires may send a Mid-Conversation System Message in a role of its own.
 """
 
@@ -65,7 +65,7 @@ INTERRUPTED = "[Tool execution was interrupted]"
 QUARANTINED = "[This result was left out: the provider refused a request with it]"
 RESUMED = "[The conversation goes on from here]"
 
-# Kept as files by whoever attached them; their text stands in synthetic parts beside them.
+# Kept as files by the client that attached them; their text stands in synthetic parts beside them.
 SHOWN_AS_TEXT = ("text/plain", "application/x-directory")
 
 
@@ -101,7 +101,7 @@ def lower(
     if lowering is None or known.made_for != (model, rules):
         known.made_for, lowering = (model, rules), _Lowering(model, rules)
     messages = lowering.run(history)
-    known.lowering = lowering  # Not where it failed half-way: then it is begun anew.
+    known.lowering = lowering  # Not where it failed half-way: then it begins again.
     return messages
 
 
@@ -164,7 +164,7 @@ class _Lowering:
             case SubtaskPart():
                 yield Text(text=SUBTASK)
             case _:
-                # An agent that is mentioned comes with a synthetic text; the others are no words of a person.
+                # An agent that is mentioned comes with a synthetic text; the others are no words of the user.
                 return
 
     def _update(self, text: str) -> None:
@@ -203,7 +203,7 @@ class _Lowering:
                     | StepFinishPart()
                     | SubtaskPart()
                 ):
-                    pass  # Bookkeeping: not said by the model.
+                    pass  # Bookkeeping: not of the model.
         self._step(content, results)
 
     def _step(
@@ -237,7 +237,7 @@ class _Lowering:
     def _called(self, part: ToolPart, *, same: bool) -> tuple[ToolCall, ToolResult | HostedResult]:
         hosted = _is_hosted(part)
         id = self._unique(part.call_id)
-        # A name that the model made up is kept as it was said, and no wire takes it back like that.
+        # A name that the model made up is kept as it came, and no wire takes it back like that.
         name = pieces.fitted_name(part.tool)
         call = ToolCall(
             id=id,
@@ -280,7 +280,7 @@ class _Lowering:
 
 
 def _is_sent(info: AssistantMessage, parts: Sequence[Part], rules: int) -> bool:
-    """A message that failed is left out, unless a person stopped it when it had already said something, or it
+    """A message that failed is left out, unless the user stopped it when it had already some content, or it
     has a call of ours, which may have had its effect.
     """
     if info.error is None:

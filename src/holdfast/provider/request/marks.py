@@ -13,7 +13,7 @@ from holdfast.schema.tool_state import ToolCompleted
 Content = FilePart | ToolCompleted
 """What can be refused by itself: a file, the result of a call."""
 Marks = dict[str, str]
-"""What the provider of each model (`provider/model`) said."""
+"""What the provider of each model (`provider/model`) reported."""
 Change = Callable[[Content], Marks | None]
 """The marks that a content shall have."""
 

@@ -44,6 +44,6 @@ def inline(media: Media) -> Inline | None:
 
 
 def absent(media: Media) -> str:
-    """What the model is told in the place of content that this wire cannot carry."""
+    """What the model gets in the place of content that this wire cannot carry."""
     name = f'"{media.filename}"' if media.filename else f"of type {media.mime}"
     return f"[The file {name} could not be sent to this model. Tell the user so.]"

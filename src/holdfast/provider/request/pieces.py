@@ -33,7 +33,7 @@ LENGTH_MAX: Final = 64
 """What every wire takes: so many letters, digits, `_` and `-`."""
 
 UNNAMED: Final = "unnamed"
-"""No tool has this name, so the model is told that there is none; an empty one would be refused with it."""
+"""No tool has this name, so the model learns that there is none; an empty one would be refused with it."""
 
 
 def read_name(name: object) -> str:

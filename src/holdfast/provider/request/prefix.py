@@ -1,7 +1,7 @@
 """The blocks of a request, in send order and without cache marks: what law 7 compares. Pure.
 
 Within one Context Epoch each request extends the one before it. The blocks are our own encoding, not the
-wire's, so that they can be compared whoever answers.
+wire's, so that they can be compared between providers.
 """
 
 import hashlib

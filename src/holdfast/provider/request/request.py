@@ -67,7 +67,7 @@ class ToolResult(Value, frozen=True, kw_only=True, tag="tool-result"):
 
 
 class User(Value, frozen=True, kw_only=True, tag="user"):
-    """The person speaks."""
+    """The user speaks."""
 
     content: tuple[Text | Media, ...]
 
@@ -140,7 +140,7 @@ class Request(Value, frozen=True, kw_only=True):
 
     `options` are Model Request Options (provider-semantic: effort, thinking, verbosity …), which the adapter
     translates; `body` and `headers` are compatibility fields that go onto the wire as they are. `cache_key`
-    names the prefix for providers that route by it. `session` is told to gateways for affinity.
+    names the prefix for providers that route by it. `session` is sent to gateways for affinity.
     """
 
     model: Model

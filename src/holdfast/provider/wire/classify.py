@@ -59,7 +59,7 @@ _SILENT = ("script", "style")
 """Elements of a page whose text is none."""
 _TRANSIENT_CODES = {"server_error", "api_error", "internal_server_error", "internal", "internal_error"}
 
-# How providers say that a request is too long.
+# How providers report that a request is too long.
 _OVERFLOW = re.compile(
     r"""(?ix)
       prompt\s(?:is\s)?too\slong | input\sis\stoo\slong | context\s(?:is\s)?too\slong
@@ -228,7 +228,7 @@ def _read(value: Any) -> tuple[tuple[str, ...], str]:
 
 
 def _plain(text: str) -> str:
-    """Plain text for people: without markup, in one line. Each character is looked at once."""
+    """Plain text for users: without markup, in one line. Each character is looked at once."""
     first, *rest = text.split("<")
     words, inside = [first], ""
     for piece in rest:

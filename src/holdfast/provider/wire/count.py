@@ -18,7 +18,7 @@ def whole(count: Count) -> int:
 
 
 def total(count: Count) -> int | None:
-    """A total as a whole number, or None where the server tells none."""
+    """A total as a whole number, or None where the server reports none."""
     return None if count is None else whole(count)
 
 

@@ -14,7 +14,7 @@ from holdfast.provider.wire.wire import Endpoint, HttpRequest
 from holdfast.schema.wire import JsonMap
 from holdfast.text import all_mended
 
-# They answer for themselves; everybody else may stand in front of several machines.
+# They answer for themselves; every other one may stand in front of several machines.
 _NO_GATEWAY = frozenset({"anthropic", "openai", "google"})
 
 
@@ -35,13 +35,13 @@ def build(
 
 
 def states_key(request: Request, endpoint: Endpoint, *names: str) -> bool:
-    """Whether a header given by hand already says who we are."""
+    """Whether a configured header already carries a key."""
     given = {name.lower() for group in (endpoint.headers, request.headers) for name in group}
     return not given.isdisjoint(names)
 
 
 def encode(body: JsonMap) -> bytes:
-    """The body as JSON. A lone surrogate, which UTF-8 cannot say, becomes U+FFFD."""
+    """The body as JSON. A lone surrogate, which UTF-8 cannot hold, becomes U+FFFD."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Takes secrets out of everything that a provider's failure says: messages, headers, bodies.
+"""Takes secrets out of everything in a provider's failure: messages, headers, bodies.
 
 A `Redactor` knows the secrets of one request: the key, and every header or query value whose name speaks of
 one. It removes them in each form in which a server may echo them (plain, JSON-escaped, percent-encoded), and
@@ -24,7 +24,7 @@ _OUR_END = re.compile(r" \((?:HTTP \d{3}|inside its stream)\)(?:; [^;]{1,120})?$
 
 # A name that speaks of a secret, among headers and query parameters.
 _SECRET_NAME = re.compile(r"(?i)auth|cookie|secret|token|password|signature|credential|(?:^|[-_])key$|apikey")
-# Answers carry these beside harmless names: they are worth keeping when somebody looks into a failure.
+# Answers carry these beside harmless names: they are worth keeping when a user looks into a failure.
 _KEPT = re.compile(r"(?i)ratelimit|rate-limit")
 _CREDENTIAL = re.compile(
     r"""(?ix)

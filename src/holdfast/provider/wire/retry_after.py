@@ -1,7 +1,7 @@
 """When a provider wants to be asked again: `retry-after-ms`, then `retry-after` in seconds or as a date.
 
 Without them, the `retryDelay` that Google's services put into the body. A wait is a year at most: a larger
-number says no more, and one without bound cannot be told in milliseconds.
+number says no more, and one without bound is no number of milliseconds.
 """
 
 import re
@@ -15,7 +15,7 @@ _DELAY = re.compile(r'"retryDelay"\s*:\s*"([0-9.]{1,12})s"')
 
 
 def retry_after_ms(headers: dict[str, str], now_ms: int, *, body_text: str = "") -> int | None:
-    """Milliseconds from now, or None when nobody says. Never negative. Header names are in lower case."""
+    """Milliseconds from now, or None when there is none. Never negative. Header names are in lower case."""
     if (ms := _number(headers.get("retry-after-ms"))) is not None:
         return _bounded(ms)
     header = headers.get("retry-after")

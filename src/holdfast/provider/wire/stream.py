@@ -8,7 +8,7 @@ Bounds (`Endpoint`): the head of the answer, the silence between two reads, and 
 at whenever something comes, so a silent stream may exceed it by the silence that is allowed. Bytes that say
 nothing (comments, pings) break a silence, not the whole. The body of a refusal has a bound of its own.
 
-What must stay true: every error leaves through the request's `Redactor`; an answer that has said why it stops
+What must stay true: every error leaves through the request's `Redactor`; an answer whose stop reason has come
 is kept, whatever then befalls its connection: to ask again would pay for it twice.
 """
 
@@ -38,7 +38,7 @@ _DRAIN_S = 0.2
 async def stream(
     http: Http, adapter: Adapter, request: Request, endpoint: Endpoint, clock: Clock
 ) -> AsyncGenerator[ProviderEvent, None]:
-    """One request and what the provider says to it."""
+    """One request and the provider's answer."""
     sent = adapter.encode(request, endpoint)
     if (error := size.too_large(request, sent.body)) is not None:
         yield Failed(error=error)
@@ -126,7 +126,7 @@ class _Reading:
         return [*events, *self._decoder.close()]
 
     def rescued(self) -> Sequence[ProviderEvent]:
-        """The end of an answer that said why it stops before its stream broke; nothing if it had not."""
+        """The end of an answer whose stop reason came before its stream broke; nothing if it had not."""
         try:
             events = () if self.finished else self.close()
         except ProviderError:
@@ -165,7 +165,7 @@ class _Reading:
 async def _refused(
     response: Response, provider: str, clock: Clock, left_ms: int | None
 ) -> ProviderError | None:
-    """Why this response is no stream, if it is none. Some gateways say 200 and mean an error."""
+    """Why this response is no stream, if it is none. Some gateways answer 200 and mean an error."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     good = 200 <= response.status < 300
     if good and kind not in {"text/html", "application/json", "application/problem+json"}:

@@ -63,10 +63,10 @@ class Decoder(Protocol):
     """Reads one response, event by event."""
 
     def feed(self, event: ServerEvent) -> Sequence[ProviderEvent]:
-        """What this event of the stream says; `Failed` inside ends the stream."""
+        """The events in this frame of the stream; `Failed` inside ends the stream."""
 
     def close(self) -> Sequence[ProviderEvent]:
-        """What remains to be said when the stream has ended: `StepFinish` and `Finish`, or `Failed`."""
+        """What remains when the stream has ended: `StepFinish` and `Finish`, or `Failed`."""
 
 
 class Adapter(Protocol):

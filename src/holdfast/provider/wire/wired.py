@@ -51,7 +51,7 @@ class WiredProvider:
         self._endpoint_of = endpoint_of
 
     def stream(self, request: Request) -> AsyncGenerator[ProviderEvent, None]:
-        """What the model says; a model that cannot be reached at all has failed, and says why."""
+        """The model's answer; a model that cannot be reached at all has failed, with the reason."""
         try:
             adapter = adapter_of(request.model.wire, request.model.provider_id)
             endpoint = self._endpoint_of(request.model)

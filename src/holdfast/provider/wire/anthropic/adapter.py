@@ -18,7 +18,7 @@ class AnthropicAdapter:
         headers = {"anthropic-version": VERSION}
         if endpoint.key and not http_request.states_key(request, endpoint, "x-api-key", "authorization"):
             headers["x-api-key"] = endpoint.key
-        # People give the vendor's bare address as well as one that ends in a version.
+        # Users give the vendor's bare address as well as one that ends in a version.
         bare = urlsplit(endpoint.base_url).path in {"", "/"}
         return http_request.build(
             request,

@@ -2,7 +2,7 @@
 
 Thinking and sampling exclude one another on this wire: with thinking on, temperature, top_p and top_k are not
 sent. Temperature and top_p exclude one another too: the temperature is sent. A model that must call a tool
-may not think first: who demands a call depends on it, so the thinking gives way. `max_tokens` must be said
+may not think first: who demands a call depends on it, so the thinking gives way. `max_tokens` must be sent
 and must exceed a thinking budget.
 """
 

@@ -61,7 +61,7 @@ class Delta(Chunk):
 
 
 class Frame(Chunk):
-    """Any event of the stream, told apart by `type`."""
+    """Any event of the stream, by `type`."""
 
     type: str = ""
     index: int | None = 0

@@ -1,7 +1,7 @@
 """Reads a Messages stream, event by event.
 
 Blocks come one after the other, each with an index; a delta names its block. The end is `message_stop`; a
-stream that breaks off after it has said why it stops has said enough.
+stream that breaks off after its stop reason is complete.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ _REASONS: dict[str, FinishReason] = {
 
 
 class _Block:
-    """A block that is being said: what it is, and what its end must bring."""
+    """A block that is still coming: what it is, and what its end must bring."""
 
     __slots__ = ("caller", "citations", "data", "id", "initial", "kind", "name", "pieces", "signature")
 

@@ -7,8 +7,8 @@ carry one.
 
 What must stay true: without marks, a longer history encodes to an extension of the shorter one, block by
 block. So each message leaves a block behind (`pieces.py`), and what a message becomes is decided from what
-stands before it alone. A native system message must have the model's turn behind it: where the person speaks
-instead, because the turn failed, the model's silence is said.
+stands before it alone. A native system message must have the model's turn behind it: where the user speaks
+instead, because the turn failed, the model's silence is sent as a text.
 """
 
 import re
@@ -187,7 +187,7 @@ def _mark(blocks: list[JsonMap]) -> None:
 
 
 def _native_after(before: ProviderMessage | None, built: list[JsonMap]) -> bool:
-    """Whether the native role may follow: a user's turn, hosted results, or itself, in one message."""
+    """Whether the native role may follow: the user's turn, hosted results, or itself, in one message."""
     if isinstance(before, SystemUpdate):
         return bool(built) and built[-1]["role"] == "system"
     if isinstance(before, Assistant):

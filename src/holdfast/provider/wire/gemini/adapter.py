@@ -21,7 +21,7 @@ class GeminiAdapter:
             headers["x-goog-api-key"] = endpoint.key
         name = request.model.api_id
         model = quote(name if "/" in name else f"models/{name}", safe="/@")
-        # People give the vendor's bare address as well as one that ends in a version.
+        # Users give the vendor's bare address as well as one that ends in a version.
         version = "/v1beta" if urlsplit(endpoint.base_url).path in {"", "/"} else ""
         return http_request.build(
             request,

@@ -1,7 +1,7 @@
 """The body of a Gemini request: contents, system instruction, tools, generation config. Pure.
 
 Each system block is a part of the system instruction, so that a later block leaves the earlier ones as they
-are. The wire steers thinking by a level or by a number of tokens, never both; which one a model takes is told
+are. The wire steers thinking by a level or by a number of tokens, never both; which one a model takes goes
 by its generation.
 """
 

@@ -35,7 +35,7 @@ OWN = "google"
 """Under this name a part's metadata keeps what must come back to this wire: signatures, kinds of parts."""
 
 DERIVED = "call_gemini_"
-"""How an id begins that the decoder made because the wire had none; the wire never hears of it."""
+"""How an id begins that the decoder made because the wire had none; it is never sent."""
 
 UNSIGNED = "skip_thought_signature_validator"
 """In the place of a signature: this call was not made by this model."""

@@ -1,6 +1,6 @@
 """Reads a Gemini stream, frame by frame.
 
-The wire has no blocks and no last word: text and thinking are told apart by a flag, so a block ends when
+The wire has no blocks and no last word: text and thinking differ by a flag, so a block ends when
 something else begins; calls come whole; counts are cumulative; the reason may come before the last frame, and
 the end of the body closes. A stream that never gave a reason has broken off.
 """
@@ -250,7 +250,7 @@ def _signed(signature: str | None) -> JsonMap | None:
 
 
 def _tokens(usage: Usage) -> Tokens:
-    """Disjoint counts. What tools at the provider brought in is input, told apart from the prompt."""
+    """Disjoint counts. What tools at the provider brought in is input, counted apart from the prompt."""
     input, read = count.parts(usage.prompt_token_count, usage.cached_content_token_count)
     return Tokens(
         total=count.total(usage.total_token_count),

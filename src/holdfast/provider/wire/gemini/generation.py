@@ -1,4 +1,4 @@
-"""What a generation of Gemini can do that the one before could not, told by the model's name.
+"""What a generation of Gemini can do that the one before could not, known by the model's name.
 
 A Gemini whose name has no number (`gemini-flash-latest`) is a current one; another family is taken for old.
 """

@@ -1,7 +1,7 @@
 """A tool's JSON schema in the words that Gemini knows. Pure.
 
 The wire's schema is a subset of OpenAPI's: one type each, no references, no `const`, enums of text alone, and
-an unknown word is refused. What it cannot say is said otherwise where that is possible (`const` is an enum of
+an unknown word is refused. What it lacks is expressed otherwise where possible (`const` is an enum of
 one, `oneOf` is `anyOf`, null is `nullable`, an enum of numbers stands in the description) and left out where
 it is not: the tool itself checks its input anyway.
 

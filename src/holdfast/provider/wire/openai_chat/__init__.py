@@ -1,1 +1,1 @@
-"""The Chat Completions wire, OpenAI's own and everybody else's. `adapter.py` is the door."""
+"""The Chat Completions wire, OpenAI's own and every compatible server's. `adapter.py` is the door."""

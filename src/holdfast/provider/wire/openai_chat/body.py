@@ -21,7 +21,7 @@ def build(request: Request, role: Role | None = None) -> JsonMap:
         "messages": messages.build(request, server, role),
         "stream": True,
     }
-    if not server.mistral:  # It tells the usage unasked, and refuses what it does not know.
+    if not server.mistral:  # It reports the usage unasked, and refuses what it does not know.
         body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [

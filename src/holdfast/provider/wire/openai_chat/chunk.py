@@ -21,7 +21,7 @@ class CompletionDetails(Chunk):
 
 
 class Usage(Chunk):
-    """`prompt_cache_hit_tokens` is DeepSeek's name for what others tell in the details."""
+    """`prompt_cache_hit_tokens` is DeepSeek's name for what others report in the details."""
 
     prompt_tokens: Count = None
     completion_tokens: Count = None

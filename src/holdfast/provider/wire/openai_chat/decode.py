@@ -1,6 +1,6 @@
 """Reads a Chat Completions stream, chunk by chunk.
 
-The wire has no blocks: text and thinking are told apart by their field, so a block ends when the other kind
+The wire has no blocks: text and thinking differ by their field, so a block ends when the other kind
 begins. Calls are complete when the finish reason comes, usage comes after it, in a chunk without choices, and
 `[DONE]` or the end of the body closes. A server that never says a finish reason has broken off.
 """
@@ -81,7 +81,7 @@ class ChatDecoder:
             return ()
         choice = body.choices[0]
         if choice.index and (choice := next((one for one in body.choices if not one.index), choice)).index:
-            return ()  # Another answer to the same question: nobody asked for it.
+            return ()  # Another answer to the same question, which was not asked for.
         if not choice.finish_reason and self._begun and choice.delta is not None:
             return self._grown(choice.delta)
         events: list[ProviderEvent] = [*self._begin(body)]
@@ -134,7 +134,7 @@ class ChatDecoder:
     def _thought(self, delta: Delta) -> str:
         value = delta.reasoning_content or delta.reasoning or delta.reasoning_text
         if self._reasoning_field is not None:
-            # The catalogue knows where to look first; a server that does otherwise is heard all the same.
+            # The catalogue knows where to look first; a server that does otherwise is read all the same.
             value = getattr(delta, self._reasoning_field) or value
         if not value and delta.reasoning_details:
             value = "".join(_words(item) for item in delta.reasoning_details)
@@ -165,7 +165,7 @@ class ChatDecoder:
         if self._stop is None:
             message = f"{self._provider} ended its stream without saying why"
             return [Failed(error=ProviderError(message, kind="no-finish", retryable=True))]
-        # Some servers go on after they have said why they stop.
+        # Some servers go on after their finish reason.
         late = [*self._end(), *self._called_all()]
         reason = _REASONS.get(self._stop, "other")
         if self._called and reason == "stop":

@@ -1,4 +1,4 @@
-"""What one server of this wire needs that others do not, told by the model's names."""
+"""What one server of this wire needs that others do not, known by the model's names."""
 
 import msgspec
 
@@ -15,7 +15,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """How a server differs.
 
     `own`: OpenAI's own service. `mistral`: Mistral's own. `lists`: the user's content is always a list of
-    items. `marks`: so is everybody's, since a cache mark sits on an item and moves on. `short_ids`: a call's
+    items. `marks`: so is every role's, since a cache mark sits on an item and moves on. `short_ids`: a call's
     id has nine letters or digits, and the user may not speak right after a tool. `plain_ids`: ids of letters,
     digits, `_` and `-`. `always_reasons`: each assistant message carries the field of its thinking.
     `details`: thinking goes back as opaque items.
@@ -51,6 +51,6 @@ def of(model: Model) -> Dialect:
         plain_ids="claude" in name,
         always_reasons=always,
         details=router or field == "reasoning_details",
-        # The details are a field of their own; beside them the plain text would be said twice.
+        # The details are a field of their own; beside them the plain text would be sent twice.
         reasoning_field=None if router or field == "reasoning_details" else field,
     )

@@ -1,11 +1,11 @@
 """Puts tool calls together from their fragments.
 
 A fragment belongs to the call of its index; without one, to the call of its id, else to the latest. Servers
-that give every call the index 0 are told by their ids: a new id with a name is a new call. An id may come
+that give every call the index 0 are known by their ids: a new id with a name is a new call. An id may come
 late or never: the call is announced once it has an id and a name, and one without an id gets it, at the end,
 from what is known of it, so that the same stream gives the same id. An id that an earlier call of the answer
-has is made different: two calls are told apart by nothing else. A call that comes again when all were
-complete is the same call, said twice.
+has is made different: two calls differ by nothing else. A call that comes again when all were
+complete is the same call, sent twice.
 """
 
 import hashlib

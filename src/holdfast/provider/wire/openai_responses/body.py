@@ -2,7 +2,7 @@
 
 The system blocks are one `instructions` text: it stands before everything else, stays the same bytes from
 turn to turn, and servers that imitate the wire know it, as they do not know the role `developer`. The wire
-has no penalties, seed, stop words or top_k; these controls are left out. `strict` is said to be off, because
+has no penalties, seed, stop words or top_k; these controls are left out. `strict` is sent as off, because
 the server's default rewrites a tool's schema.
 """
 
@@ -78,7 +78,7 @@ def _options(request: Request) -> JsonMap:
 
 
 def _include(request: Request) -> list[str]:
-    """What the answer shall bring beside itself: thinking that nobody stores must come back with us."""
+    """What the answer shall bring beside itself: thinking that is not stored must come back."""
     given = list(request.options.get("include") or ())
     wanted = request.model.reasoning and not item_ids.stores(request) and ENCRYPTED not in given
     return [*given, ENCRYPTED] if wanted else given

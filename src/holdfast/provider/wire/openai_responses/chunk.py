@@ -34,7 +34,7 @@ class Incomplete(Chunk):
 
 
 class Response(Chunk):
-    """The whole answer, told at its beginning and at its end."""
+    """The whole answer, sent at its beginning and at its end."""
 
     id: str | None = None
     status: str | None = None
@@ -46,7 +46,7 @@ class Response(Chunk):
 
 
 class Frame(Chunk):
-    """Any event of the stream, told apart by `type`. Some servers leave out `output_index` or `item_id`."""
+    """Any event of the stream, by `type`. Some servers leave out `output_index` or `item_id`."""
 
     type: str = ""
     output_index: int | None = None

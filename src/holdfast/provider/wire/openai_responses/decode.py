@@ -1,6 +1,6 @@
 """Reads a Responses stream, event by event.
 
-Items are told apart by their place in the output, several at a time if the server likes; where it leaves the
+Items are known by their place in the output, several at a time if the server likes; where it leaves the
 place out, by their id. The end is `response.completed`, `response.incomplete`, `response.failed` or `error`.
 """
 
@@ -76,7 +76,7 @@ class ResponsesDecoder:
                 return [*self._begin(body), *self._finish(body)]
             case "response.created" | "response.in_progress":
                 return self._begin(body)
-            case _:  # what only says again what was said, and what may come to be
+            case _:  # what only repeats what came, and events of later versions
                 return ()
 
     def close(self) -> Sequence[ProviderEvent]:
@@ -168,7 +168,7 @@ class ResponsesDecoder:
         if body.type in {"response.failed", "error"}:
             return [Failed(error=classify.of_object(_error(body, response), provider=self._provider))]
         events: list[ProviderEvent] = []
-        if not self._spoken:  # A server that does not stream tells everything here.
+        if not self._spoken:  # A server that does not stream sends everything here.
             for index, whole in enumerate(response.output or ()):
                 events += self._open(index, whole)
                 if (item := self._items.pop(index, None)) is not None:

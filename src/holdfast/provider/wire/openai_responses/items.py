@@ -1,7 +1,7 @@
 """Provider messages as input items. Pure.
 
 The wire has no turns but a list of items: a message, a call, its output, a piece of thinking. Summaries of
-one piece of thinking are told as blocks and go back as one item. Thinking that led to nothing is refused by
+one piece of thinking come as blocks and go back as one item. Thinking that led to nothing is refused by
 the server, and so is thinking that it can neither find nor decrypt: both stay away.
 
 What must stay true: a longer history encodes to an extension of the shorter one, down to the content of an
@@ -91,7 +91,7 @@ class _Answer:
                 case Reasoning():
                     self._think(part)
                 case ToolCall():
-                    if not part.hosted:  # A hosted call and its answer are one item, told by the answer.
+                    if not part.hosted:  # A hosted call and its answer are one item, that of the answer.
                         self._items.append(self._call(part))
                 case HostedResult(output=output):
                     if isinstance(output, dict) and output.get("type"):

@@ -1,4 +1,4 @@
-"""What one output item says while it comes, by its kind: a message, thinking, a call, a hosted tool.
+"""The events of one output item while it comes, by its kind: a message, thinking, a call, a hosted tool.
 
 An item grows by deltas and ends with itself, complete; servers that send no deltas are read from that end.
 Thinking comes in blocks (the parts of its summary) and is encrypted as a whole, so what must go back hangs on
@@ -36,7 +36,7 @@ _INPUTS = ("action", "queries", "code", "container_id", "server_label", "argumen
 
 
 class OutputItem(Protocol):
-    """An item that is being said."""
+    """An item that is still coming."""
 
     def end(self, item: JsonMap) -> list[ProviderEvent]:
         """What its end brings; `item` is the item complete, or empty where the stream broke off."""

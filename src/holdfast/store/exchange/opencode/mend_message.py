@@ -23,7 +23,7 @@ class Around(msgspec.Struct):
     session: str
     directory: str
     asked: str = ""
-    """The last message of a person before it."""
+    """The last message of the user before it."""
     model: dict[str, Any] | None = None
     """The model of the answer after it, as a message names one."""
 

@@ -1,4 +1,4 @@
-"""Brings over projects, and what a person always allows in them. Neither replaces what is here."""
+"""Brings over projects, and what the user always allows in them. Neither replaces what is here."""
 
 import anyio.to_thread
 import apsw

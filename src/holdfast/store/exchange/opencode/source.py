@@ -59,7 +59,7 @@ class Stub(msgspec.Struct, frozen=True):
 
 
 class RawApproval(msgspec.Struct, frozen=True):
-    """An "always" of a person, for a project."""
+    """An "always" of the user, for a project."""
 
     project: str
     permission: str

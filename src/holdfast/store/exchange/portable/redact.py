@@ -26,7 +26,7 @@ def session(info: Json) -> Json:
 
 
 def message(info: Json) -> Json:
-    """A message without a person's instructions, its summary and its paths."""
+    """A message without the user's instructions, its summary and its paths."""
     id = info["id"]
     made = {**info, **_texts(info, {"system": "system"}, id)}
     if info["role"] == "user" and "summary" in info:

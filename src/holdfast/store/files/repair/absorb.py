@@ -3,7 +3,7 @@
 The same for one journal entry after a crash and for a whole tree when the index is rebuilt. The caller has
 a transaction open. A file that says nothing usable is returned by name.
 
-The journal is always right: what stands in its way gives way. A tree may hold copies that a person made, and
+The journal is always right: what stands in its way gives way. A tree may hold copies that the user made, and
 a copy has the numbers of its original: there a number belongs to the file whose content bears the file's own
 name, else to the first that claims it, and the others are handed back to be numbered.
 """
