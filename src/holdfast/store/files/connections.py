@@ -19,10 +19,9 @@ from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.index import Index, read_mark, write_mark
 from holdfast.store.files.journal import CLOSE_BYTES, TRIM_BYTES, Journal, Mark, payload
-from holdfast.store.files.reader import TreeFeed, TreeReader
+from holdfast.store.files.reader import TreeFeed, TreeReader, TreeSearch
 from holdfast.store.files.repair.rebuild import rebuild
 from holdfast.store.files.repair.recovery import recover, trim
-from holdfast.store.files.search import TreeSearch
 from holdfast.store.files.store_lock import StoreLock
 from holdfast.store.files.trace import Trace
 from holdfast.store.files.tree_writes import Plan, Written, body_of

@@ -16,6 +16,7 @@ from holdfast.errors import RecordCorrupt
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
+from holdfast.store.files.index import Index
 from holdfast.store.files.trace import ASIDE
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.query import MessageQuery, SessionQuery
@@ -33,6 +34,7 @@ from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_MASK
 from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.reader import Reader, shown
+from holdfast.store.tables.search import Search
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -245,3 +247,11 @@ class Content:
         """What to raise for a file that cannot be read."""
         why = "the file is missing" if isinstance(error, FileNotFoundError) else str(error)
         return RecordCorrupt(session, kind, id, f"{self._disk.root / path}: {why}")
+
+
+class TreeSearch(Search):
+    """The search index beside `index.db`: the tables' own, fed from the files."""
+
+    def __init__(self, index: Index, disk: Disk) -> None:
+        super().__init__(index)
+        self._feed = TreeFeed(self._db, disk)

@@ -1,19 +1,20 @@
 """Writes sessions as one portable file (docs/format-portable.md). Stored JSON is passed on undecoded."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 
 from holdfast.errors import RecordCorrupt
 from holdfast.schema import stored, wire
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.exchange.portable.content import BESIDE, LISTS, Content, Losses, family, gather
-from holdfast.store.exchange.portable.pieces import bunched
 
 VERSION = 1
 """The version of the file format. A reader refuses what is newer than it knows."""
 
 LIST_NAMES = {"todo": "todos", "diff": "diffs"}
 """How the file calls the records of which a session has one."""
+
+PIECE_BYTES = 256 * 1024
 
 
 async def export_session(
@@ -36,7 +37,7 @@ async def export_session(
             losses.note(error)
             continue
         yield lead
-        for piece in bunched(_session(content)):
+        for piece in _bunched(_session(content)):
             yield piece
         lead = b",\n"
     yield b"\n]}\n"
@@ -85,3 +86,17 @@ def _records(content: Content) -> Iterator[bytes]:
 
 def _json(put: Put) -> bytes:
     return stored.whole(put.kind, put.data, id=put.id, session=put.session, parent=put.parent)
+
+
+def _bunched(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in pieces that are worth a write: about `PIECE_BYTES` each."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= PIECE_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
