@@ -102,7 +102,7 @@ def test_ordinary_names_are_not_taken_for_secrets(name: str) -> None:
 
 
 def test_the_schema_file_is_that_of_the_types() -> None:
-    """`holdfast config schema > src/holdfast/config/holdfast.schema.json` renews it."""
+    """`holdfast config schema > src/holdfast/config/layers/holdfast.schema.json` renews it."""
     assert editor_schema.FILE.read_bytes() == editor_schema.encoded()
 
 
