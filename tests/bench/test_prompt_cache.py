@@ -33,7 +33,7 @@ def told(
 ) -> list[tuple[int, ...]]:
     """Requests one after the other, at these moments or at once: read, written and plain of each."""
     entries: Entries = {}
-    found = []
+    found: list[tuple[int, ...]] = []
     for number, request in enumerate(requests):
         entries, outcome = send(entries, request, at_ms[number] if at_ms else 0, rules)
         found.append((outcome.read, outcome.written, outcome.plain))

@@ -26,7 +26,7 @@ def filled(shell: Shell, count: int = 4) -> list[str]:
     """Sessions with some pages of text each."""
 
     async def work(hf: Holdfast) -> list[str]:
-        ids = []
+        ids: list[str] = []
         for number in range(count):
             session = await hf.sessions.create(directory=shell.folder, title=f"Talk {number}")
             for _ in range(6):

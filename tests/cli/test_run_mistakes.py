@@ -105,8 +105,12 @@ async def test_a_session_that_takes_no_first_word_goes_again(tmp_path: Path) -> 
 
     async with holdfast.open(f"sqlite://{tmp_path}/store.db", workspace=broken) as hf:
         first = await hf.sessions.create(directory=tmp_path)
+
+        async def prompt() -> None:
+            await hf.sessions.prompt(first.id, "hi")
+
         with pytest.raises(InvalidInput, match="broken meanwhile"):
-            await begun(hf, first.id, lambda: hf.sessions.prompt(first.id, "hi"))
+            await begun(hf, first.id, prompt)
         with pytest.raises(NotFound):
             await hf.sessions.get(first.id)
 

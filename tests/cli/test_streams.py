@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def odd_session(shell: Shell) -> str:
 def test_output_that_cannot_say_it_escapes_it(shell: Shell, encoding: str) -> None:
     """A terminal of a narrow encoding; JSON is UTF-8 always."""
     session = odd_session(shell)
-    narrow = {"PYTHONIOENCODING": encoding, "LC_ALL": "C"}
+    narrow: dict[str, Any] = {"PYTHONIOENCODING": encoding, "LC_ALL": "C"}
     for command in ("list", f"show {session}", f"children {session}", "search plain", "show ñø…"):
         done = sh(shell, f"holdfast session {command}", **narrow)
         assert "internal error" not in done.err, done
@@ -172,7 +173,7 @@ def test_a_default_store_of_any_name_is_one_store(shell: Shell, tmp_path: Path) 
     export = tmp_path / "export.json"
     export.write_text(shell("session", "export", session).out)
     data = tmp_path / "a#b?c%20d e"
-    home = {"HOLDFAST_STORE": "", "XDG_DATA_HOME": str(data)}
+    home: dict[str, Any] = {"HOLDFAST_STORE": "", "XDG_DATA_HOME": str(data)}
     assert sh(shell, f"holdfast session import {export}", **home).code == 0
     assert [each["id"] for each in sh(shell, "holdfast session list --format json", **home).json()] == [
         session

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -83,7 +84,7 @@ def test_each_layer_lies_over_the_one_before(
     below: int, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of two neighbours that say the same, the later one counts."""
-    hosts = []
+    hosts: list[Any] = []
     for _, lay in LAYERS[below : below + 2]:
         value = "low/low" if not hosts and lay is LAYERS[below][1] else "high/high"
         found = lay(world, monkeypatch, value)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.config import agents, instructions
 from holdfast.config.commands import commands
 from holdfast.config.untrusted import distrust
+from holdfast.errors import InvalidInput
 from holdfast.permission import evaluate
 from holdfast.schema.permission import Rule
 from tests.config.world import World, write
@@ -139,7 +140,10 @@ def test_what_is_allowed_is_taken(world: World) -> None:
     }
     assert loaded.restrictions == ([Rule(permission="bash", pattern="*", action="deny")],)
     assert loaded.agent_restrictions == {"other": [Rule(permission="edit", pattern="*", action="deny")]}
-    assert (loaded.foreign_agents, loaded.foreign_commands) == ({"helper", "other"}, {"fix"})
+    assert (loaded.foreign_agents, loaded.foreign_commands) == (
+        frozenset({"helper", "other"}),
+        frozenset({"fix"}),
+    )
     assert commands(loaded)["fix"].hints == ["$1"]
 
 
@@ -209,7 +213,7 @@ def test_a_foreign_agent_is_never_the_default(world: World) -> None:
     assert agents.agents(world.load(trusted=False), world.agent_places).default == "plan"
 
     write(world.ours / "holdfast.json", {"default_agent": "aaa"})
-    with pytest.raises(agents.InvalidInput, match="the default agent aaa does not exist"):
+    with pytest.raises(InvalidInput, match="the default agent aaa does not exist"):
         agents.agents(world.load(trusted=False), world.agent_places)
 
 
@@ -279,7 +283,12 @@ def test_a_folder_of_agents_that_leads_out_is_not_walked(
     (world.project / ".opencode/command").symlink_to(world.project / "elsewhere")
     walked: list[str] = []
     walk = os.walk
-    monkeypatch.setattr(os, "walk", lambda top: (walked.append(str(top)), walk(top))[1])
+
+    def noted(top: str) -> Any:
+        walked.append(str(top))
+        return walk(top)
+
+    monkeypatch.setattr(os, "walk", noted)
     loaded = world.load(trusted=False)
 
     folder = world.project / ".opencode"

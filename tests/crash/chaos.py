@@ -92,7 +92,8 @@ class Worker:
         assert self.process.stdin is not None
         if self.process.returncode is not None or self._reading.done():
             return {"error": "dead"}
-        answer = self._answers[number] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._answers[number] = answer
         with contextlib.suppress(ConnectionError):
             self.process.stdin.write(json.dumps({"number": number, **order}).encode() + b"\n")
         return await answer
@@ -264,10 +265,10 @@ class Chaos:
             assert [key for key in {*followed, *expected} if followed.get(key) != expected.get(key)] == []
         assert (await self.store.examine()).findings == ()
         await self.store.close()
-        prompts = sum(map(len, self.acknowledged.values()))
+        asked = sum(map(len, self.acknowledged.values()))
         delivered = sum(replica.delivered for replica in self._replicas.values())
         return (
-            f"{dict(self.did)}; {prompts} acknowledged prompts, {effects.total()} effects, {settled} calls, "
+            f"{dict(self.did)}; {asked} acknowledged prompts, {effects.total()} effects, {settled} calls, "
             f"{len(self.mock.requests)} requests, {delivered} changes followed: 0 lost, "
             f"0 doubled, 0 unsettled; refused: {dict(self.refused)}"
         )

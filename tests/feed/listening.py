@@ -1,7 +1,7 @@
 """Helpers for tests of the feed: a listener that gathers frames, and a client that keeps what they tell."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,12 @@ async def opened(place: Path) -> AsyncIterator[tuple[SqliteStore, Feed]]:
     finally:
         await feed.close()
         await store.close()
+
+
+async def close(stream: AsyncIterator[list[Frame]]) -> None:
+    """Leave a stream; what `follow` answers is a generator, though its type does not promise one."""
+    assert isinstance(stream, AsyncGenerator)
+    await stream.aclose()
 
 
 class Listener:
@@ -100,6 +106,8 @@ class Client:
                 self.parts.pop(told["partID"], None)
             case "message.part.delta":
                 self._delta(told)
+            case _:
+                pass  # A client leaves alone what it does not know.
 
     def _drop(self, gone: Callable[[Any], bool]) -> None:
         for records in (self.messages, self.parts):

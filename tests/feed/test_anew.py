@@ -6,7 +6,7 @@ from pathlib import Path
 from holdfast.feed.tail import BEGINNING
 from holdfast.store.batch import Batch, Remove
 from holdfast.testing.store_contract.build import S1, msg, prt, session, text, user
-from tests.feed.listening import WAIT_S, Listener, opened
+from tests.feed.listening import WAIT_S, Listener, close, opened
 
 
 async def test_a_message_made_anew_is_told_as_removed_first(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ async def test_a_session_made_anew_while_one_joins_is_created_once_more(tmp_path
         async with asyncio.timeout(WAIT_S):
             while len(frames) < 6:
                 frames += await anext(stream)
-        await stream.aclose()
+        await close(stream)
         assert [frame.type for frame in frames[3:]] == [
             "session.deleted",
             "session.created",
@@ -84,7 +84,7 @@ async def test_a_joiner_that_has_read_the_new_life_keeps_it(tmp_path: Path) -> N
         async with asyncio.timeout(WAIT_S):
             while len(frames) < 5:
                 frames += await anext(stream)
-        await stream.aclose()
+        await close(stream)
         assert [frame.type for frame in frames] == [
             "session.created",
             "message.updated",

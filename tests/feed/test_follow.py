@@ -12,7 +12,7 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.store_contract.build import S1, S2, encode, msg, prt, record, session, text, user
 from tests.feed.follow import delta, opening
-from tests.feed.listening import Listener, opened
+from tests.feed.listening import Listener, close, opened
 
 
 @pytest.mark.ci
@@ -39,7 +39,7 @@ async def test_a_slow_listener_is_cut_and_told_to_resync_and_then_catches_up(tmp
                 known |= {frame.value()["info"]["id"] for frame in frames if frame.type == "message.updated"}
         assert RESYNC in types
         assert known == {msg(n) for n in range(1, 101)}
-        await stream.aclose()
+        await close(stream)
 
 
 async def test_a_cursor_of_another_store_ends_in_a_resync_and_the_stream_goes_on(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_the_events_of_the_bus(tmp_path: Path) -> None:
         ):
             count = len(listener.frames) + 1
             await store.commit(Batch(changes))
-            await listener.until(lambda it, count=count: len(it.frames) >= count)
+            await listener.types(count)
         await store.erase(S1)
         feed.publish(
             "session.error", S1, encode({"sessionID": S1, "error": {"name": "UnknownError", "data": {}}})

@@ -11,7 +11,7 @@ from holdfast.store.batch import Batch, Remove
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import S1, msg, prompt, session, text, user
 from tests.feed.follow import opening
-from tests.feed.listening import WAIT_S, Client, Listener, opened
+from tests.feed.listening import WAIT_S, Client, Listener, close, opened
 from tests.feed.trouble import before_changes
 
 
@@ -38,7 +38,7 @@ async def test_what_changed_while_one_was_away_in_the_middle_of_a_batch_is_told(
         in_small_pages(store, 4)
         stream = feed.follow(BEGINNING)
         first = await anext(stream)
-        await stream.aclose()
+        await close(stream)
         assert names(first)[1:] == [("message.updated", msg(n)) for n in (1, 2, 3)]
         await store.commit(Batch((user(1, agent="other"),)))
         await store.commit(Batch((Remove(S1, "message", msg(2)), user(9))))
@@ -76,7 +76,7 @@ async def test_one_who_is_cut_in_the_middle_of_a_batch_misses_nothing(tmp_path: 
                 for frame in await anext(stream):
                     types.append(frame.type)
                     client.take(frame)
-        await stream.aclose()
+        await close(stream)
         assert set(client.messages) == {msg(n) for n in (1, 2, 3)}
 
 
@@ -123,5 +123,5 @@ async def test_a_part_is_not_shown_when_the_frame_of_its_message_was_dropped(tmp
             while len(client.parts) < 2:
                 for frame in await anext(stream):
                     client.take(frame)
-        await stream.aclose()
+        await close(stream)
         assert client.faults == []

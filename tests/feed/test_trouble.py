@@ -12,7 +12,7 @@ from holdfast.feed.tail import BEGINNING
 from holdfast.store.batch import Batch, Remove
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
 from tests.feed.follow import delta, opening
-from tests.feed.listening import Listener, opened
+from tests.feed.listening import Listener, close, opened
 from tests.feed.trouble import before_changes
 
 
@@ -101,7 +101,7 @@ async def test_an_open_part_never_comes_before_its_message(tmp_path: Path) -> No
             "message.part.updated",
             "message.part.delta",
         ]
-        await stream.aclose()
+        await close(stream)
 
 
 async def test_text_of_a_part_that_was_read_as_finished_is_not_told_again(tmp_path: Path) -> None:

@@ -26,9 +26,9 @@ FULL = Usage(input=195_000, output=100)
 """So much that the next request needs a compaction before it."""
 
 
-def say(text: str, **more: Usage) -> Step:
+def say(text: str, usage: Usage | None = None) -> Step:
     """An answer of some length."""
-    return Step(Say(f"{text} {'I looked at what there is and kept to the plan. ' * 4}".strip()), **more)
+    return Step(Say(f"{text} {'I looked at what there is and kept to the plan. ' * 4}".strip()), usage=usage)
 
 
 def calls(*wanted: tuple[str, str], begin: int) -> Step:

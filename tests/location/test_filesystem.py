@@ -122,7 +122,7 @@ def test_a_pipe_swapped_in_at_the_last_moment_does_not_hold_us(
     looked = judged.real.stat()
     judged.real.unlink()
     os.mkfifo(judged.real)
-    monkeypatch.setattr(open_path.os, "stat", lambda *args, **options: looked)
+    monkeypatch.setattr(os, "stat", lambda *args, **options: looked)
     with pytest.raises(Refused, match="is a named pipe"):
         world.files.open(judged)
 

@@ -117,7 +117,9 @@ def test_any_chunking_gives_the_same_events(pieces: list[bytes], data: st.DataOb
 def reference(stream: bytes) -> list[ServerEvent]:
     """The format's own words, line by line, with our one departure."""
     text = stream.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    events, name, lines = [], "", []
+    events: list[ServerEvent] = []
+    lines: list[bytes] = []
+    name = ""
     for line in [*text.split(b"\n")[:-1], b""]:
         field, colon, value = line.partition(b":")
         value = value[1:] if value[:1] == b" " else value

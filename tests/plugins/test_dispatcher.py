@@ -280,13 +280,12 @@ async def test_a_plugin_that_hangs_again_and_again_is_called_no_more() -> None:
 
     before = threading.active_count()
     calls, heard = dispatcher(Blocks(), Adds("x"), limit_s=0.02)
-    for _ in range(10):
-        made = await calls.call(CHAT_PARAMS, TURN, ChatParams())
+    made = [await calls.call(CHAT_PARAMS, TURN, ChatParams()) for _ in range(10)]
     await calls.call(CHAT_HEADERS, TURN, ChatHeaders())
     after = threading.active_count()
     gate.set()
 
-    assert made == ChatParams(options={"said": ["x"]})
+    assert made == [ChatParams(options={"said": ["x"]})] * 10
     assert calls_made == ["params"] * TIMEOUTS_MAX
     assert after - before <= TIMEOUTS_MAX
     assert not calls.wants(CHAT_HEADERS)

@@ -13,6 +13,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import Conflict, ProviderError
 from holdfast.provider.request.events import ProviderEvent
 from holdfast.provider.request.request import Assistant, Request, Results, ToolCall
+from holdfast.schema.ids import PartID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.prompt import AdmittedPrompt
@@ -69,7 +70,7 @@ class Oracle:
                 error = ProviderError("cut", kind="connection", retryable=True)
                 return Step(Call("act", {"what": id}, id=id), Fail(error))
             case "fails in the middle":
-                return Step(said, Fail(ProviderError("bad", kind="invalid-request")))
+                return Step(said, Fail(ProviderError("bad", kind="other")))
             case other:
                 raise AssertionError(other)
 
@@ -93,7 +94,7 @@ class Scene:
         self.oracle = Oracle()
         self.admitted: list[tuple[str, str, str]] = []
         """Id, text and delivery of each prompt that was acknowledged, in that order."""
-        self.settled: dict[str, ToolPart] = {}
+        self.settled: dict[PartID, ToolPart] = {}
         self.deeds = [Deed("act"), Deed("look", repeatable=True)]
         self.session = ""
         self.left = False

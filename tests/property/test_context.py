@@ -128,12 +128,13 @@ async def test_a_first_baseline_is_complete_or_blocked(world: World) -> None:
 @given(st.lists(worlds(), max_size=6))
 async def test_the_texts_tell_what_holds_whatever_changes(history: list[World]) -> None:
     """Through any changes, baseline and updates together say just what was last seen of each source."""
-    snapshot, known = Snapshot(), {}
+    snapshot, known = Snapshot(), dict[str, int]()
     for world in history:
         result = reconcile(await seen(world), snapshot)
+        now = known
         match result:
             case Unchanged() | ReplacementBlocked():
-                now = known
+                pass
             case Updated(text=text):
                 now = read(known, text)
             case ReplacementReady(baseline=baseline):

@@ -50,6 +50,8 @@ async def act(store: Store, what: str, a: int, b: int, c: int) -> None:
                 await store.commit(Batch((Remove(one, "part", prt(part)),)))
             case "erase":
                 await store.erase(one)
+            case _:
+                pass  # A follower's turn, while there is none.
     except HoldfastError:
         pass
 

@@ -1,6 +1,7 @@
 """Talks to the mock provider through the whole shell: adapter, HTTP, stream."""
 
 from contextlib import aclosing
+from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.errors import ProviderError
@@ -35,17 +36,23 @@ PROVIDERS = {
 
 
 def a_model(wire: WireKind = WireKind.ANTHROPIC, **fields: object) -> Model:
-    values = {"provider_id": PROVIDERS[wire], "id": "m", "api_id": "m-1", "name": "M", "wire": wire}
+    values: dict[str, Any] = {
+        "provider_id": PROVIDERS[wire],
+        "id": "m",
+        "api_id": "m-1",
+        "name": "M",
+        "wire": wire,
+    }
     return Model(**{**values, "limit": Limit(context=200_000, output=64_000), **fields})
 
 
 def a_request(wire: WireKind = WireKind.ANTHROPIC, **fields: object) -> Request:
-    values = {"model": a_model(wire), "messages": (User(content=(Text(text="Hello"),)),)}
+    values: dict[str, Any] = {"model": a_model(wire), "messages": (User(content=(Text(text="Hello"),)),)}
     return Request(**{**values, **fields})
 
 
 async def hear(
-    url: str, request: Request, *, clock: Clock | None = None, http: Http | None = None, **bounds: int | None
+    url: str, request: Request, *, clock: Clock | None = None, http: Http | None = None, **bounds: Any
 ) -> list[ProviderEvent]:
     """Everything that the provider at `url` says to `request`."""
     own = http or Http()
@@ -59,7 +66,7 @@ async def hear(
             await own.aclose()
 
 
-async def fail(url: str, request: Request, **bounds: int | None) -> ProviderError:
+async def fail(url: str, request: Request, **bounds: Any) -> ProviderError:
     """How the provider at `url` fails; it is the last that it says."""
     *_, last = await hear(url, request, **bounds)
     assert isinstance(last, Failed)

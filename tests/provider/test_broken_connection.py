@@ -5,6 +5,7 @@ The server here is a bare socket: the mock provider writes good HTTP, and these 
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import anyio.abc
@@ -57,7 +58,7 @@ async def serving(script: Script) -> AsyncIterator[str]:
             group.cancel_scope.cancel()
 
 
-async def told(wire: WireKind, script: Script, **bounds: int | None) -> list[ProviderEvent]:
+async def told(wire: WireKind, script: Script, **bounds: Any) -> list[ProviderEvent]:
     with anyio.fail_after(5):
         async with serving(script) as url:
             return await hear(url, a_request(wire), **bounds)

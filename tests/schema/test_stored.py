@@ -1,5 +1,7 @@
 """The stored form of records, and the marks by which the store finds them."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -23,12 +25,17 @@ from holdfast.schema.tool_state import (
     ToolError,
     ToolPending,
     ToolRunning,
+    ToolState,
 )
 from holdfast.schema.usage import ZERO
 from holdfast.schema.wire import Record, decode
 
-MESSAGE_HEAD = {"id": MessageID("msg_1"), "session_id": SessionID("ses_1")}
-PART_HEAD = {"id": PartID("prt_1"), "session_id": SessionID("ses_1"), "message_id": MessageID("msg_1")}
+MESSAGE_HEAD: dict[str, Any] = {"id": MessageID("msg_1"), "session_id": SessionID("ses_1")}
+PART_HEAD: dict[str, Any] = {
+    "id": PartID("prt_1"),
+    "session_id": SessionID("ses_1"),
+    "message_id": MessageID("msg_1"),
+}
 COLUMNS = {"id": "prt_1", "session": "ses_1", "parent": "msg_1"}
 ASSISTANT = AssistantMessage(
     **MESSAGE_HEAD,
@@ -45,8 +52,8 @@ ASSISTANT = AssistantMessage(
 DONE = replace(ASSISTANT, time=AssistantTime(created=1, completed=2))
 
 
-def tool(state: object) -> ToolPart:
-    return ToolPart(**PART_HEAD, call_id="c", tool="t", state=state)  # type: ignore[arg-type]
+def tool(state: ToolState) -> ToolPart:
+    return ToolPart(**PART_HEAD, call_id="c", tool="t", state=state)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"{}", b'{"type":"poem"}', b'{"type":"text","text":1}', b"[]"])

@@ -1,6 +1,7 @@
 """The codec: strict, forgiving of what it does not know, and never at a loss for an error."""
 
 import json
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -31,7 +32,11 @@ SESSION = Session(
     version="1",
     time=SessionTime(created=1, updated=2),
 )
-HEAD = {"id": PartID("prt_1"), "session_id": SessionID("ses_1"), "message_id": MessageID("msg_1")}
+HEAD: dict[str, Any] = {
+    "id": PartID("prt_1"),
+    "session_id": SessionID("ses_1"),
+    "message_id": MessageID("msg_1"),
+}
 
 
 def attachment(more: str = "") -> str:

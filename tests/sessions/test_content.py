@@ -65,7 +65,7 @@ async def test_a_part_keeps_its_type_and_its_message(hf: Holdfast, folder: Path)
     with pytest.raises(NotFound):
         await hf.sessions.update_part(session, "prt_none", lambda old: old)
     with pytest.raises(NotFound):
-        await hf.sessions.add_part(replace(text, id="prt_new", message_id="msg_none"))  # type: ignore[arg-type]
+        await hf.sessions.add_part(replace(text, id="prt_new", message_id="msg_none"))
     assert (await hf.sessions.message(session, one.id)).parts[-1] == text
 
 
@@ -101,7 +101,7 @@ async def test_a_part_that_could_not_be_read_back_is_refused(
     with pytest.raises(InvalidInput, match=words):
         await hf.sessions.update_part(session, part.id, edit)
     with pytest.raises(InvalidInput, match="the part is not valid"):
-        await hf.sessions.add_part(replace(part, id="prt_new", text=7))  # type: ignore[type-var]
+        await hf.sessions.add_part(replace(part, id="prt_new", text=7))
     assert (await hf.sessions.message(session, asked.id)).parts == (part,)
 
 
@@ -109,11 +109,12 @@ async def test_a_message_that_could_not_be_read_back_is_refused(hf: Holdfast, fo
     """Neither changed nor added."""
     session = (await hf.sessions.create(directory=folder)).id
     asked = await ask(hf, session, "one")
-    for edit in (lambda old: replace(old, model=None), lambda _: None):
+    edits: list[Any] = [lambda old: replace(old, model=None), lambda _: None]
+    for edit in edits:
         with pytest.raises(InvalidInput):
             await hf.sessions.update_message(session, asked.id, edit)
     with pytest.raises(InvalidInput, match="the message is not valid"):
-        await hf.sessions.add_message(replace(asked, id="msg_new", time="now"))  # type: ignore[type-var]
+        await hf.sessions.add_message(replace(asked, id="msg_new", time="now"))
     assert (await hf.sessions.message(session, asked.id)).info == asked
 
 
@@ -169,9 +170,7 @@ async def test_messages_come_in_pages_with_their_parts(hf: Holdfast, folder: Pat
     older = await hf.sessions.messages(session, limit=2, before=page.older)
     assert [message.info for message in older.messages] == asked[1:3]
     everything = await hf.sessions.messages(session)
-    assert [message.parts[0].text for message in everything.messages] == [  # type: ignore[union-attr]
-        f"number {n}" for n in range(5)
-    ]
+    assert [message.parts[0].text for message in everything.messages] == [f"number {n}" for n in range(5)]
     with pytest.raises(InvalidInput):
         await hf.sessions.messages(session, limit=2, before="nonsense")
     with pytest.raises(NotFound):

@@ -76,7 +76,7 @@ async def test_a_follower_of_its_own_process_reads_nothing(tmp_path: Path) -> No
     whole = await store.changes(cursor)
 
     assert await unread(store).changes(cursor, recent=True) == whole
-    del store.read  # type: ignore[attr-defined]
+    del store.read
     await store.close()
 
 

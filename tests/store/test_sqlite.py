@@ -211,7 +211,7 @@ async def test_a_repair_keeps_everything_it_sets_aside_and_a_second_look_is_clea
     await store.close()
     with contextlib.closing(apsw.Connection(str(path))) as db:
         aside = db.execute("SELECT id, data FROM quarantine ORDER BY id").fetchall()
-    assert dict(aside) == {
+    assert {str(id): data for id, data in aside} == {
         msg(1): "{broken",
         prt(2): text(2, 1, "kept words").data.decode(),
         S2: "[]",

@@ -76,7 +76,7 @@ async def life(
     """One process on the store; when it has died, its owner is known to be dead."""
     store = await open_store(url, host=machine)
     mortal = Mortal(store, dies_at, after=after)
-    hf = Holdfast(mortal, clock or SystemClock(), machine, **options)  # type: ignore[arg-type]
+    hf = Holdfast(mortal, clock or SystemClock(), machine, **options)
     try:
         yield hf, mortal
     finally:

@@ -203,7 +203,8 @@ def _shortly(message: Any) -> str:
             return "result " + " ".join(_words(each.content) for each in results)
         case SystemUpdate(text=text):
             return "system " + " ".join(text.split()[:3])
-    raise AssertionError(message)
+        case _:
+            raise AssertionError(message)
 
 
 def _words(content: Any) -> str:

@@ -37,7 +37,7 @@ class Calendar(SystemClock):
 class Fact:
     """A source that says what it is told to."""
 
-    def __init__(self, value: Any = "one") -> None:
+    def __init__(self, value: str | Missing = "one") -> None:
         self.value = value
 
     def source(self) -> ContextSource[str]:

@@ -182,7 +182,8 @@ async def until(true: Callable[[], bool | Awaitable[bool]], *, within_s: float =
 
 def problems(request: Received) -> list[str]:
     """What a strict provider would refuse in a request: calls that are not paired with one answer each."""
-    found, owed = [], []
+    found: list[str] = []
+    owed: list[str] = []
     spoken = [message for message in request.json["messages"] if message["role"] != "system"]
     if spoken and spoken[0]["role"] != "user":
         found.append("the first to speak is not the person")

@@ -113,7 +113,7 @@ async def test_a_provider_that_finds_the_request_too_long_is_asked_again_after_a
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, "two")
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
     assert texts(script.requests[3])[-1].endswith(wording.CONTINUE)
 
 
@@ -292,7 +292,7 @@ async def test_switched_off_an_overflow_is_an_error(world: World) -> None:
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, "two")
     assert len(script.requests) == 2
-    assert isinstance(answer.info.error, ContextOverflowFault)  # type: ignore[union-attr]
+    assert isinstance(answer.info.error, ContextOverflowFault)
 
 
 @pytest.mark.parametrize(("setting", "value"), [("max_messages", 3), ("max_tokens", 6_000)])
@@ -349,7 +349,7 @@ async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, afte
                 messages = await shown(hf, session)
                 record = await hf.sessions.get(session)
                 script._steps.clear()
-        assert answer.info.error is None, dies_at  # type: ignore[union-attr]
+        assert answer.info.error is None, dies_at
         assert record.time.compacting is None
         summaries = [each for each in messages if getattr(each.info, "summary", None) is True]
         whole = [each for each in summaries if each.info.error is None]
@@ -398,7 +398,7 @@ async def test_a_limit_on_messages_is_kept_to_and_never_loops(world: World, limi
             session = await world.session(hf)
             for number in range(12):
                 answer = await hf.sessions.process(session, f"wish {number}")
-                assert answer.info.error is None  # type: ignore[union-attr]
+                assert answer.info.error is None
         script._steps.clear()
     working = [each for each in script.requests if each.tools]
     assert len(working) == 12

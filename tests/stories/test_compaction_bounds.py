@@ -117,7 +117,7 @@ async def test_a_new_prompt_tries_again_after_attempts_that_came_to_nothing(worl
                 await anyio.sleep(0.005)
         await hf.sessions.interrupt(session)
         answer = await hf.sessions.process(session, "five")
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
 
 
 async def test_a_compaction_by_hand_that_fails_does_not_keep_the_prompt_beside_it(world: World) -> None:

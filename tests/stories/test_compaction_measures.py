@@ -63,6 +63,7 @@ async def test_how_long_a_token_is_stays_known_over_a_compaction(world: World) -
         await hf.sessions.process(session, f"one {LONG}")
         before = measure.ratio(await SessionHistory(hf.store, session).read(), model.requests[0].model)
         await compacted(hf, session)
+        after = None
         for _ in range(2):
             after = measure.ratio(await SessionHistory(hf.store, session).read(), model.requests[0].model)
             await hf.sessions.process(session, f"two {LONG}")
@@ -81,7 +82,7 @@ async def test_a_request_that_fits_is_not_refused_after_a_compaction(world: Worl
         session = await world.session(hf)
         await hf.sessions.process(session, "hello " * 200)
         answer = await hf.sessions.process(session, "word " * 14_000)
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
     assert [bool(each.tools) for each in model.requests] == [True, True, False, True, False, True]
 
 

@@ -76,7 +76,7 @@ async def test_the_tail_gives_way_once_the_summary_is_known(
     async with holdfast.open(world.store, provider=host) as hf:
         session = await world.session(hf)
         answers = [await hf.sessions.process(session, f"prompt {each} " + "x" * 3_000) for each in range(14)]
-    assert [each.info.error for each in answers] == [None] * 14  # type: ignore[union-attr]
+    assert [each.info.error for each in answers] == [None] * 14
     assert "S" in host.kinds
 
 
@@ -123,7 +123,7 @@ async def test_a_request_that_only_a_count_speaks_against_is_sent_when_a_summary
         session = await world.session(hf)
         answers = [await hf.sessions.process(session, f"prompt {each} " + "x" * 300) for each in range(6)]
         failed = [each.info for each in await shown(hf, session) if getattr(each.info, "summary", None)]
-    assert [each.info.error for each in answers] == [None] * 6  # type: ignore[union-attr]
+    assert [each.info.error for each in answers] == [None] * 6
     assert [type(each.error) for each in failed] == [ContextOverflowFault]
     assert host.kinds == "TSTTTTT"
 
@@ -137,7 +137,7 @@ async def test_a_compaction_that_did_not_lower_the_count_is_not_made_at_every_st
         hf.tools.register(Deed(ask=False).tool)
         session = await world.session(hf)
         answer = await hf.sessions.process(session, "work")
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
     assert "".join("T" if each.tools else "S" for each in script.requests) == "TSTTTTTT"
 
 
@@ -172,7 +172,7 @@ async def test_a_request_outlives_a_compaction_that_did_not_help(world: World) -
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         answer = await hf.sessions.process(session, TASK)
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
     assert requests(texts(script.requests[-1])) == [f"{TASK}\n"]
 
 

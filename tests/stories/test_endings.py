@@ -177,7 +177,7 @@ async def test_out_of_time(
 async def test_out_of_budget(world: World) -> None:
     """The next request would cost more than what is left."""
     ending = await held(world, "boundary", no_tokens)
-    ended = [("tool-calls", None), ("error", "BudgetExceededError")]
+    ended: list[tuple[str | None, str | None]] = [("tool-calls", None), ("error", "BudgetExceededError")]
     assert ending == Ending(ended, ["completed"], ("BudgetExceededError", 1), CALLED)
 
 
@@ -206,7 +206,7 @@ async def test_settings_that_break_between_two_steps(world: World) -> None:
         settings.write_text(good)
         hf._workspaces._known.clear()
         ending = await looked_at(stage, hf, script)
-    ended = [("tool-calls", None), ("error", "UnknownError")]
+    ended: list[tuple[str | None, str | None]] = [("tool-calls", None), ("error", "UnknownError")]
     assert ending == Ending(ended, ["completed"], ("UnknownError", 1), CALLED)
 
 

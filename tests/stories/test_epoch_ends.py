@@ -1,5 +1,6 @@
 """What ends a Context Epoch, and what the model is told then: all that was in force, and why."""
 
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -210,9 +211,7 @@ async def test_a_session_that_moves_to_another_worktree_has_what_is_there(
     async with world.open(*says("a", "b")) as (hf, script):
         for place in (here, there):
             source = replace(Fact(place.name).source(), key=f"story/{place.name}")
-            hf.context_at(place / "src").register(
-                source.key, lambda source=source: SystemContext.make(source)
-            )  # type: ignore[misc]
+            hf.context_at(place / "src").register(source.key, partial(SystemContext.make, source))
             hf.tools_at(place / "src").register(Deed(f"only_{place.name}").tool)
         session = (await hf.sessions.create(directory=here / "src", title="A story")).id
         await hf.sessions.process(session, "one")
@@ -253,5 +252,5 @@ async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world:
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
         assert [epoch.cause for epoch in await epochs(hf, session)] == ["first", "move"]
-        assert (await hf.store.get(session, "prompt", pending.id)).value().promoted is not None  # type: ignore[union-attr]
+        assert (await hf.store.get(session, "prompt", pending.id)).value().promoted is not None
     assert "The fact is there." in script.requests[1].system[-1]

@@ -129,6 +129,6 @@ async def test_a_session_that_moves_has_the_new_rule_from_there_on(world: World)
         hf.tools.register(deed.tool)
         session = await failed_session(hf, world, script)
         script.add(Step(Say("ok")))
-        await hf.sessions.move(session, elsewhere)
+        await hf.sessions.move(session, str(elsewhere))
         await hf.sessions.process(session, "go on")
     assert tells_of(script.requests[-1], deed) == ["one"]

@@ -64,7 +64,7 @@ async def test_a_program_that_cannot_be_started_is_told_to_the_model(world: Worl
     state = calls_of(messages)["c1"].state
     assert isinstance(state, ToolError)
     assert state.error == "no-such-program could not be started: No such file or directory."
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
     assert len(script.requests) == 2
 
 

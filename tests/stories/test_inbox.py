@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
+from holdfast.errors import Conflict, HoldfastError, InvalidInput, NotFound, Refused
 from holdfast.provider.request.request import Text, User
 from holdfast.schema.prompt import (
     AgentPartInput,
@@ -62,7 +62,7 @@ async def test_what_is_wrong_with_a_prompt_is_said_before_anything_is_written(wo
     """No session, no parts, an unknown agent, an unknown model, an unknown variant, a bad id."""
     async with world.open() as (hf, _):
         session = await world.session(hf)
-        for error, words, wishes in [
+        refused: list[tuple[type[HoldfastError], str, dict[str, Any]]] = [
             (InvalidInput, "at least one part", {"parts": []}),
             (InvalidInput, "a text that is not empty", {"parts": [TextPartInput(text=" \n")]}),
             (InvalidInput, "a text that is not empty", {"parts": [TextPartInput(text="x", ignored=True)]}),
@@ -79,7 +79,8 @@ async def test_what_is_wrong_with_a_prompt_is_said_before_anything_is_written(wo
             (NotFound, "has no model 'n'", {"model": "scripted/n"}),
             (NotFound, "has no variant 'huge'", {"variant": "huge"}),
             (InvalidInput, "does not start with msg_", {"id": "../x"}),
-        ]:
+        ]
+        for error, words, wishes in refused:
             with pytest.raises(error, match=words):
                 await hf.sessions.prompt(session, **{"parts": "Hi", **wishes})
         with pytest.raises(NotFound):

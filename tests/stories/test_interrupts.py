@@ -76,7 +76,7 @@ async def test_what_was_said_is_kept(world: World) -> None:
         assert isinstance(answer.info, AssistantMessage)
         assert isinstance(answer.info.error, AbortedFault)
         assert ("text", "half") in shape((answer,))[0][1]
-        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        assert not (await hf.store.session(session)).busy
         await hf.sessions.process(session, "two")
 
 
@@ -135,7 +135,9 @@ async def test_another_process_can_interrupt(world: World) -> None:
 
 
 @pytest.mark.ci
-async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(world: World) -> None:
+async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the moment: between the last word and the record that closes it."""
     for pauses in range(12):
         gate, begun = anyio.Event(), anyio.Event()
@@ -156,7 +158,7 @@ async def test_an_interrupt_at_the_end_of_a_text_keeps_the_text(world: World) ->
                 parts.add(each.part)
                 delta(each)
 
-            hf.feed.delta = told  # type: ignore[method-assign]
+            monkeypatch.setattr(hf.feed, "delta", told)
             gate.set()
             for _ in range(pauses):
                 await anyio.lowlevel.checkpoint()
@@ -227,7 +229,7 @@ async def test_closing_does_not_wait_for_ever_for_a_session_that_does_not_end(
             await hf.sessions.prompt(session, "go")
             await begun.wait()
     async with holdfast.open(world.store) as later:
-        assert not (await later.store.session(session)).busy  # type: ignore[union-attr]
+        assert not (await later.store.session(session)).busy
     gate.set()
     with anyio.fail_after(10):
         await over.wait()
@@ -275,7 +277,7 @@ async def test_a_real_ctrl_c_ends_the_program_though_a_tool_runs(world: World, w
     assert (done.stdout, done.stderr, done.returncode) == (b"ended by Ctrl-C\n", b"", 0)
     async with holdfast.open(world.store) as later:
         page = await later.sessions.messages(id)
-        assert not (await later.store.session(id)).busy  # type: ignore[union-attr]
+        assert not (await later.store.session(id)).busy
     ((state, _),) = outcomes(page.messages)
     assert state == "error"
 
@@ -524,7 +526,7 @@ async def test_an_interrupt_does_not_wait_for_an_owner_that_it_does_not_mean(
             async def taken_over(id: str) -> Any:
                 record = await real(id)
                 asked = await other.store.select("request", session=id)
-                return replace(record, owner="own_1_after") if asked else record
+                return replace(record, owner="own_1_after") if asked and record else record
 
             monkeypatch.setattr(other.store, "session", taken_over)
             with anyio.fail_after(5), pytest.raises(Refused, match="another owner runs it now"):

@@ -73,7 +73,7 @@ async def test_an_interrupt_that_came_too_late_does_not_stop_the_next_run(world:
         await hf.sessions.wait(session)
         answer = (await hf.sessions.messages(session)).messages[-1]
 
-    assert answer.info.error is None  # type: ignore[union-attr]
+    assert answer.info.error is None
 
 
 @pytest.mark.ci
@@ -111,7 +111,7 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
 
     assert deed.done == []
     assert 1_200 <= took_ms < 1_800  # It does not wait for the next renewal, which would be at 2,000.
-    assert changes.records == ()  # type: ignore[union-attr]
+    assert changes.records == ()
 
 
 async def test_a_bug_beside_the_work_does_not_end_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -214,7 +214,7 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
             await hf.sessions.interrupt(session)
         assert await hf.sessions.requests(session) == []
         page = await hf.sessions.messages(session)
-        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        assert not (await hf.store.session(session)).busy
     assert outcomes(page.messages)[2] == ("error", "The call was interrupted.")
     assert (deed.done, script.requests) == (["x", "x"], [])
 
@@ -272,7 +272,7 @@ async def test_an_interrupt_from_elsewhere_and_a_prompt_from_here_do_not_lose_ea
         with anyio.fail_after(10):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
-    assert page.messages[-1].parts[1].text == "after"  # type: ignore[union-attr]
+    assert page.messages[-1].parts[1].text == "after"
 
 
 async def test_a_title_stays_within_the_budget(world: World) -> None:

@@ -80,7 +80,7 @@ async def test_a_tool_at_the_provider_does_not_answer_for_one_of_ours(world: Wor
         await hf.sessions.process(session, "go")
         page = await hf.sessions.messages(session)
     parts = [part for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
-    assert [(part.call_id, part.tool, part.state.output) for part in parts] == [  # type: ignore[union-attr]
+    assert [(part.call_id, part.tool, part.state.output) for part in parts] == [
         ("x", "act", "did first"),
         ("x-2", "search", ""),
     ]

@@ -173,7 +173,7 @@ async def test_a_person_who_is_silent_is_not_waited_for_for_ever(world: World) -
         _impatient(hf)
         await hf.sessions.process(session, "go")
         (first,) = await asked(hf, session)
-        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        assert not (await hf.store.session(session)).busy
         page = await hf.sessions.messages(session)
         assert outcomes(page.messages)[0][0] == "running"
     async with world.open(Step(Say("ok"), expect=answered("c", "did x")), presence=Attached()) as (hf, _):
@@ -303,7 +303,7 @@ async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_perso
             with anyio.fail_after(10):
                 await hf.sessions.process(session, "go")
             (question,) = await hf.sessions.requests(session)
-            assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+            assert not (await hf.store.session(session)).busy
         finally:
             typed.set()
         assert isinstance(question, PermissionRequest)

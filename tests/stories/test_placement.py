@@ -19,11 +19,11 @@ class Machine(ThisHost):
         self._name = name
 
     @property
-    def id(self) -> str:  # type: ignore[override]
+    def id(self) -> str:
         return self._name
 
     @property
-    def pid_namespace(self) -> str:  # type: ignore[override]
+    def pid_namespace(self) -> str:
         return self._name
 
 

@@ -44,7 +44,7 @@ async def test_when_one_is_killed_the_other_goes_on_at_once(
     history = await place.messages(session)
     assert [each.info.__struct_config__.tag for each in history].count("user") == 1
     assert left_open(history) == []
-    assert history[-1].parts[1].text == "And the rest."  # type: ignore[union-attr]
+    assert history[-1].parts[1].text == "And the rest."
     assert [problems(request) for request in mock.requests] == [[], []]
 
 
@@ -83,7 +83,7 @@ async def test_a_paused_process_that_lost_its_session_ends_without_a_word(
     assert isinstance(calls(before)["c1"].state, ToolError)
     assert late["error"].startswith("LeaseLost")
     assert place.lines("end") == []
-    assert changes.records == ()  # type: ignore[union-attr]
+    assert changes.records == ()
     assert await place.messages(session) == before
     assert [problems(request) for request in mock.requests] == [[], []]
     # And it is of use again.
@@ -116,7 +116,7 @@ async def test_whoever_only_looks_never_goes_on_with_a_session(
         changes = await store.changes(cursor, None)
 
     assert len(mock.requests) == 1
-    assert changes.records == ()  # type: ignore[union-attr]
+    assert changes.records == ()
 
 
 @pytest.mark.ci
@@ -142,11 +142,11 @@ async def test_another_process_interrupts(
     for message in (first, second):
         assert isinstance(message.info, AssistantMessage)
         assert isinstance(message.info.error, AbortedFault)
-        assert message.parts[1].text.startswith("Half")  # type: ignore[union-attr]
+        assert message.parts[1].text.startswith("Half")
     mock.play(Reply((Say("Fine."),)))
     await two.do("prompt", session=session, text="and now")
     await two.do("wait", session=session)
-    assert (await place.messages(session))[-1].parts[1].text == "Fine."  # type: ignore[union-attr]
+    assert (await place.messages(session))[-1].parts[1].text == "Fine."
 
 
 @pytest.mark.ci
@@ -173,4 +173,4 @@ async def test_another_process_answers_a_question(
     history = await place.messages(session)
     assert isinstance(calls(history)["c1"].state, ToolCompleted)
     assert place.lines("end") == [(one.pid, "x")]
-    assert history[-1].parts[1].text == "Done."  # type: ignore[union-attr]
+    assert history[-1].parts[1].text == "Done."

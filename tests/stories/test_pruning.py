@@ -128,7 +128,7 @@ def test_when_it_pays(turns: int, rest: int, prices: Prices | None, expected: bo
 
 def results(request: Request) -> list[str]:
     return [
-        result.content[0].text  # type: ignore[union-attr]
+        result.content[0].text
         for message in request.messages
         if isinstance(message, Results)
         for result in message.content

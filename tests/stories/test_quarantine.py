@@ -16,7 +16,7 @@ from holdfast.provider.request.request import Media, Request, Results, Text, Use
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import RetryPart
-from holdfast.schema.prompt import FilePartInput, TextPartInput
+from holdfast.schema.prompt import FilePartInput, PartInput, TextPartInput
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from holdfast.tool.context import ToolContext
@@ -97,14 +97,14 @@ async def test_a_picture_from_a_tool_that_is_refused_does_not_end_the_session(se
         moved = await moves(hf, session)
 
     assert isinstance(answer.info, AssistantMessage)
-    assert (answer.info.error, answer.parts[1].text) == (None, "fine")  # type: ignore[union-attr]
+    assert (answer.info.error, answer.parts[1].text) == (None, "fine")
     assert [media(each) for each in script.requests] == [[], ["bad.png"], []]
     (said,) = [each for each in script.requests[-1].messages if isinstance(each, Results)]
     assert said.content[0].content[-1] == Text(text=LEFT_OUT)
     assert (moved, epoch.reasons) == ([None, None, "quarantined block"], ())
     (told,) = [part for message in page.messages for part in message.parts if isinstance(part, RetryPart)]
     assert told.error.data.message.startswith("the provider refused bad.png; the work goes on without it (")
-    (file,) = page.messages[1].parts[1].state.attachments  # type: ignore[union-attr]
+    (file,) = list(page.messages[1].parts[1].state.attachments or [])
     assert file.refused == {"scripted/m": "acme: Could not process image (HTTP 400)"}
     assert base64.b64encode(JUNK).decode() in file.url
 
@@ -116,8 +116,12 @@ async def test_a_picture_from_a_tool_that_is_refused_does_not_end_the_session(se
 
 async def test_only_what_no_request_was_answered_with_is_suspected(seeing: World) -> None:
     """A picture that the model has seen stays; of new files those of the kind that the refusal speaks of."""
-    good = [TextPartInput(text="look"), picture("good.png")]
-    bad = [TextPartInput(text="read"), picture("bad.pdf", "application/pdf"), picture("new.png")]
+    good: list[PartInput] = [TextPartInput(text="look"), picture("good.png")]
+    bad: list[PartInput] = [
+        TextPartInput(text="read"),
+        picture("bad.pdf", "application/pdf"),
+        picture("new.png"),
+    ]
     async with seeing.open(*says("a"), refusal("The PDF specified was not valid."), *says("b")) as (
         hf,
         script,
@@ -359,7 +363,7 @@ async def test_a_crash_at_any_write_loses_nothing_of_it(seeing: World, *, after:
             marked = [part for part in parts if isinstance(part, FilePart) and part.refused]
             assert len(told) == len(marked), dies_at
             answer = await hf.sessions.process(session, "and now?")
-            assert answer.info.error is None, dies_at  # type: ignore[union-attr]
+            assert answer.info.error is None, dies_at
             assert set(await moves(hf, session)) <= {None, "quarantined block"}, dies_at
         assert [media(each) for each in provider.requests] in ([["a.png"], []], [[]], [[], []]), dies_at
     assert dies_at > 5

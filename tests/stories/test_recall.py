@@ -48,7 +48,7 @@ async def test_what_was_compacted_is_found_with_the_id_of_its_message(world: Wor
         await hf.sessions.process(session, "where was it?")
         after = (await hf.sessions.messages(session)).messages
     results = {
-        part.call_id: getattr(part.state, "output", None) or part.state.error  # type: ignore[union-attr]
+        part.call_id: getattr(part.state, "output", None) or part.state.error
         for message in after
         for part in message.parts
         if getattr(part, "tool", "") == "recall"

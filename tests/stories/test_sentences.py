@@ -63,7 +63,7 @@ async def test_agent_and_model_are_sampled_when_a_turn_starts(world: World) -> N
         deed.gate.set()
         await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
-    agents = [each.info.agent for each in page.messages if each.info.__struct_config__.tag == "assistant"]  # type: ignore[union-attr]
+    agents = [each.info.agent for each in page.messages if each.info.__struct_config__.tag == "assistant"]
     assert agents == ["build", "plan"]
     assert deed.done == ["x"]
 

@@ -129,8 +129,8 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
         store.is_away = False
         with anyio.fail_after(20):
             answer = await hf.sessions.process(session, "second")
-        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
-    assert answer.info.error is None  # type: ignore[union-attr]
+        assert not (await hf.store.session(session)).busy
+    assert answer.info.error is None
 
 
 @pytest.mark.ci
@@ -157,7 +157,7 @@ async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: W
             await begun_.wait()
         with anyio.fail_after(0.8):
             await hf.sessions.interrupt(session)
-        assert not (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        assert not (await hf.store.session(session)).busy
         with anyio.fail_after(10):
             while not late:
                 await anyio.sleep(0.02)
@@ -335,7 +335,7 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
         store = Away(hf)
         with pytest.raises(StoreError):
             await hf.sessions.process(session, "first")
-        assert (await hf.store.session(session)).busy  # type: ignore[union-attr]
+        assert (await hf.store.session(session)).busy
         store.is_away = False
         with anyio.fail_after(10):
             await hf.sessions.wait(session)
@@ -388,14 +388,14 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
                 self._watch.close()
 
         await hf.sessions.prompt(session, "go", resume=False)
-        hf.store.claim = held  # type: ignore[method-assign]
+        monkeypatch.setattr(hf.store, "claim", held)
         waiting = hf.sessions._prompting()._coordinator
-        hf.store.watch = Noted  # type: ignore[assignment]
+        monkeypatch.setattr(hf.store, "watch", Noted)
         monkeypatch.setattr(waiting.watcher, "_store", _Quiet())
         with anyio.fail_after(10):
             await waiting.wake(session)
             await waiting.wait(session)
-        hf.store.watch = watch  # type: ignore[method-assign]
+        monkeypatch.setattr(hf.store, "watch", watch)
     assert asked == ["claim", "claim", *["wait", "claim"] * 4]
 
 

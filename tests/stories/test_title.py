@@ -105,9 +105,9 @@ async def test_a_prompt_is_summarised_where_a_person_wants_it(world: World) -> N
         session = await world.session(hf)
         await hf.sessions.process(session, "please fix the parser")
         with anyio.fail_after(10):
-            while (found := (await hf.sessions.messages(session)).messages[0].info).summary is None:  # type: ignore[union-attr]
+            while (found := (await hf.sessions.messages(session)).messages[0].info).summary is None:
                 await anyio.sleep(0.005)
-    assert found.summary == UserSummary(title="Fix the parser", body="I fixed the parser.", diffs=[])  # type: ignore[union-attr]
+    assert found.summary == UserSummary(title="Fix the parser", body="I fixed the parser.", diffs=[])
     for request in provider.titles.requests:
         assert request.tools == ()
     assert [each.controls.max_output_tokens for each in provider.titles.requests] == [20, 200]
@@ -120,4 +120,4 @@ async def test_a_summary_that_does_not_come_harms_nothing(world: World) -> None:
     async with open_with(world, ByKind(Step(Say("ok")), failing, failing)) as hf:
         session = await world.session(hf)
         await hf.sessions.process(session, "x")
-        assert (await hf.sessions.messages(session)).messages[0].info.summary is None  # type: ignore[union-attr]
+        assert (await hf.sessions.messages(session)).messages[0].info.summary is None

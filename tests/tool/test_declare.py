@@ -61,12 +61,13 @@ def test_the_definition_is_made_of_the_function() -> None:
 async def test_input_is_checked_before_the_function_runs() -> None:
     """The model is told what is wrong in words that it can act on."""
     assert await weather.run(CONTEXT, {"place": {"city": "Bonn"}, "days": 2}) == "Bonn C 2"
-    for wrong, words in [
+    wrongs: list[tuple[dict[str, Any], str]] = [
         ({}, "missing required field `place`"),
         ({"place": {"city": "B"}, "days": "2"}, "Expected `int`, got `str` - at `$.days`"),
         ({"place": {"city": "B"}, "days": 0}, "Expected `int` >= 1 - at `$.days`"),
         ({"place": {"city": "B"}, "when": 1}, "unknown field `when`"),
-    ]:
+    ]
+    for wrong, words in wrongs:
         with pytest.raises(ToolFailure, match="The arguments of weather are not valid") as caught:
             await weather.run(CONTEXT, wrong)
         assert words in str(caught.value)

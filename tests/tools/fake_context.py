@@ -1,7 +1,8 @@
 """A call's world for tests: it notes what is asked, and denies what it is told to."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import msgspec
 
@@ -65,3 +66,8 @@ class FakeContext:
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Nobody watches."""
+
+    def spawn(
+        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> NoReturn:
+        raise ToolDenied("there are no programs")

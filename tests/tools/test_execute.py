@@ -50,9 +50,11 @@ async def work(context: ToolContext, how: str = "text") -> ToolOutput | str:
             raise ToolParked
         case "wait":
             await anyio.sleep_forever()
+            return "never"
         case "nothing":
             return None  # type: ignore[return-value]
-    raise RuntimeError("broken\n  badly " + "x" * 1000)
+        case _:
+            raise RuntimeError("broken\n  badly " + "x" * 1000)
 
 
 async def settled(input: JsonMap, name: str = "work", **options: Any) -> Settlement:

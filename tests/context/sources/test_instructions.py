@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.context.source import ABSENT, UNAVAILABLE, ContextSource
+from holdfast.context.source import ABSENT, UNAVAILABLE, ContextSource, Missing
 from holdfast.context.sources import instructions as subject
 from holdfast.context.sources.instruction_text import Instructions, InstructionText
 from holdfast.location import instruction_files
@@ -27,7 +27,7 @@ def source(world: SourceWorld) -> ContextSource[Instructions]:
 async def paths(world: SourceWorld) -> list[Path]:
     """What is told, by path."""
     found = await source(world).load()
-    assert not isinstance(found, subject.Missing) or found is ABSENT, found
+    assert not isinstance(found, Missing) or found is ABSENT, found
     return [] if found is ABSENT else [Path(each.path) for each in found]
 
 

@@ -26,7 +26,7 @@ SCRIPT = Path(__file__).parents[3] / "scripts" / "catalogue.py"
 TEXT = {"input": ["text"], "output": ["text"]}
 LIMIT = {"context": 100, "output": 10}
 
-PUBLISHED = {
+PUBLISHED: dict[str, dict[str, Any]] = {
     "agreed": {"cost": {"input": 1, "output": 2}},
     "outvoted": {"cost": {"input": 1, "output": 2, "cache_read": 0.5}},
     "disputed": {"cost": {"input": 1, "output": 2}},
@@ -34,7 +34,7 @@ PUBLISHED = {
     "unknown": {},
 }
 # Prices for a token in litellm, for a million in genai-prices.
-LITELLM = {
+LITELLM: dict[str, dict[str, Any]] = {
     "agreed": {
         "input_cost_per_token": 1e-06,
         "output_cost_per_token": 2e-06,

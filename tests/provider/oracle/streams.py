@@ -1,5 +1,7 @@
 """Byte streams of the wires, written by hand after their descriptions, each with something hard in it."""
 
+from typing import Any
+
 import msgspec
 
 from holdfast.testing.mock_provider import Call, Reply, Say, Think, Usage
@@ -33,7 +35,7 @@ def _messages(*frames: dict[str, object]) -> bytes:
     )
 
 
-_MESSAGE = {
+_MESSAGE: dict[str, Any] = {
     "id": "msg_1",
     "type": "message",
     "role": "assistant",

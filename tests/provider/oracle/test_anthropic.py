@@ -1,6 +1,7 @@
 """The vendor's SDK and our adapter read the same in the same bytes, and the SDK's types take our requests."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -46,7 +47,7 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     pieces = tuple(stream[at : at + 97] for at in range(0, len(stream), 97))
     mock.play(Raw(pieces), Raw(pieces))
     async with AsyncAnthropic(api_key="k", base_url=mock.url, max_retries=0) as client:
-        asked = {"role": "user", "content": "x"}
+        asked: Any = {"role": "user", "content": "x"}
         async with client.messages.stream(model="m-1", max_tokens=9, messages=[asked]) as read:
             theirs = await read.get_final_message()
     ours = await hear(mock.url, a_request(WireKind.ANTHROPIC))

@@ -49,10 +49,11 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     pieces = tuple(stream[at : at + 97] for at in range(0, len(stream), 97))
     mock.play(Raw(pieces), Raw(pieces))
     parts: list[Any] = []
+    chunks: list[Any] = []
     client = genai.Client(api_key="k", http_options={"base_url": mock.url, "api_version": "v1"})
     async for chunk in await client.aio.models.generate_content_stream(model="m-1", contents="x"):
-        candidate, usage = chunk.candidates[0], chunk.usage_metadata
-        parts += candidate.content.parts or ()
+        chunks.append(chunk)
+        parts += chunks[-1].candidates[0].content.parts or ()
     await client.aio.aclose()
     client.close()
     ours = await hear(mock.url, a_request(WIRE))
@@ -76,8 +77,8 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     ]
     finish = ours[-2]
     assert isinstance(finish, StepFinish)
-    tokens = finish.tokens
-    assert finish.raw_reason == candidate.finish_reason.value
+    tokens, usage = finish.tokens, chunks[-1].usage_metadata
+    assert finish.raw_reason == chunks[-1].candidates[0].finish_reason.value
     assert (
         tokens.input + tokens.cache.read,
         tokens.cache.read,
@@ -196,7 +197,7 @@ def test_our_requests_pass_their_types(name: str) -> None:
 
     made = ADAPTERS[WIRE].encode(REQUESTS[name], Endpoint(base_url="https://h/v1", key="k"))
     body = msgspec.json.decode(made.body)
-    fields = {
+    fields: dict[str, Any] = {
         "contents": types.Content,
         "systemInstruction": types.Content,
         "tools": types.Tool,

@@ -1,6 +1,7 @@
 """The vendor's SDK and our adapter read the same in the same bytes, and the SDK's types take our requests."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import msgspec
 import pytest
@@ -43,11 +44,11 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     stream = CHAT[name]
     pieces = tuple(stream[at : at + 97] for at in range(0, len(stream), 97))
     mock.play(Raw(pieces), Raw(pieces))
-    tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
+    tools: Any = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object"}}}]
     text, reason, usage = "", None, None
     calls: dict[int, list[str]] = {}
     async with AsyncOpenAI(api_key="k", base_url=f"{mock.url}/v1", max_retries=0) as client:
-        asked = {"role": "user", "content": "x"}
+        asked: Any = {"role": "user", "content": "x"}
         chunks = await client.chat.completions.create(model="m-1", messages=[asked], tools=tools, stream=True)
         async for chunk in chunks:
             usage = chunk.usage or usage

@@ -48,6 +48,7 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     pieces = tuple(stream[at : at + 97] for at in range(0, len(stream), 97))
     mock.play(Raw(pieces), Raw(pieces))
     text = thinking = ""
+    theirs: Any = None
     async with AsyncOpenAI(api_key="k", base_url=f"{mock.url}/v1", max_retries=0) as client:
         async for event in await client.responses.create(model="m-1", input="x", stream=True):
             if event.type == "response.output_text.delta":
@@ -68,7 +69,7 @@ async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
         for part in item.content
         if part.annotations
     ]
-    ends = [event.metadata["openai"] for event in ours if isinstance(event, ReasoningEnd)]
+    ends = [(event.metadata or {})["openai"] for event in ours if isinstance(event, ReasoningEnd)]
     assert [own["reasoningEncryptedContent"] for own in ends if "reasoningEncryptedContent" in own] == [
         item.encrypted_content for item in items if item.type == "reasoning"
     ]

@@ -19,7 +19,7 @@ from holdfast.provider.request.request import (
     ToolResult,
     User,
 )
-from holdfast.schema.ids import SessionID
+from holdfast.schema.ids import ProjectID, SessionID
 from holdfast.schema.session import Session, SessionTime
 from tests.provider.history import CLAUDE, GPT
 
@@ -144,7 +144,7 @@ def _session(fork: object = None) -> Session:
     return Session(
         id=SessionID("ses_000000000001AAAAAAAAAAAAAA"),
         slug="s",
-        project_id="p",
+        project_id=ProjectID("p"),
         directory="/w",
         title="t",
         version="1",

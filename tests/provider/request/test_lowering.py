@@ -23,6 +23,7 @@ from holdfast.provider.request.request import (
     ToolResult,
     User,
 )
+from holdfast.schema.fault import Fault
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import AgentPart, CompactionPart, PatchPart, SubtaskPart, ToolPart
 from holdfast.schema.tool_state import ToolPending
@@ -415,7 +416,7 @@ def histories(draw: st.DrawFn) -> list[MessageWithParts]:
         elif kind == "system":
             history.append(system(f"s{n}"))
         else:
-            errors = {"aborted": ABORTED, "broken": BROKEN}
+            errors: dict[str, Fault] = {"aborted": ABORTED, "broken": BROKEN}
             history.append(assistant(*parts, error=errors.get(kind)))
     return history
 

@@ -119,7 +119,8 @@ def encoded(model: Model, history: list[ProviderMessage], *, marked: bool = Fals
     if marked:
         request = replace(request, marks=cache_marks.marks(request))
     endpoint = OPENAI if model.npm == "@ai-sdk/openai" else HERE
-    return unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, endpoint).body))
+    made: dict[str, Any] = unmarked(msgspec.json.decode(ADAPTERS[model.wire].encode(request, endpoint).body))
+    return made
 
 
 def unmarked(value: Any) -> Any:

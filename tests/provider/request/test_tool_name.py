@@ -1,6 +1,7 @@
 """Calls whose name the model left out or made up, on each wire."""
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
@@ -13,7 +14,7 @@ from holdfast.provider.request.pieces import UNNAMED, fitted_name
 from tests.provider.talking import ADAPTERS, a_request, decode
 
 CALL = {"type": "function_call", "call_id": "c", "id": "fc", "arguments": "{}"}
-STREAMS = {
+STREAMS: dict[WireKind, list[Any]] = {
     WireKind.ANTHROPIC: [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c"}},
         {"type": "content_block_stop", "index": None},

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ async def again(life: Life, *, repair: bool) -> dict[str, list[tuple[str, list[s
         return await held(store)
 
 
-OWN = {S1: [(msg(5), [prt(6)]), (msg(7), [])], S2: [(msg(5), [])]}
+OWN: dict[str, list[Any]] = {S1: [(msg(5), [prt(6)]), (msg(7), [])], S2: [(msg(5), [])]}
 
 
 @pytest.mark.parametrize("repair", [False, True], ids=["rebuilt", "repaired"])

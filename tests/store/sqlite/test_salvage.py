@@ -7,11 +7,12 @@ import apsw
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.examine import examine
 from holdfast.store.sqlite.salvage.rescue import salvage, survey
 from holdfast.store.sqlite.store import SqliteStore
-from holdfast.testing.store_contract.build import ses
+from holdfast.testing.store_contract.build import ses, user
 from tests.store.sqlite import damage
 
 CLOCK = SystemClock()
@@ -74,7 +75,7 @@ async def test_a_sound_store_is_salvaged_whole(tmp_path: Path) -> None:
     await damage.make(path)
     sound = damage.rows(path)
     store = await SqliteStore.open(path)
-    await store.commit(damage.Batch((damage.user(999_999, session=ses(1)),)))
+    await store.commit(Batch((user(999_999, session=ses(1)),)))
     try:
         assert Database(path).log_path.stat().st_size > 0
         report = survey(Database(path), CLOCK)
@@ -98,7 +99,7 @@ async def test_a_page_without_its_head_still_has_its_rows(tmp_path: Path) -> Non
     sound, data = damage.rows(path), path.read_bytes()
     with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as db:
         leaves = db.execute("SELECT pageno FROM dbstat WHERE name='record' AND pagetype='leaf'").fetchall()
-    for (number,) in leaves[::6]:
+    for number in [int(str(page)) for (page,) in leaves[::6]]:
         at = (number - 1) * 4096
         hurt.write_bytes(data[:at] + damage.garbage(64, number) + data[at + 64 :])
         assert salvaged(hurt, tmp_path / f"new-{number}.db") == sound

@@ -1,6 +1,7 @@
 """Requests on the Messages wire, field by field."""
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
@@ -33,12 +34,14 @@ HERE = Endpoint(base_url="https://api.example/v1", key="k-123456")
 PNG = "data:image/png;base64,iVBORw0KGgo="
 
 
-def body(**fields: object) -> dict[str, object]:
-    return msgspec.json.decode(AnthropicAdapter().encode(a_request(**fields), HERE).body)
+def body(**fields: Any) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.json.decode(AnthropicAdapter().encode(a_request(**fields), HERE).body)
+    return made
 
 
-def messages(*history: object, **fields: object) -> list[dict[str, object]]:
-    return body(messages=history, **fields)["messages"]
+def messages(*history: object, **fields: Any) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = body(messages=history, **fields)["messages"]
+    return made
 
 
 def said(*texts: str) -> User:

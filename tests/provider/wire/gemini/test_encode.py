@@ -1,5 +1,7 @@
 """Requests on the Gemini wire."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -36,12 +38,14 @@ def model(**fields: object) -> Model:
 OLD, NEW = model(api_id="gemini-2.5-pro"), model(api_id="gemini-3-pro-preview")
 
 
-def body(**fields: object) -> dict[str, object]:
-    return msgspec.json.decode(GeminiAdapter().encode(a_request(GEMINI, **fields), HERE).body)
+def body(**fields: object) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.json.decode(GeminiAdapter().encode(a_request(GEMINI, **fields), HERE).body)
+    return made
 
 
-def contents(*history: object, **fields: object) -> list[dict[str, object]]:
-    return body(messages=history, **fields)["contents"]
+def contents(*history: object, **fields: object) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = body(messages=history, **fields)["contents"]
+    return made
 
 
 def said(*texts: str) -> User:

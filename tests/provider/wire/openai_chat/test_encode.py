@@ -1,6 +1,7 @@
 """Requests on the Chat Completions wire, and what single servers need."""
 
 import re
+from typing import Any
 
 import msgspec
 import pytest
@@ -36,12 +37,16 @@ def model(**fields: object) -> Model:
     return a_model(CHAT, **fields)
 
 
-def body(**fields: object) -> dict[str, object]:
-    return msgspec.json.decode(OpenAIChatAdapter().encode(a_request(CHAT, **fields), HERE).body)
+def body(**fields: object) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.json.decode(
+        OpenAIChatAdapter().encode(a_request(CHAT, **fields), HERE).body
+    )
+    return made
 
 
-def messages(*history: object, **fields: object) -> list[dict[str, object]]:
-    return body(messages=history, **fields)["messages"]
+def messages(*history: object, **fields: object) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = body(messages=history, **fields)["messages"]
+    return made
 
 
 def said(*texts: str) -> User:

@@ -1,5 +1,7 @@
 """Requests on the Responses wire."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -35,12 +37,16 @@ def model(**fields: object) -> Model:
     return a_model(RESPONSES, **fields)
 
 
-def body(**fields: object) -> dict[str, object]:
-    return msgspec.json.decode(OpenAIResponsesAdapter().encode(a_request(RESPONSES, **fields), HERE).body)
+def body(**fields: object) -> dict[str, Any]:
+    made: dict[str, Any] = msgspec.json.decode(
+        OpenAIResponsesAdapter().encode(a_request(RESPONSES, **fields), HERE).body
+    )
+    return made
 
 
-def items(*history: object, **fields: object) -> list[dict[str, object]]:
-    return body(messages=history, **fields)["input"]
+def items(*history: object, **fields: object) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = body(messages=history, **fields)["input"]
+    return made
 
 
 def said(*texts: str) -> User:
@@ -315,7 +321,7 @@ def test_thinking_goes_back_as_one_item() -> None:
         (Text(text="ok"), thought("led nowhere", reasoningEncryptedContent="enc")),
     ],
 )
-def test_thinking_that_would_be_refused_stays_away(content: tuple[object, ...]) -> None:
+def test_thinking_that_would_be_refused_stays_away(content: tuple[Any, ...]) -> None:
     """Thinking that is neither encrypted nor stored, is not this wire's, or has nothing after it."""
     assert items(Assistant(content=content)) == [answered("ok")]
 

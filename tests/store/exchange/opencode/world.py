@@ -129,7 +129,7 @@ class Db:
             db.commit()
 
     def session(self, id: str = PARENT, **more: Any) -> None:
-        row = {
+        row: dict[str, Any] = {
             "id": id,
             "project_id": PROJECT,
             "slug": "brave-lagoon",

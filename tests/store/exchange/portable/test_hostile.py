@@ -40,8 +40,8 @@ def names(folder: Path) -> list[str]:
 
 def spoilt(path: str, value: Any) -> dict[str, Any]:
     """A good file with one thing in it replaced, or removed when the value is `...`."""
-    made: Any = copy.deepcopy(document(entry()))
-    node = made
+    made: dict[str, Any] = copy.deepcopy(document(entry()))
+    node: Any = made
     *way, last = path.split(".")
     for step in way:
         node = node[int(step) if step.isdigit() else step]

@@ -17,7 +17,8 @@ from tests.examples import examples
 from tests.schema.strategies import with_unknown
 from tests.store.exchange.portable.world import PARENT, exported, for_opencode, msg, opened, prt, taken
 
-HELD = ("message", "part", "prompt", "epoch", "request")
+HELD: tuple[stored.Kind, ...] = ("message", "part", "prompt", "epoch", "request")
+LISTS: tuple[stored.Kind, ...] = ("todo", "diff")
 
 
 @st.composite
@@ -42,9 +43,10 @@ def sessions(draw: st.DrawFn) -> list[Put]:
             puts.append(_put(replace(value(kind), id=id, session_id=PARENT), kind))
             if kind == "message":
                 messages.append(puts[-1])
-        if messages and draw(st.booleans()):
+        again: bool = draw(st.booleans())
+        if messages and again:
             puts.append(replace(draw(st.sampled_from(messages)), placed=True))
-    lists = draw(st.sets(st.sampled_from(("todo", "diff"))))
+    lists = draw(st.sets(st.sampled_from(LISTS)))
     return [*puts, *(Put(PARENT, kind, PARENT, stored.strip(kind, value(kind))) for kind in lists)]
 
 
