@@ -148,4 +148,5 @@ def test_a_name_that_is_not_utf_8_is_told(world: World) -> None:
 
     assert world.found() == []
     (problem,) = world.problems
-    assert problem.encode()
+    assert problem.startswith(f"{world.top}/\N{REPLACEMENT CHARACTER}/SKILL.md: the name of ")
+    assert problem.isprintable()

@@ -14,9 +14,7 @@ import pytest
 
 from holdfast.errors import ProviderError
 from holdfast.net.stream import Http
-from holdfast.provider.catalog.model import Model, WireKind
 from holdfast.provider.local import installable, talk
-from holdfast.provider.local.catalogue import ADDRESS
 from holdfast.provider.local.installable import SMOLLM2
 from holdfast.provider.local.server import LocalServers
 from holdfast.provider.request.events import Failed, ProviderEvent
@@ -24,11 +22,9 @@ from holdfast.provider.request.request import Request, Text, User
 from holdfast.provider.wire.openai_chat.adapter import OpenAIChatAdapter
 from holdfast.provider.wire.wire import Endpoint
 from holdfast.testing.clock import FakeClock
+from tests.provider.local.stand_in import MODEL, OURS, command
 from tests.provider.talking import text_of
 
-SERVING = Path(__file__).with_name("serving.py")
-MODEL = Model(provider_id="local", id="smollm2", api_id="smollm2", name="SmolLM2", wire=WireKind.OPENAI_CHAT)
-OURS = Endpoint(base_url=ADDRESS)
 REQUEST = Request(model=MODEL, messages=(User(content=(Text(text="Hello"),)),))
 
 
@@ -40,10 +36,6 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.parent.mkdir(parents=True)
     path.touch()
     return path
-
-
-def command(how: str) -> tuple[str, ...]:
-    return (sys.executable, str(SERVING), how)
 
 
 @asynccontextmanager
@@ -178,7 +170,7 @@ def children() -> set[int]:
 OWNER = """
 import anyio, os, signal, sys
 from holdfast.provider.local.server import LocalServers
-from tests.provider.local.test_server import MODEL, OURS, command
+from tests.provider.local.stand_in import MODEL, OURS, command
 
 async def main():
     servers = LocalServers(command("good"))

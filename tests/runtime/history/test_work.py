@@ -45,6 +45,7 @@ def rows(**facts: Any) -> pytest.MarkDecorator:
         [PROMPT, answer(failed("c", "no", {STOPPED: True}), finish="tool-calls")],
         False,
     ),
+    a_result_that_happens_to_be_named_so=([PROMPT, answer(done("c", "x", metadata={STOPPED: True}))], True),
     a_call_that_failed=([PROMPT, answer(failed("c", "no", {}), finish="tool-calls")], True),
     a_call_that_failed_without_metadata=([PROMPT, answer(failed("c", "no"), finish="tool-calls")], True),
     a_prompt_before_a_system_message=([PROMPT, system("It is late.")], True),
@@ -119,6 +120,7 @@ EARLIER = answer("of a prompt before")
     two_prompts_that_were_answered_together=([FIRST, SECOND, TO_SECOND], TO_SECOND),
     a_note_before_the_answer=([FIRST, note(), ANSWER], ANSWER),
     an_answer_to_what_stands_before=([FIRST, EARLIER], None),
+    a_note_is_not_answered=([note(), EARLIER], None),
     work_that_went_on_after_a_compaction=([FIRST, CALLS, COMPACT, SUMMARY, GO_ON, TO_GO_ON], TO_GO_ON),
     a_compaction_that_was_made=([FIRST, CALLS, COMPACT, SUMMARY], CALLS),
     a_compaction_that_failed=([FIRST, CALLS, COMPACT, FAILED_SUMMARY], FAILED_SUMMARY),
@@ -175,6 +177,18 @@ def test_newest_user(row: tuple[History, MessageWithParts | None]) -> None:
     """The latest message of the user that wants an answer."""
     history, expected = row
     assert work.newest_user(history) is expected
+
+
+@rows(
+    nothing_was_said=([], None),
+    a_prompt=([PROMPT], None),
+    the_latest_of_two=([FIRST, CALLS, ANSWER, SECOND], ANSWER),
+    a_summary_is_one=([FIRST, ANSWER, COMPACT, SUMMARY], SUMMARY),
+)
+def test_last_answer(row: tuple[History, MessageWithParts | None]) -> None:
+    """The latest message of the model."""
+    history, expected = row
+    assert work.last_answer(history) is expected
 
 
 @rows(

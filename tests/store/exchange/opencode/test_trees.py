@@ -273,4 +273,4 @@ async def test_a_session_folder_can_be_broken(store: Store, tmp_path: Path) -> N
     assert made["session"]["projectID"] == "global"
     assert report.counts["session"] == Counts(new=1, skipped=1)
     assert report.counts["message"] == Counts(new=1, skipped=2)
-    assert msgspec.json.encode(report)
+    assert msgspec.json.decode(msgspec.json.encode(report), type=type(report)) == report
