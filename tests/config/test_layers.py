@@ -334,7 +334,9 @@ def test_a_disabled_project_brings_no_folders_either(world: World, monkeypatch: 
 
 
 def test_loading_is_quick(world: World) -> None:
-    """A typical project is read in a few milliseconds (measured: about 2); the bar here is generous."""
+    """A typical project is read in a few milliseconds (measured: about 2). The bar is generous, and counts
+    processor time: other programs do not.
+    """
     write(world.ours / "holdfast.json", {"model": "a/b", "permission": {"bash": "ask"}})
     write(world.project / "opencode.json", {"instructions": ["docs/*.md"], "agent": {"x": {"prompt": "p"}}})
     for number in range(5):
@@ -342,8 +344,8 @@ def test_loading_is_quick(world: World) -> None:
     world.load()
     took = []
     for _ in range(5):
-        before = time.perf_counter()
+        before = time.process_time()
         world.load()
-        took.append(time.perf_counter() - before)
+        took.append(time.process_time() - before)
 
     assert min(took) < 0.02

@@ -23,7 +23,6 @@ from holdfast.testing.mock_provider import Call, MockProvider, Received, Reply, 
 from holdfast.testing.store_contract.replica import Replica, contents
 from tests.stories.processes import Place, calls, left_open, messages, problems
 
-WORKER = Path(__file__).with_name("chaos_worker.py")
 LEASE_MS = 3_000
 WORKERS, SESSIONS = 3, 6
 QUIET_S = 60.0
@@ -67,8 +66,9 @@ class Worker:
         with place.log.with_suffix(".errors").open("ab") as errors:
             return cls(
                 await asyncio.create_subprocess_exec(
-                    *(sys.executable, str(WORKER), place.url, str(place.log), str(LEASE_MS)),
-                    cwd=place.project,
+                    *(sys.executable, "-m", "tests.crash.chaos_worker"),
+                    *(place.url, str(place.log), str(LEASE_MS)),
+                    cwd=Path(__file__).parents[2],
                     env=place.environment,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,

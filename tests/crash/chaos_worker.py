@@ -1,13 +1,13 @@
-"""A process of the chaos tests: `chaos_worker.py URL LOG LEASE_MS`.
+"""A process of the chaos tests: `-m tests.crash.chaos_worker URL LOG LEASE_MS`.
 
 A line of JSON on standard input is an order, a line on standard output its answer; orders are worked on side
 by side. Its tool writes a whole line to LOG before it does anything: an effect, which must be there once.
 """
 
 import asyncio
-import json
 import os
 import sys
+from collections.abc import Coroutine
 from typing import Any
 
 from holdfast.store import owner
@@ -17,10 +17,11 @@ owner.LEASE_MS, owner.RENEW_MS = LEASE_MS, LEASE_MS // 3  # Before anything else
 
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
-from holdfast.errors import HoldfastError, StoreBusy  # noqa: E402
+from holdfast.errors import StoreBusy  # noqa: E402
 from holdfast.store.open import open_store  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402
 from holdfast.tool.declare import tool  # noqa: E402
+from tests.orders import serve  # noqa: E402
 
 
 @tool(name="bump")
@@ -61,26 +62,17 @@ async def opened() -> Any:
 
 
 async def main() -> None:
-    """Obey until the input ends."""
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    """Obey until the input ends; what is under way then ends with the process."""
     tasks: set[asyncio.Task[None]] = set()
+
+    def start(work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
     async with await opened() as hf:
         hf.tools.register(bump)
-
-        async def work(order: dict[str, Any]) -> None:
-            try:
-                answer = {"ok": await obey(hf, order)}
-            except HoldfastError as error:
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            sys.stdout.write(json.dumps({"number": order["number"], **answer}) + "\n")
-            sys.stdout.flush()
-
-        while line := await reader.readline():
-            task = asyncio.create_task(work(json.loads(line)))
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
+        await serve(lambda order: obey(hf, order), start)
 
 
 asyncio.run(main())

@@ -1,6 +1,7 @@
 """Helpers for tests of the feed: a listener that gathers frames, and a client that keeps what they tell."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +12,12 @@ from holdfast.feed.tail import Feed
 from holdfast.schema.ids import Mint
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.clock import FakeClock
+from tests.until import until
 
-WAIT_S = 5.0
+WAIT_S = 60.0
+"""Only a test that fails waits for so long."""
+_NUMBERS = itertools.count()
+_MARK = "test.mark."
 
 
 @asynccontextmanager
@@ -40,14 +45,19 @@ class Listener:
     def __init__(self, feed: Feed, cursor: str | None = None, **options: Any) -> None:
         self.frames: list[Frame] = []
         self.client = Client()
+        self._feed = feed
+        self._marks: set[str] = set()
         self._came = asyncio.Event()
         self._task = asyncio.create_task(self._run(feed, cursor, options))
 
     async def _run(self, feed: Feed, cursor: str | None, options: dict[str, Any]) -> None:
         async for frames in feed.follow(cursor, **options):
             for frame in frames:
-                self.frames.append(frame)
-                self.client.take(frame)
+                if frame.type.startswith(_MARK):
+                    self._marks.add(frame.type)
+                else:
+                    self.frames.append(frame)
+                    self.client.take(frame)
             self._came.set()
 
     async def until(self, done: Callable[["Listener"], bool]) -> None:
@@ -56,6 +66,20 @@ class Listener:
             while not done(self):
                 await self._came.wait()
                 self._came.clear()
+
+    async def heard_all(self) -> None:
+        """Return when everything that was committed or published before this call has come: a mark, sent
+        after it, has. One who is about to join misses the first.
+        """
+        mark = f"{_MARK}{next(_NUMBERS)}"
+
+        async def look() -> bool:
+            await self._feed.caught_up()
+            self._feed.publish(mark, None, b"{}")
+            await asyncio.sleep(0)
+            return mark in self._marks
+
+        await until(look)
 
     async def types(self, count: int) -> list[str]:
         """The types of the first frames."""

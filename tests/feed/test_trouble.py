@@ -4,6 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 
+import anyio
 import pytest
 
 from holdfast.errors import StoreBusy
@@ -12,7 +13,7 @@ from holdfast.feed.tail import BEGINNING
 from holdfast.store.batch import Batch, Remove
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
 from tests.feed.follow import delta, opening
-from tests.feed.listening import Listener, close, opened
+from tests.feed.listening import WAIT_S, Listener, close, opened
 from tests.feed.trouble import before_changes
 
 
@@ -66,18 +67,23 @@ async def test_one_who_comes_while_the_last_one_leaves_is_served(tmp_path: Path)
     async with opened(tmp_path / "s.db") as (store, feed):
         await store.commit(Batch((session(),)))
 
+        reading, gate = asyncio.Event(), asyncio.Event()
+
         async def slow(_: str | None) -> None:
-            await asyncio.sleep(0.02)
+            reading.set()
+            await gate.wait()
 
         first = Listener(feed)
-        await asyncio.sleep(0.05)
+        await first.heard_all()
         before_changes(store, slow)
         await store.commit(Batch((user(1),)))
-        await asyncio.sleep(0.01)
+        await reading.wait()
         second = Listener(feed)
-        await asyncio.sleep(0)
-        await first.close()
-        await asyncio.sleep(0.1)
+        leaving = asyncio.create_task(first.close())
+        await anyio.wait_all_tasks_blocked()
+        gate.set()
+        await leaving
+        await second.heard_all()
         await store.commit(Batch((user(2),)))
         await second.until(lambda it: msg(2) in it.client.messages)
         await second.close()
@@ -90,9 +96,9 @@ async def test_an_open_part_never_comes_before_its_message(tmp_path: Path) -> No
         stream = feed.follow(BEGINNING)
         frames = await anext(stream)
         await store.commit(Batch((user(1), opening(2, 1, "hel"))))
-        await asyncio.sleep(0.1)
+        await feed.caught_up()
         feed.delta(delta(2, 1, 3, "lo"))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(WAIT_S):
             while len(frames) < 4:
                 frames += await anext(stream)
         assert [frame.type for frame in frames] == [
@@ -118,12 +124,11 @@ async def test_text_of_a_part_that_was_read_as_finished_is_not_told_again(tmp_pa
                 armed = False
                 feed.delta(delta(2, 1, 5, " world"))
                 await store.commit(Batch((text(2, 1, "hello world"),)))
-                await asyncio.sleep(0.1)
+                await other.until(lambda it: it.client.parts[prt(2)]["text"] == "hello world")
 
         before_changes(store, finish)
         listener = Listener(feed, BEGINNING)
-        await listener.until(lambda it: prt(2) in it.client.parts)
-        await asyncio.sleep(0.1)
+        await listener.heard_all()
         assert listener.client.faults == []
         assert listener.client.parts[prt(2)]["text"] == "hello world"
         await other.close()
@@ -220,7 +225,7 @@ async def test_a_storm_with_open_parts_and_small_queues(tmp_path: Path, frames_m
         await store.commit(Batch((user(99_999),)))
         for listener in (*listeners, last):
             await listener.until(lambda it: msg(99_999) in it.client.messages)
-        await asyncio.sleep(0.2)
+            await listener.heard_all()
         for listener in listeners:
             assert listener.client.faults == []
             for id, part in last.client.parts.items():

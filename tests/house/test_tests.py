@@ -9,6 +9,9 @@ OF_A_MODULE = re.compile(
     r"^\s*(?:from tests[.\w]*\.test_\w+ import|import tests[.\w]*\.test_\w+)", re.MULTILINE
 )
 OF_A_FOLDER = re.compile(r"^\s*from tests[.\w]* import .*\btest_\w+", re.MULTILINE)
+PRIVATE = re.compile(
+    r"\b(?:hf|one|other|first|second|alpha|beta)(?:\.sessions)?\._\w+|\._(?:coordinator|entries|engine)\b"
+)
 
 
 def borrowing(text: str) -> list[str]:
@@ -22,6 +25,22 @@ def test_no_test_module_borrows_from_another() -> None:
         str(path.relative_to(TESTS)): lines
         for path in sorted(TESTS.rglob("*.py"))
         if path != Path(__file__) and (lines := borrowing(path.read_text(encoding="utf-8")))
+    }
+
+    assert found == {}
+
+
+def test_stories_reach_the_inside_in_one_place() -> None:
+    """A private name of the running application stands in `inside.py`, so that a change of it is one line.
+
+    `test_application.py` is about the inside: what is built when, and closed in which order.
+    """
+    allowed = {TESTS / "stories" / "inside.py", TESTS / "stories" / "test_application.py"}
+    paths = [path for room in ("stories", "property", "golden") for path in (TESTS / room).rglob("*.py")]
+    found = {
+        str(path.relative_to(TESTS)): names
+        for path in sorted({*paths} - allowed)
+        if (names := PRIVATE.findall(path.read_text(encoding="utf-8")))
     }
 
     assert found == {}

@@ -66,9 +66,9 @@ def test_the_matcher_agrees_with_an_obvious_one(text: str, pattern: str) -> None
 
 def test_a_hostile_pattern_is_no_trap() -> None:
     """A pattern of many stars against a long text ends at once."""
-    before = time.perf_counter()
+    before = time.process_time()
     assert not wildcard.match("a" * 5000, "*a" * 30 + "b")
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 def test_the_last_match_wins_and_nothing_means_ask() -> None:

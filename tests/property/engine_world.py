@@ -22,6 +22,7 @@ from holdfast.store.query import MessageQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests import prefixes
+from tests.stories import inside
 from tests.stories.crashing import Machine, Mortal, life
 from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
@@ -173,7 +174,7 @@ class Scene:
         """Wait until nobody works on the session; what hangs is let go."""
         self.oracle.open_gates()
         with anyio.fail_after(PATIENCE_S):
-            while await self.busy() or self.session in self.hf._prompting_now()._coordinator.active():
+            while await self.busy() or self.session in inside.coordinator(self.hf).active():
                 self.oracle.open_gates()
                 with anyio.move_on_after(0.05):
                     await self.hf.sessions.wait(self.session)

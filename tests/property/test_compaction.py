@@ -30,6 +30,7 @@ from holdfast.schema.prompt import FilePartInput, TextPartInput
 from holdfast.schema.session_lists import Todo
 from tests.examples import examples
 from tests.property.compaction_world import MARK, PNG, Strict, Writer, marks
+from tests.stories import inside
 from tests.stories.world import World
 
 KINDS = ["talk", "long answer", "tools", "pictures", "hosted", "trouble", "nothing"]
@@ -160,7 +161,7 @@ async def compact(hf: Holdfast, session: str) -> None:
 async def length(hf: Holdfast, session: str) -> int:
     """How long the conversation is, as the model sees it."""
     history = model_view.project(await SessionHistory(hf.store, session).read())
-    workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(session))
+    workspace = await inside.workspace(hf, session)
     model = workspace.providers.model("scripted", "m")
     return size.characters(Request(model=model, messages=lowering.lower(history, model)))
 
@@ -200,7 +201,7 @@ async def check_boundary(hf: Holdfast, session: str) -> None:
     ids = {each.info.id for each in fresh}
     assert [each for each in everything if each.info.id not in ids] == []
     assert model_view.project(fresh) == everything
-    remembered = hf._prompting_now()._coordinator._remembered(session)[0]
+    remembered = inside.history(hf, session)
     assert await remembered.read() == fresh
 
 

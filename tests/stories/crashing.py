@@ -12,6 +12,7 @@ from holdfast.store.base import Store
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
 from holdfast.store.owner import Owner
+from tests.stories import inside
 
 _WRITES = {"commit", "claim", "release", "retire", "register", "renew", "bury", "erase"}
 
@@ -80,14 +81,14 @@ async def life(
     try:
         yield hf, mortal
     finally:
-        owner = None if hf._coordinator is None else hf._coordinator.ownership.id
+        held = inside.coordinator_if_any(hf)
+        owner = None if held is None else held.ownership.id
         if mortal.dead.is_set() and owner is not None:
             machine.killed.add(owner)
         with anyio.CancelScope(shield=True):
             try:
                 await hf.close()
             except Dead:
-                assert hf._coordinator is not None
-                await hf._coordinator._background.close()
+                await inside.end_tasks(hf)
                 await hf.feed.close()
                 await store.close()

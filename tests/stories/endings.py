@@ -17,8 +17,10 @@ from holdfast.schema.stored import Kind, Mark
 from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Item, ScriptedProvider, Step, Wait
+from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World
+from tests.until import until
 
 LONG = " ".join(["word"] * 400)
 """So much that a summary in its place is shorter."""
@@ -95,7 +97,7 @@ class Stage:
             "boundary": self.boundary.reached,
             "compaction": self.compaction.reached,
         }
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await places[where].wait()
 
     @asynccontextmanager
@@ -120,9 +122,7 @@ class Stage:
             await anyio.sleep(0)
             yield
             await hf.feed.caught_up()
-            with anyio.move_on_after(5):
-                while ("idle", None) not in self.frames:
-                    await anyio.sleep(0.005)
+            await until(lambda: ("idle", None) in self.frames)
             group.cancel_scope.cancel()
 
 
@@ -160,7 +160,7 @@ async def looked_at(stage: Stage, hf: Holdfast, script: ScriptedProvider) -> End
     """The ending of a session that rests; a bare wake and the next prompt are part of the look."""
     assert await left_open(hf, stage.session) == []
     count = len(script.requests)
-    await hf._prompting_now()._coordinator.wake(stage.session)
+    await inside.wake(hf, stage.session)
     await hf.sessions.wait(stage.session)
     assert len(script.requests) == count, "it went on by itself"
     page = await hf.sessions.messages(stage.session)

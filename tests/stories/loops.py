@@ -8,6 +8,7 @@ from holdfast.app import Holdfast
 from holdfast.schema.request import PermissionRequest
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
+from tests.stories import inside
 from tests.stories.permissions import asked
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
@@ -21,7 +22,7 @@ def repeats(*ids: str) -> list[Step]:
 
 def impatient(hf: Holdfast) -> None:
     """Wait for a person for a moment only."""
-    engine = hf._prompting_now()._engine
+    engine = inside.engine(hf)
     force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
 
 

@@ -1,29 +1,21 @@
 """What tests about permissions share."""
 
-import anyio
-import anyio.to_thread
+from typing import cast
 
 from holdfast.app import Holdfast
 from holdfast.schema.request import PermissionRequest
 from tests.stories.world import shape
+from tests.until import until
 
 
 async def asked(hf: Holdfast, session: str, count: int = 1) -> list[PermissionRequest]:
     """The questions of a session, once there are so many."""
-    watch = hf.store.watch()
-    try:
-        with anyio.fail_after(10):
-            while True:
-                found = [
-                    each
-                    for each in await hf.sessions.requests(session)
-                    if isinstance(each, PermissionRequest)
-                ]
-                if len(found) >= count:
-                    return found
-                await watch.wait()
-    finally:
-        watch.close()
+
+    async def look() -> list[PermissionRequest]:
+        found = [each for each in await hf.sessions.requests(session) if isinstance(each, PermissionRequest)]
+        return found if len(found) >= count else []
+
+    return cast("list[PermissionRequest]", await until(look, store=hf.store))
 
 
 def outcomes(world_messages: object) -> list[tuple[str, str]]:

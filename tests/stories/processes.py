@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -22,9 +22,8 @@ from holdfast.store.open import open_store
 from holdfast.store.query import MessageQuery
 from holdfast.testing.mock_provider import MockProvider, Received
 
-WORKER = Path(__file__).with_name("worker.py")
 PATIENCE_S = 20.0
-LEASE_MS = 1_500
+LEASE_MS = 3_000
 """Shortened, so that no story waits for the real one."""
 
 
@@ -125,9 +124,9 @@ class Worker:
         """A new process on the store."""
         arguments = [place.url, place.log, place.gate, lease_ms]
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            str(WORKER),
+            *(sys.executable, "-m", "tests.stories.worker"),
             *map(str, arguments),
+            cwd=Path(__file__).parents[2],
             env=place.environment,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -168,16 +167,6 @@ class Worker:
         self._process.stdin.close()
         with anyio.fail_after(PATIENCE_S):
             return await self._process.wait()
-
-
-async def until(true: Callable[[], bool | Awaitable[bool]], *, within_s: float = PATIENCE_S) -> None:
-    """Wait for something in another process, which can only be looked for."""
-    with anyio.fail_after(within_s):
-        while True:
-            now = true()
-            if now if isinstance(now, bool) else await now:
-                return
-            await anyio.sleep(0.01)
 
 
 def problems(request: Received) -> list[str]:

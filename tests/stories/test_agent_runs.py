@@ -1,7 +1,5 @@
 """`hf.agents.run`: any agent, with its own text or a given one, in a session that lists do not show."""
 
-import anyio
-
 from holdfast.schema.prompt import TextPartInput
 from holdfast.schema.session import AgentRun, Session
 from holdfast.sessions.expired_runs import KEPT_MS
@@ -11,6 +9,7 @@ from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step
 from tests.prefixes import blocks, first_difference
 from tests.stories.world import World, shape
+from tests.until import until
 
 RUNS = SessionQuery(agent_runs=True)
 
@@ -90,9 +89,12 @@ async def test_runs_that_were_not_used_for_a_week_are_pruned_beside_the_work(wor
     async with world.open(Step(Say("three")), clock=clock) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.process(session, "Hi")
-        with anyio.fail_after(5):
-            while first.id in _ids(left := (await hf.sessions.list(RUNS)).sessions):
-                await anyio.sleep(0.01)
+
+        async def left_without_the_first() -> tuple[Session, ...]:
+            left = (await hf.sessions.list(RUNS)).sessions
+            return () if first.id in _ids(left) else left
+
+        left = await until(left_without_the_first, store=hf.store)
         shown = (await hf.sessions.list()).sessions
 
     assert [each.title for each in left] == ["explore: Look again"]

@@ -29,6 +29,7 @@ from holdfast.store.record import Resync
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
 from holdfast.workspace import host_settings
+from tests.stories import inside
 from tests.stories.epochs import Calendar, Fact, says
 from tests.stories.tools import Deed
 from tests.stories.wiring import outputs
@@ -155,7 +156,7 @@ async def test_settings_that_change_count_a_second_later(world: World) -> None:
         for ms, name in ((0, "first"), (workspaces.FRESH_MS - 1, "second"), (1, "third")):
             clock.ms += ms
             world.settings(username=name)
-            workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(session))
+            workspace = await inside.workspace(hf, session)
             seen.append(workspace.loaded.config.username)
     assert seen == ["first", "first", "third"]
 
@@ -163,7 +164,7 @@ async def test_settings_that_change_count_a_second_later(world: World) -> None:
 async def test_a_caller_may_give_the_settings_itself(world: World) -> None:
     """Then the files of the person and of the project are not asked."""
     async with world.open() as (hf, _):
-        found = await hf._prompting_now()._engine.workspace(await hf.sessions.get(await world.session(hf)))
+        found = await inside.workspace(hf, await world.session(hf))
     world.settings(model="nobody/nothing")
     async with world.open(*says("a"), workspace=lambda _: found) as (hf, script):
         await hf.sessions.process(await world.session(hf), "go")
@@ -193,7 +194,7 @@ async def test_live_events_of_the_engine_reach_who_follows_the_feed(world: World
                 if "session.idle" in told:
                     return
 
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
                 await group.start(follow)
                 await hf.sessions.process(session, "go")
@@ -206,7 +207,7 @@ async def test_the_engine_and_the_store_have_what_the_caller_gave(world: World) 
     """
     clock, host = Stepping(), ThisHost()
     async with world.open(clock=clock, host=host) as (hf, _):
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         for given in (hf, engine):
             assert (given.clock, given.host) == (clock, host)
         assert (engine.store, engine.feed, engine.mint) == (hf.store, hf.feed, hf.mint)
@@ -278,7 +279,7 @@ async def opened(
     hf = Holdfast(store, SystemClock(), host)
     hf._prompting_now()
     hf._http_now()
-    workspace = await hf._prompting_now()._engine.workspace(await hf.sessions.get(await world.session(hf)))
+    workspace = await inside.workspace(hf, await world.session(hf))
     hf._provider_of(workspace)
     wires = hf._wires
     hf._provider_of(workspace)

@@ -10,6 +10,7 @@ from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
 from tests.stories.tools import Deed
 from tests.stories.world import World
+from tests.until import until
 
 
 async def test_a_tool_denied_to_the_parent_is_not_there_for_the_child(world: World) -> None:
@@ -63,8 +64,7 @@ async def test_an_agent_that_was_only_asked_for_lifts_nothing(world: World) -> N
             Step(Say("could"), session=child),
         )
         await hf.sessions.prompt(parent, "plan it", agent="plan")
-        while not script.requests:
-            await anyio.sleep(0.01)
+        await until(lambda: script.requests)
         await hf.sessions.prompt(parent, "then build it", agent="build", delivery="queue")
         await hf.sessions.process(child, "go", agent="sub")
         assert deed.done == []

@@ -11,11 +11,13 @@ from holdfast.schema.message import AssistantMessage, UserMessage
 from holdfast.schema.part import CompactionPart, StepStartPart, TextPart
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
+from tests.stories import inside
 from tests.stories.compaction import BIG, LONG, OVERFLOW, SILENT, SUMMARY, shown, small, texts
 from tests.stories.crashing import Machine, life
 from tests.stories.epochs import Fact, epochs, told
 from tests.stories.tools import Deed
 from tests.stories.world import World
+from tests.until import until
 
 
 async def test_by_hand_it_is_not_needed_under_every_threshold(world: World) -> None:
@@ -44,7 +46,7 @@ async def test_by_hand_it_stores_what_clients_expect(world: World) -> None:
         seen = []
         cursor = await hf.store.head()
         assert await hf.sessions.compact(session, force=True) == "admitted"
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async for frames in hf.feed.follow(cursor, session=session):
                 seen += [frame.type for frame in frames]
                 if "session.idle" in seen:
@@ -179,9 +181,7 @@ async def test_an_interrupted_attempt_leaves_the_old_boundary(world: World) -> N
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.compact(session, force=True)
-        with anyio.fail_after(10):
-            while len(script.requests) < 2:
-                await anyio.sleep(0.005)
+        await until(lambda: len(script.requests) >= 2)
         await hf.sessions.interrupt(session)
         failed = (await shown(hf, session))[-1]
         assert (await hf.sessions.get(session)).time.compacting is None
@@ -205,7 +205,7 @@ async def test_a_second_compaction_merges_the_first(world: World) -> None:
         session = await world.session(hf)
         await hf.sessions.process(session, "read the file")
         world.settings(compaction={"tail_turns": 0})
-        await anyio.sleep(1.1)  # Settings are read again after a second.
+        inside.forget_workspaces(hf)
         await hf.sessions.compact(session, force=True)
         await hf.sessions.wait(session)
         await hf.sessions.process(session, "go on")
@@ -334,7 +334,7 @@ async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, afte
                 mortal._left, mortal._after = mortal.writes + dies_at, after
                 script._steps[:] = [Step(Say("the summary")), Step(Say("an answer"))]
                 try:
-                    with anyio.fail_after(10):
+                    with anyio.fail_after(20):
                         await hf.sessions.process(session, "second")
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()
@@ -373,7 +373,7 @@ async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World)
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "first")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await deed.begun.wait()
         await hf.sessions.prompt(session, "second", delivery="queue")
         await hf.sessions.compact(session, force=True)

@@ -11,6 +11,7 @@ from tests.stories.compaction_bounds import compacted, says
 from tests.stories.compaction_requests import LITTLE, TASK, acts, requests
 from tests.stories.tools import Deed
 from tests.stories.world import World
+from tests.until import until
 
 
 async def steered(hf: Holdfast, session: str, deed: Deed, words: str) -> None:
@@ -75,9 +76,8 @@ async def test_what_was_asked_for_during_a_compaction_does_not_displace_the_requ
         session = await world.session(hf)
         await hf.sessions.process(session, f"one {LONG}")
         await hf.sessions.prompt(session, "two")
-        with anyio.fail_after(10):
-            while len(script.requests) < 2:
-                await anyio.sleep(0.005)
+        with anyio.fail_after(20):
+            await until(lambda: len(script.requests) >= 2)
             await hf.sessions.prompt(session, f"and this {LONG}")
             await hf.sessions.compact(session, force=True)
             gate.set()
@@ -99,8 +99,7 @@ async def test_a_request_that_stands_in_the_kept_tail_is_carried_once(world: Wor
         await hf.sessions.process(session, "hello")
         await hf.sessions.prompt(session, TASK)
         with anyio.fail_after(20):
-            while len(script.requests) < 4:
-                await anyio.sleep(0.005)
+            await until(lambda: len(script.requests) >= 4)
             await hf.sessions.prompt(session, "use tabs")
             gate.set()
             await hf.sessions.wait(session)

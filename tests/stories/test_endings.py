@@ -18,6 +18,7 @@ from holdfast.schema.budget import Budget
 from holdfast.schema.message import MessageWithParts
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.endings import LONG, PLENTY, Ending, Stage, left_open, looked_at, shortly
 from tests.stories.tools import Deed
@@ -56,14 +57,14 @@ async def held(
             await hf.sessions.prompt(stage.session, "Go")
             await stage.reach(where)
             await then(stage, hf)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await hf.sessions.wait(stage.session)
         stage.holds_boundary = False
         return await looked_at(stage, hf, script)
 
 
 async def interrupt(stage: Stage, hf: Holdfast) -> None:
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         await hf.sessions.interrupt(stage.session)
 
 
@@ -200,11 +201,11 @@ async def test_settings_that_break_between_two_steps(world: World) -> None:
             await hf.sessions.prompt(stage.session, "Go")
             await stage.reach("tool")
             settings.write_text('{"model": ')
-            hf._workspaces._known.clear()
+            inside.forget_workspaces(hf)
             stage.deed.gate.set()
             await hf.sessions.wait(stage.session)
         settings.write_text(good)
-        hf._workspaces._known.clear()
+        inside.forget_workspaces(hf)
         ending = await looked_at(stage, hf, script)
     ended: list[tuple[str | None, str | None]] = [("tool-calls", None), ("error", "UnknownError")]
     assert ending == Ending(ended, ["completed"], ("UnknownError", 1), CALLED)
@@ -233,7 +234,7 @@ async def test_interrupted_behind_a_system_message(world: World, monkeypatch: py
         (world.project / "AGENTS.md").write_text("two")
         async with stage.watched(hf):
             await hf.sessions.prompt(stage.session, "Again")
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await behind.reached.wait()
             await interrupt(stage, hf)
         ending = await looked_at(stage, hf, script)
@@ -294,7 +295,7 @@ async def test_ended_while_compacting(
             if how == "interrupt":
                 await stage.reach("compaction")
                 await interrupt(stage, hf)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await hf.sessions.wait(stage.session)
         script.add(Step(Say("summary")))
         ending = await looked_at(stage, hf, script)
@@ -327,7 +328,7 @@ async def test_abandoned(world: World, where: str) -> None:
             group.start_soon(process)
             await stage.reach(where)
             page = await hf.sessions.messages(stage.session, system=True)
-            coordinator = hf._prompting_now()._coordinator
+            coordinator = inside.coordinator(hf)
             owner = coordinator.ownership.id
             assert owner is not None
             await hf.store.retire(owner)
@@ -355,7 +356,7 @@ async def test_abandoned_and_finished_by_another_process(world: World) -> None:
     async with world.open(*stage.steps("text")) as (hf, _), world.open(Step(Say("on"))) as (other, _):
         stage.session = await world.session(hf)
         taken_over = anyio.Event()
-        coordinator = hf._prompting_now()._coordinator
+        coordinator = inside.coordinator(hf)
         real = coordinator.wait
 
         async def slow(session: str) -> None:
@@ -434,7 +435,7 @@ async def test_a_compaction_does_not_go_on_after_an_unknown_outcome(world: World
             stage.prepare(hf, "")
             await hf.sessions.compact(stage.session, force=True)
             await hf.sessions.wait(stage.session)
-            await hf._prompting_now()._coordinator.wake(stage.session)
+            await inside.wake(hf, stage.session)
             await hf.sessions.wait(stage.session)
             assert [bool(request.tools) for request in script.requests] == [False]
             assert (await hf.sessions.state(stage.session)).recoverable
@@ -459,9 +460,7 @@ async def test_a_runtime_that_breaks_is_no_answer(world: World) -> None:
 
             group.start_soon(process)
             await stage.reach("text")
-            background = hf._prompting_now()._coordinator._background
-            assert background._group is not None
-            background._group.cancel_scope.cancel()
+            inside.cancel_all(hf)
 
 
 async def test_a_compaction_does_not_go_on_with_what_a_crash_left(world: World) -> None:
@@ -496,7 +495,7 @@ async def test_an_answer_goes_on_though_a_compaction_waits(world: World) -> None
     stage.deed = Deed()
     async with world.open(Step(Say(LONG)), *stage.steps("tool"), presence=Attached()) as (hf, script):
         stage.prepare(hf, "")
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
         stage.session = await world.session(hf)
         await hf.sessions.process(stage.session, LONG)
@@ -554,7 +553,7 @@ async def test_an_answer_that_another_process_left_unfinished_is_no_answer(
             stage.deed.gate.set()
             await stage.reach("text")
             mortal.kill()
-            machine.killed.add(str(hf._prompting_now()._coordinator.ownership.id))
+            machine.killed.add(inside.owner(hf))
 
 
 async def test_work_that_cannot_even_be_settled_gives_its_session_back(
@@ -570,7 +569,7 @@ async def test_work_that_cannot_even_be_settled_gives_its_session_back(
     async with world.open() as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10), pytest.raises(InvariantBroken, match="no luck"):
+        with anyio.fail_after(20), pytest.raises(InvariantBroken, match="no luck"):
             await hf.sessions.wait(session)
         record = await hf.store.session(session)
         assert record is not None

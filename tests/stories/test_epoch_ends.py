@@ -14,6 +14,7 @@ from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.store.batch import Batch
 from holdfast.store.put import put
+from tests.stories import inside
 from tests.stories.epochs import LONG, Calendar, Fact, compacted, epochs, extends, says, steps, told, updates
 from tests.stories.tools import Deed
 from tests.stories.world import World
@@ -233,7 +234,7 @@ async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world:
     elsewhere.mkdir()
     async with world.open(*says("a", "b")) as (hf, script):
         fact.register(hf)
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=100))
         session = await world.session(hf)
         await hf.sessions.process(session, "one")

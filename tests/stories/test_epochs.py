@@ -17,6 +17,7 @@ from holdfast.schema.fault import ContextFault
 from holdfast.schema.message import AssistantMessage, SystemMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
+from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.epochs import Calendar, Fact, epochs, extends, says, steps, told, updates
 from tests.stories.tools import Deed
@@ -139,7 +140,7 @@ async def test_a_source_that_cannot_say_what_changed_stops_nothing(world: World)
         update=lambda _, now: text("update", now),
     )
     async with world.open(*says(*"abcd")) as (hf, _):
-        force_setattr(hf._prompting_now()._engine, "warn", warnings.append)
+        force_setattr(inside.engine(hf), "warn", warnings.append)
         hf.context.register("story/fact", lambda: SystemContext.make(source))
         session = await world.session(hf)
         for value, broken in (("one", set()), ("two", {"update"}), ("three", {"update", "baseline"})):
@@ -183,7 +184,7 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
     fact = Fact(UNAVAILABLE)
     async with world.open(*says("a")) as (hf, script):
         fact.register(hf)
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=1_500))
         session = await world.session(hf)
         with anyio.fail_after(20):
@@ -225,7 +226,7 @@ async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(
     async with world.open() as (hf, script):
         source = replace(Fact().source(), load=load)
         hf.context.register("story/fact", lambda: SystemContext.make(source))
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=300))
         session = await world.session(hf)
         with anyio.fail_after(20):
@@ -582,7 +583,7 @@ async def each_death(
                 session = await world.session(hf)
                 mortal._left, mortal._after = mortal.writes + dies_at, after
                 try:
-                    with anyio.fail_after(10):
+                    with anyio.fail_after(20):
                         await story(hf, session, fact)
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()

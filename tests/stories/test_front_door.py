@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import anyio
 import pytest
 
 from holdfast.errors import HoldfastError, InvalidInput
@@ -16,6 +15,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
+from tests.until import until
 
 WRONG: dict[str, tuple[Any, dict[str, Any]]] = {
     "delivery": ("x", {"delivery": "later"}),
@@ -80,9 +80,7 @@ async def test_an_answer_that_is_none_leaves_the_question_open(world: World, wor
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(5):
-            while not (waiting := await hf.sessions.requests(session)):
-                await anyio.sleep(0.01)
+        waiting = await until(lambda: hf.sessions.requests(session), store=hf.store)
         with pytest.raises(InvalidInput, match="the answer is not valid"):
             await hf.sessions.reply(session, waiting[0].id, word)
         await hf.sessions.reply(session, waiting[0].id, "once")

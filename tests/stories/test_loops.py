@@ -17,12 +17,14 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories import inside
 from tests.stories.compaction import BIG, LONG
 from tests.stories.crashing import Machine, life
 from tests.stories.loops import SAME, impatient, parked, repeats
 from tests.stories.permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
+from tests.until import until
 
 
 async def test_a_loop_that_waits_for_a_person_is_not_run_when_somebody_only_resumes(world: World) -> None:
@@ -89,7 +91,7 @@ async def test_a_loop_that_a_person_allows_is_run_once_even_over_a_crash(world: 
         async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
             hf.tools.register(deed.tool)
             await hf.sessions.reply(session, question.id, "once")
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await deed.begun.wait()
             mortal.kill()
             deed.gate.set()
@@ -97,7 +99,7 @@ async def test_a_loop_that_a_person_allows_is_run_once_even_over_a_crash(world: 
     with ScriptedProvider() as script:
         async with life(world.store, machine, provider=script, presence=Attached()) as (hf, _):
             hf.tools.register(deed.tool)
-            await hf._prompting_now()._coordinator.wake(session)
+            await inside.wake(hf, session)
             await hf.sessions.wait(session)
             page = await hf.sessions.messages(session)
     assert deed.done == ["x", "x", "x"]
@@ -136,9 +138,7 @@ async def test_a_question_that_rules_have_come_to_answer_is_heard_before_the_cal
             async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
                 hf.tools.register(deed.tool)
                 await hf.sessions.resume(session)
-                with anyio.move_on_after(10):
-                    while hf._prompting_now()._coordinator.active() and not deed.begun.is_set():
-                        await anyio.sleep(0.005)
+                await until(lambda: deed.begun.is_set() or not inside.coordinator(hf).active())
                 assert await hf.sessions.requests(session) == []
                 mortal.kill()
                 deed.gate.set()
@@ -210,7 +210,7 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
     session, _ = await parked(world, deed)
     async with world.open(presence=Attached()) as (hf, script):
         hf.tools.register(deed.tool)
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.interrupt(session)
         assert await hf.sessions.requests(session) == []
         page = await hf.sessions.messages(session)
@@ -226,11 +226,9 @@ async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> 
     async with world.open(*steps) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
-            while not script.requests:
-                await anyio.sleep(0.005)
+        await until(lambda: script.requests)
         async with world.open() as (other, _):
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 events = other.sessions.turn(session, "and this")
                 seen = [(await anext(events)).type]
                 gate.set()
@@ -246,7 +244,7 @@ async def test_a_turn_that_wants_no_reply_ends(world: World) -> None:
     """There is nothing to wait for."""
     async with world.open() as (hf, _):
         session = await world.session(hf)
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async for _ in hf.sessions.turn(session, "remember this", no_reply=True):
                 pass
 
@@ -262,14 +260,14 @@ async def test_an_interrupt_from_elsewhere_and_a_prompt_from_here_do_not_lose_ea
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await deed.begun.wait()
-        entry = hf._prompting_now()._coordinator._entries[session]
+        entry = inside.running(hf, session)
         async with world.open() as (other, _):
             await other.sessions.interrupt(session)
         assert entry.stop
         await hf.sessions.prompt(session, "again")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
     assert page.messages[-1].parts[1].text == "after"
@@ -338,9 +336,9 @@ async def test_an_interrupt_does_not_wait_for_whoever_is_asked_about_a_loop(worl
         session = await world.session(hf)
         try:
             await hf.sessions.prompt(session, "go")
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await asked_.wait()
-            with anyio.fail_after(5):
+            with anyio.fail_after(20):
                 await hf.sessions.interrupt(session)
         finally:
             typed.set()

@@ -15,6 +15,7 @@ from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from holdfast.testing.mock_provider.script import Turn
 from tests.stories.world import World
+from tests.until import until
 
 WIRES = {
     "anthropic": "@ai-sdk/anthropic",
@@ -74,7 +75,7 @@ async def told(
             async with anyio.create_task_group() as group:
                 group.start_soon(listen)
                 answer = await hf.sessions.process(session, "Hi")
-                await anyio.sleep(0.05)
+                await until(lambda: any(type == "session.idle" for type, _ in heard))
                 group.cancel_scope.cancel()
             mock.release()
             mock._turns.clear()

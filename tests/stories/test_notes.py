@@ -9,9 +9,11 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
-from tests.stories.world import World, shape
+from tests.stories.world import World, is_shown, shape
+from tests.until import until
 
 FORM = JsonSchemaFormat(schema={"type": "object", "properties": {"n": {"type": "integer"}}})
 
@@ -98,7 +100,7 @@ async def test_a_note_is_no_word_about_an_unknown_outcome(world: World) -> None:
     script = ScriptedProvider(Step(Say("I looked.")))
     async with life(world.store, machine, provider=script) as (hf, _):
         hf.tools.register(deed.tool)
-        wake = hf._prompting_now()._coordinator.wake
+        wake = inside.coordinator(hf).wake
         await wake(session)
         await hf.sessions.wait(session)
         await hf.sessions.prompt(session, "by the way", no_reply=True)
@@ -131,12 +133,9 @@ async def test_a_prompt_that_was_never_heard_has_no_answer(world: World) -> None
             await hf.sessions.prompt(session, "first")
             await deed.begun.wait()
             group.start_soon(second)
-            with anyio.fail_after(5):
-                while len((await hf.sessions.messages(session)).messages) < 3:
-                    await anyio.sleep(0.01)
-                gate.set()
-                while len(script.requests) < 2:
-                    await anyio.sleep(0.01)
+            await until(lambda: is_shown(hf, session, count=3), store=hf.store)
+            gate.set()
+            await until(lambda: len(script.requests) >= 2)
             await hf.sessions.interrupt(session)
 
     assert "has no answer yet" in str(failed[0])

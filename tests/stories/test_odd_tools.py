@@ -17,6 +17,7 @@ from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from tests.stories.permissions import outcomes
 from tests.stories.world import Attached, World, shape
+from tests.until import until
 
 Work = Callable[[ToolContext], Awaitable[Any]]
 
@@ -237,7 +238,7 @@ async def test_a_session_in_the_middle_of_its_work_does_not_notice_another_ones_
         await hf.sessions.prompt(two, "go")
         await hf.sessions.prompt(one, "go")
         ready.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(one)
             gate.set()
             await hf.sessions.wait(two)
@@ -293,7 +294,7 @@ async def test_a_tool_that_is_being_stopped_can_see_it(world: World) -> None:
         hf.tools.register(odd(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await begun.wait()
             await hf.sessions.interrupt(session)
     assert seen == [False, True]
@@ -321,12 +322,11 @@ async def test_a_call_that_is_over_may_do_nothing_more(world: World) -> None:
         hf.tools.register(odd(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await begun.wait()
             await hf.sessions.interrupt(session)
             gate.set()
-            while len(refused) < 2:
-                await anyio.sleep(0.005)
+            await until(lambda: len(refused) >= 2)
         (part,) = [
             each
             for each in (await hf.sessions.messages(session)).messages[1].parts

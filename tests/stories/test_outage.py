@@ -15,12 +15,15 @@ from holdfast.runtime.engine import patience
 from holdfast.runtime.process import background, resumption
 from holdfast.schema.message import AssistantMessage
 from holdfast.sessions.workspaces import FRESH_MS
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
+from tests.until import until
 
 VERBS = ("commit", "session", "get", "select", "messages", "changes", "head", "claim")
 """A release is a commit."""
@@ -30,6 +33,7 @@ VERBS = ("commit", "session", "get", "select", "messages", "changes", "head", "c
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """No story waits for a pause."""
     monkeypatch.setattr(patience, "PAUSE_S", 0.001)
+    monkeypatch.setattr(patience, "WAIT_S", 600.0)
     monkeypatch.setattr(resumption, "AGAIN_S", 0.01)
     monkeypatch.setattr(background, "PAUSE_S", 0.001)
 
@@ -62,15 +66,16 @@ async def worked(world: World, error: type[Exception] | None, *, after: bool, ev
     """A turn with two calls in bad weather: what is said and done, and how often the store failed."""
     deed = Deed("act", ask=False)
     steps = Step(Say("first"), Call("act", {"what": "x"}, id="a")), Step(Call("act", {"what": "y"}, id="b"))
-    async with world.open(*steps, Step(Say("done"))) as (hf, _):
+    # A clock that stands: a machine that stalls for longer than a lease would end the turn, as it should.
+    async with world.open(*steps, Step(Say("done")), clock=FakeClock()) as (hf, _):
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go", resume=False)
         weather = Weather(hf, every, error, after=after, verbs=verbs) if error is not None else None
-        with anyio.fail_after(30):
+        with anyio.fail_after(60):
             await hf.sessions.resume(session)
-            await hf.sessions._prompting()._coordinator.wait(session)
-        page = await hf.sessions._prompting()._coordinator.patient.repeat(hf.sessions.messages, session)
+            await inside.coordinator(hf).wait(session)
+        page = await inside.coordinator(hf).patient.repeat(hf.sessions.messages, session)
         errors = [each.info.error for each in page.messages if isinstance(each.info, AssistantMessage)]
     return (shape(page.messages), deed.done, errors), 0 if weather is None else weather.failed
 
@@ -108,10 +113,8 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
     async with world.open(Step(Say("half"), Wait(gate), Say("never")), Step(Say("whole"))) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
-            while not script.requests:
-                await anyio.sleep(0.005)
-        ownership = hf.sessions._prompting()._coordinator.ownership
+        await until(lambda: script.requests)
+        ownership = inside.coordinator(hf).ownership
         register, away = hf.store.register, [StoreBusy("away")] * 3
 
         async def back_later(owner: Any) -> None:
@@ -123,9 +126,8 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
         former = ownership.id
         assert former is not None
         ownership.forget(former)
-        with anyio.fail_after(5):
-            while len(script.requests) < 2:
-                await anyio.sleep(0.005)
+        with anyio.fail_after(20):
+            await until(lambda: len(script.requests) >= 2)
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
         assert [part for _, parts in shape(page.messages) for part in parts if part[0] == "text"][-1] == (
@@ -145,14 +147,12 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await deed.begun.wait()
-        held = hf.sessions._prompting()._coordinator
+        held = inside.coordinator(hf)
         assert held.ownership.id is not None
         held.ownership.forget(held.ownership.id)
-        with anyio.fail_after(5):
-            while held.resumption.waiting or held.active() or not await hf.store.session(session):
-                await anyio.sleep(0.005)
+        await until(lambda: not (held.resumption.waiting or held.active()))
         (call,) = [
             part
             for each in (await hf.sessions.messages(session)).messages
@@ -180,17 +180,16 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
 
     async with world.open(Step(Call("large", {}))) as (hf, _):
         hf.tools.register(large)
-        held = hf.sessions._prompting()._coordinator
-        force_setattr(held._engine, "keep", keep)
+        held = inside.coordinator(hf)
+        force_setattr(inside.engine(hf), "keep", keep)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await keeping.wait()
         assert held.ownership.id is not None
         held.ownership.forget(held.ownership.id)
-        with anyio.fail_after(5):  # Less than the wait for output that can be recorded.
-            while held.resumption.waiting or held.active():
-                await anyio.sleep(0.005)
+        # Less than the wait for output that can be recorded.
+        await until(lambda: not (held.resumption.waiting or held.active()), within_s=5)
 
 
 @pytest.mark.parametrize(
@@ -218,11 +217,9 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         session = await world.session(hf)
         if trusted:
             await hf.trust.decide(world.project, granted=True)
-        held = hf.sessions._prompting()._coordinator
+        held = inside.coordinator(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
-            while not script.requests:
-                await anyio.sleep(0.005)
+        await until(lambda: script.requests)
         if project is not None:
             text = "{" if project == "unreadable" else json.dumps({"recovery": project})
             (world.project / "holdfast.json").write_text(text)
@@ -233,12 +230,9 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
             await anyio.wait_all_tasks_blocked()
             assert held.ownership.id is not None
             held.ownership.forget(held.ownership.id)
-            with anyio.fail_after(5):
-                while held.resumption.waiting or held.active():
-                    await anyio.sleep(0.005)
-                while then == "asks" and not heard:
-                    await anyio.sleep(0.005)
-                await anyio.wait_all_tasks_blocked()
+            await until(lambda: not (held.resumption.waiting or held.active()))
+            await until(lambda: then != "asks" or heard)
+            await anyio.wait_all_tasks_blocked()
             group.cancel_scope.cancel()
         told = f"the work was cut off when this process lost its lease; `holdfast session resume {session}`"
         assert [line.startswith(told) for line in heard] == ([True] if then == "asks" else [])
@@ -246,7 +240,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         (world.project / "holdfast.json").unlink(missing_ok=True)
         clock.ms += FRESH_MS
         await hf.sessions.resume(session)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
         gate.set()
@@ -268,7 +262,7 @@ async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> N
 
         hf.trust.decisions = back_later  # type: ignore[method-assign]
         await hf.sessions.resume(session)
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
         answer = (await hf.sessions.messages(session)).messages[-1]
 
@@ -282,7 +276,7 @@ async def test_a_claim_whose_answer_was_lost_is_known_for_our_own(world: World) 
     async with world.open(Step(Say("whole"))) as (hf, _):
         session = await world.session(hf)
         Weather(hf, 2, StoreBusy, after=True, verbs=("claim",)).asked = 1
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             answer = await hf.sessions.process(session, "go")
 
     assert isinstance(answer.info, AssistantMessage)

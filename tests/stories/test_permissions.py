@@ -18,6 +18,7 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.stored import Mark
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
+from tests.stories import inside
 from tests.stories.permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
@@ -188,7 +189,7 @@ def _impatient(hf: Holdfast) -> None:
     """Wait for a person for a moment only."""
     from msgspec.structs import force_setattr, replace
 
-    engine = hf._prompting_now()._engine
+    engine = inside.engine(hf)
     force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
 
 
@@ -244,7 +245,7 @@ async def test_two_answers_at_once_are_both_heard(world: World) -> None:
             session = await world.session(hf)
             await hf.sessions.prompt(session, "go")
             questions = await asked(hf, session, 2)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 async with anyio.create_task_group() as group:
                     for question in questions:
                         group.start_soon(_no, hf, session, question.id)
@@ -279,7 +280,7 @@ async def test_a_silent_program_and_a_person_share_one_wait(world: World) -> Non
         await hf.sessions.prompt(session, "go")
         (question,) = await asked(hf, session)
         await hf.sessions.reply(session, question.id, "once")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
             await told.wait()
     assert deed.done == ["x"]
@@ -296,11 +297,11 @@ async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_perso
 
     async with world.open(Step(Call("act", {"what": "x"}, id="c")), on_ask=reads) as (hf, _):
         hf.tools.register(Deed().tool)
-        engine = hf._prompting_now()._engine
+        engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
         session = await world.session(hf)
         try:
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 await hf.sessions.process(session, "go")
             (question,) = await hf.sessions.requests(session)
             assert not (await hf.store.session(session)).busy

@@ -9,7 +9,9 @@ from holdfast.sessions import prompting
 from holdfast.store.host import ThisHost
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
-from tests.stories.world import World, shape
+from tests.stories import inside
+from tests.stories.world import World, is_shown, shape
+from tests.until import until
 
 
 class Machine(ThisHost):
@@ -55,9 +57,7 @@ async def test_an_owner_takes_up_what_was_admitted_elsewhere_for_its_place(world
             admitted = await beta.sessions.prompt(session, "second")
 
             assert admitted.prompt.placement == "alpha"
-            with anyio.fail_after(10):
-                while len((await beta.sessions.messages(session)).messages) < 4:
-                    await anyio.sleep(0.01)
+            await until(lambda: is_shown(beta, session, count=4), store=beta.store)
             await alpha.sessions.wait(session)
         page = await alpha.sessions.messages(session)
     assert [part for _, parts in shape(page.messages) for part in parts if part[0] == "text"] == [
@@ -84,18 +84,15 @@ async def test_one_who_waits_for_a_session_that_runs_elsewhere_is_answered(world
     async with world.open(*steps, host=Machine("alpha")) as (alpha, script):
         session = await world.session(alpha)
         await alpha.sessions.prompt(session, "first")
-        with anyio.fail_after(10):
-            while not script.requests:
-                await anyio.sleep(0.01)
+        await until(lambda: script.requests)
         async with world.open(host=Machine("beta")) as (beta, _), anyio.create_task_group() as group:
 
             async def let_go() -> None:
-                while not await beta.store.select("prompt", session=session):
-                    await anyio.sleep(0.01)
+                await until(lambda: beta.store.select("prompt", session=session))
                 gate.set()
 
             group.start_soon(let_go)
-            with anyio.fail_after(10):
+            with anyio.fail_after(20):
                 answer = await beta.sessions.process(session, "second", delivery="queue")
             assert [part for part in shape((answer,))[0][1] if part[0] == "text"] == [("text", "two")]
 
@@ -110,5 +107,5 @@ async def test_a_prompt_that_nobody_takes_up_is_said_to_wait(
         session = await world.session(alpha)
         admitted = await beta.sessions.prompt(session, "go")
 
-        with anyio.fail_after(10), pytest.raises(Refused, match="waits for a process at placement alpha"):
-            await beta.sessions._prompting()._taken_up(admitted.prompt)
+        with anyio.fail_after(20), pytest.raises(Refused, match="waits for a process at placement alpha"):
+            await inside.taken_up(beta, admitted.prompt)

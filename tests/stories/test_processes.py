@@ -9,7 +9,8 @@ from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
-from tests.stories.processes import Place, Worker, calls, left_open, problems, until
+from tests.stories.processes import Place, Worker, calls, left_open, problems
+from tests.until import until
 
 STALLED = Trouble("stall", after=6, reply=Reply((Say("Half of an answer that does not end here."),)))
 
@@ -19,7 +20,7 @@ async def running(place: Place, mock: MockProvider, worker: Worker) -> str:
     mock.play(STALLED)
     session = await worker.do("create", directory=str(place.project))
     await worker.do("prompt", session=session, text="go")
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         await mock.stalled.wait()
     return str(session)
 
@@ -133,7 +134,7 @@ async def test_another_process_interrupts(
     mock.stalled.clear()
     mock.play(STALLED)
     await one.do("prompt", session=session, text="again")
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         await mock.stalled.wait()
     code, _, _ = await place.command("session", "abort", session)
     second = (await place.messages(session))[-1]

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import anyio
 import pytest
 
 from holdfast.schema.message import MessageWithParts
@@ -17,6 +16,7 @@ from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import ToolOutput
 from holdfast.tools.builtin.recall import around
 from tests.stories.world import World
+from tests.until import until
 
 
 async def test_what_was_compacted_is_found_with_the_id_of_its_message(world: World) -> None:
@@ -42,9 +42,7 @@ async def test_what_was_compacted_is_found_with_the_id_of_its_message(world: Wor
         messages = (await hf.sessions.messages(session)).messages
         await hf.sessions.compact(session, force=True)
         await hf.sessions.wait(session)
-        with anyio.fail_after(10):
-            while not await hf.store.search(SearchQuery("heron")):
-                await anyio.sleep(0.01)
+        await until(lambda: hf.store.search(SearchQuery("heron")))
         await hf.sessions.process(session, "where was it?")
         after = (await hf.sessions.messages(session)).messages
     results = {

@@ -12,6 +12,7 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
+from tests.stories import inside
 from tests.stories.crashing import Dead, Machine, life
 from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
@@ -34,7 +35,7 @@ async def test_text_that_was_saved_is_kept_and_gone_on_from(
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         watch = hf.store.watch()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while "half" not in str(shape((await hf.sessions.messages(session)).messages)):
                 await watch.wait()
         watch.close()
@@ -89,14 +90,14 @@ async def test_a_call_that_may_have_happened_is_unknown_and_waits_for_a_word(wor
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await deed.begun.wait()
         mortal.kill()
 
     script = ScriptedProvider(Step(Say("let me look"), expect=answered("c", "is unknown")))
     async with life(world.store, machine, provider=script) as (hf, _):
         hf.tools.register(deed.tool)
-        await hf._prompting_now()._coordinator.wake(session)
+        await inside.wake(hf, session)
         await hf.sessions.wait(session)
         assert script.requests == [], "nobody has said a word"
         (part,) = calls((await hf.sessions.messages(session)).messages)
@@ -117,7 +118,7 @@ async def test_a_call_that_does_no_harm_twice_is_run_again(world: World) -> None
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             await deed.begun.wait()
         mortal.kill()
 
@@ -209,7 +210,7 @@ async def test_a_call_that_had_its_answer_and_went_on_is_not_run_again(world: Wo
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         watch = hf.store.watch()
-        with anyio.fail_after(5):
+        with anyio.fail_after(20):
             while not (requests := await hf.sessions.requests(session)):
                 await watch.wait()
             watch.close()

@@ -8,6 +8,7 @@ from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.store.postgres.server import schema_url
+from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
@@ -35,7 +36,7 @@ async def test_turns_calls_a_compaction_and_a_fork(world: World, tmp_path: Path,
         kept: SessionHistory | None = None
         for number in range(3):
             await hf.sessions.process(session, f"wish {number}")
-            kept = hf._prompting_now()._coordinator._known[session][0]
+            kept = inside.history(hf, session)
             assert await kept.read() == await SessionHistory(hf.store, session).read()
         assert kept is not None
         await hf.sessions.compact(session, force=True)

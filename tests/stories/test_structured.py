@@ -13,6 +13,7 @@ from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
+from tests.stories import inside
 from tests.stories.crashing import Dead, Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, shape
@@ -29,7 +30,7 @@ FORM = JsonSchemaFormat(
 
 def impatient(hf: Holdfast) -> None:
     """Wait for persons for a moment only."""
-    engine = hf._prompting_now()._engine
+    engine = inside.engine(hf)
     force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
 
 

@@ -1,6 +1,6 @@
 """What two processes, a slow tool or a lost store must not do to a session."""
 
-import time
+import threading
 from typing import Any
 
 import anyio
@@ -19,11 +19,13 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import tool
+from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.loops import impatient
 from tests.stories.permissions import asked, outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World
+from tests.until import until
 
 
 async def spoken(hf: Any, session: str) -> list[str]:
@@ -33,9 +35,7 @@ async def spoken(hf: Any, session: str) -> list[str]:
 
 async def begun(script: ScriptedProvider, count: int = 1) -> None:
     """Return when the model was asked so often."""
-    with anyio.fail_after(10):
-        while len(script.requests) < count:
-            await anyio.sleep(0.005)
+    await until(lambda: len(script.requests) >= count)
 
 
 async def test_a_prompt_behind_a_runner_that_dies_is_answered_by_whoever_waits(world: World) -> None:
@@ -50,7 +50,7 @@ async def test_a_prompt_behind_a_runner_that_dies_is_answered_by_whoever_waits(w
                 async with life(world.store, machine, provider=script) as (two, _):
                     await two.sessions.prompt(session, "second")
                     mortal.kill()
-                    machine.killed.add(one._prompting_now()._coordinator.ownership.id or "")
+                    machine.killed.add(inside.owner(one))
                     with anyio.fail_after(20):
                         await two.sessions.wait(session)
                     assert (await spoken(two, session))[-1] == "both"
@@ -66,11 +66,11 @@ async def test_closing_a_process_leaves_the_work_of_another_alone(world: World) 
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         await begun(script)
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             async with world.open() as (other, _):
                 await other.sessions.prompt(session, "one more thing")
         gate.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
     answers = [each.info for each in page.messages if isinstance(each.info, AssistantMessage)]
@@ -94,12 +94,12 @@ async def test_an_answer_that_comes_while_another_call_runs_is_acted_upon(world:
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         (question,) = await asked(hf, session)
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await slow.begun.wait()
         await anyio.sleep(0.2)  # The wait for the answer is over by now.
         await hf.sessions.reply(session, question.id, "once")
         slow.gate.set()
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
     assert (act.done, slow.done) == (["x"], ["y"])
 
@@ -137,14 +137,14 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
 async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: World) -> None:
     """It is settled as interrupted, and what the tool does later is recorded nowhere."""
     world.settings(permission={"deaf": "allow"})
-    begun_, late = anyio.Event(), []
+    begun_, gate, late = anyio.Event(), threading.Event(), []
 
     @tool()
     async def deaf(context: ToolContext) -> str:
         """Work without listening."""
         begun_.set()
         with anyio.CancelScope(shield=True):
-            await anyio.to_thread.run_sync(time.sleep, 1.0)
+            await anyio.to_thread.run_sync(gate.wait, 60)
         await context.progress(title="still here")
         late.append("done")
         return "done"
@@ -153,14 +153,13 @@ async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: W
         hf.tools.register(deaf)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await begun_.wait()
-        with anyio.fail_after(0.8):
+        with anyio.fail_after(20):
             await hf.sessions.interrupt(session)
         assert not (await hf.store.session(session)).busy
-        with anyio.fail_after(10):
-            while not late:
-                await anyio.sleep(0.02)
+        gate.set()
+        await until(lambda: late)
         page = await hf.sessions.messages(session)
     assert outcomes(page.messages) == [("error", "The call was interrupted.")]
 
@@ -316,7 +315,7 @@ async def test_two_who_wait_for_a_runner_that_dies_answer_once(world: World) -> 
         for each in (second, third):
             await each.sessions.prompt(session, "and this")
         mortal.kill()
-        machine.killed.add(first._prompting_now()._coordinator.ownership.id or "")
+        machine.killed.add(inside.owner(first))
         with anyio.fail_after(20):
             for each in (second, third):
                 await each.sessions.wait(session)
@@ -337,7 +336,7 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
             await hf.sessions.process(session, "first")
         assert (await hf.store.session(session)).busy
         store.is_away = False
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(session)
 
 
@@ -356,7 +355,7 @@ async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: W
             return await claim(*arguments, **named)
 
         hf.store.claim = late  # type: ignore[method-assign]
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.process(session, "go")
         assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")
 
@@ -389,10 +388,10 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
 
         await hf.sessions.prompt(session, "go", resume=False)
         monkeypatch.setattr(hf.store, "claim", held)
-        waiting = hf.sessions._prompting()._coordinator
+        waiting = inside.coordinator(hf)
         monkeypatch.setattr(hf.store, "watch", Noted)
         monkeypatch.setattr(waiting.watcher, "_store", _Quiet())
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await waiting.wake(session)
             await waiting.wait(session)
         monkeypatch.setattr(hf.store, "watch", watch)

@@ -17,6 +17,7 @@ from holdfast.schema.message import UserSummary
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
 from tests.stories.world import World
+from tests.until import until
 
 
 async def unnamed(world: World, hf: Holdfast) -> str:
@@ -28,7 +29,7 @@ async def named(hf: Holdfast, session: str) -> str:
     """The title, once it is no longer the default."""
     watch = hf.store.watch()
     try:
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             while title.is_default((found := await hf.sessions.get(session)).title):
                 await watch.wait()
             return found.title
@@ -73,7 +74,7 @@ def open_with(world: World, provider: ByKind) -> AbstractAsyncContextManager[Hol
 async def test_a_title_that_does_not_come_harms_nothing(world: World, titles: Step) -> None:
     """The answer is there, the default title stays, and closing does not wait."""
     provider = ByKind(Step(Say("ok")), titles)
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         async with open_with(world, provider) as hf:
             session = await unnamed(world, hf)
             await hf.sessions.process(session, "x")
@@ -104,10 +105,12 @@ async def test_a_prompt_is_summarised_where_a_person_wants_it(world: World) -> N
     async with open_with(world, provider) as hf:
         session = await world.session(hf)
         await hf.sessions.process(session, "please fix the parser")
-        with anyio.fail_after(10):
-            while (found := (await hf.sessions.messages(session)).messages[0].info).summary is None:
-                await anyio.sleep(0.005)
-    assert found.summary == UserSummary(title="Fix the parser", body="I fixed the parser.", diffs=[])
+
+        async def summary() -> object:
+            return (await hf.sessions.messages(session)).messages[0].info.summary
+
+        found = await until(summary, store=hf.store)
+    assert found == UserSummary(title="Fix the parser", body="I fixed the parser.", diffs=[])
     for request in provider.titles.requests:
         assert request.tools == ()
     assert [each.controls.max_output_tokens for each in provider.titles.requests] == [20, 200]

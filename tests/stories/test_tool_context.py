@@ -15,6 +15,7 @@ from holdfast.testing.scripted_provider import Step, answered
 from holdfast.tool.context import ToolContext
 from holdfast.tool.declare import Tool, tool
 from holdfast.tool.output import ToolFailure
+from tests.stories import inside
 from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
@@ -91,11 +92,10 @@ async def test_what_is_no_such_list_is_not_written(world: World, kind: Any, valu
 async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: World) -> None:
     """The write carries the fence: somebody else runs the session by now."""
     async with world.open(Step(Call("do", {}, id="c"))) as (hf, _):
-        coordinator = hf._prompting_now()._coordinator
         heard: list[str] = []
 
         async def work(context: ToolContext) -> None:
-            entry = coordinator._entries[context.session_id]
+            entry = inside.running(hf, context.session_id)
             assert entry.run is not None
             await hf.store.release(entry.run.recorder.fence)
             try:
@@ -107,7 +107,7 @@ async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: Wo
         hf.tools.register(does(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(10), pytest.raises(LeaseLost):
+        with anyio.fail_after(20), pytest.raises(LeaseLost):
             await hf.sessions.wait(session)
         assert (heard, await hf.sessions.todos(session)) == (["lost"], [])
 
@@ -184,7 +184,7 @@ async def test_a_tool_prompts_a_child_of_its_session(world: World) -> None:
             Step(Say("no such tool here"), session=children[0]),
         )
         await hf.sessions.process(session, "go")
-        with anyio.fail_after(10):
+        with anyio.fail_after(20):
             await hf.sessions.wait(children[0])
         page = await hf.sessions.messages(children[0])
         assert [tool.name for request in script.requests for tool in request.tools].count("act") == 0

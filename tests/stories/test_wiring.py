@@ -17,6 +17,7 @@ from holdfast.tool.declare import tool
 from tests.stories.epochs import epochs, says, told
 from tests.stories.wiring import outputs
 from tests.stories.world import Attached, World
+from tests.until import until
 
 LINES = [f"line {number} {'x' * 200}" for number in range(3_000)]
 
@@ -82,9 +83,7 @@ async def test_old_output_is_swept_when_a_runtime_begins_to_work(world: World) -
         os.utime(file, (week_ago, week_ago))
     async with world.open(*says("a")) as (hf, _):
         await hf.sessions.process(await world.session(hf), "go")
-        with anyio.fail_after(10):
-            while old.exists():
-                await anyio.sleep(0.01)
+        await until(lambda: not old.exists())
     assert (young.exists(), other.exists()) == (True, True)
 
 

@@ -1,11 +1,10 @@
-"""A process that works on a store as it is told: `worker.py URL LOG GATE LEASE_MS`.
+"""A process that works on a store as it is told: `-m tests.stories.worker URL LOG GATE LEASE_MS`.
 
 A line of JSON on standard input is an order, a line on standard output its answer. Its tools write to LOG
 when they begin and end, and wait in between until GATE exists. LEASE_MS shortens the lease (0 leaves it).
 """
 
 import asyncio
-import json
 import os
 import sys
 from pathlib import Path
@@ -19,12 +18,13 @@ if LEASE_MS:  # Before anything else takes them by name.
 
 import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
-from holdfast.errors import HoldfastError  # noqa: E402
 from holdfast.schema.session import Session  # noqa: E402
 from holdfast.store.batch import Batch, Fence  # noqa: E402
 from holdfast.store.put import put  # noqa: E402
 from holdfast.tool.context import ToolContext  # noqa: E402
 from holdfast.tool.declare import Tool, tool  # noqa: E402
+from tests.orders import serve  # noqa: E402
+from tests.stories import inside  # noqa: E402
 
 
 def log(word: str, what: str) -> None:
@@ -89,7 +89,7 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
             await hf.sessions.reply(session, order["request"], order["reply"])
             return None
         case "keep fence":
-            entry = hf._prompting_now()._coordinator._entries[session]
+            entry = inside.running(hf, session)
             assert entry.run is not None
             fences[session] = entry.run.recorder.fence
             return None
@@ -98,7 +98,7 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
             await hf.store.commit(Batch((put(value),), fence=fences[session]))
             return None
         case "active":
-            return hf._prompting_now()._coordinator.active()
+            return inside.coordinator(hf).active()
         case "busy":
             record = await hf.store.session(session)
             return record is not None and record.busy
@@ -107,25 +107,12 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
 
 
 async def main() -> None:
-    """Obey until the input ends; orders are worked on side by side."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    """Obey until the input ends, and then until all is done."""
     async with holdfast.open(URL, presence=Attached()) as hf, asyncio.TaskGroup() as group:
         hf.tools.register(slow("slow", repeatable=False))
         hf.tools.register(slow("again", repeatable=True))
         hf.tools.register(program)
-
-        async def work(order: dict[str, Any]) -> None:
-            try:
-                answer = {"ok": await obey(hf, order)}
-            except HoldfastError as error:
-                answer = {"error": f"{type(error).__name__}: {error}"}
-            sys.stdout.write(json.dumps({"number": order["number"], **answer}) + "\n")
-            sys.stdout.flush()
-
-        while line := await reader.readline():
-            group.create_task(work(json.loads(line)))
+        await serve(lambda order: obey(hf, order), group.create_task)
 
 
 asyncio.run(main())

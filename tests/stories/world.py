@@ -62,6 +62,12 @@ class World:
         return (await hf.sessions.create(directory=self.project, title="A story", **fields)).id
 
 
+async def is_shown(hf: Holdfast, session: str, text: str = "", *, count: int = 0) -> bool:
+    """Whether a session has so many messages by now, and this text in one of them."""
+    messages = (await hf.sessions.messages(session)).messages
+    return len(messages) >= count and text in str(messages)
+
+
 def shape(messages: tuple[MessageWithParts, ...]) -> list[Any]:
     """Messages in short: who speaks, and what the parts are, by kind and text."""
     return [

@@ -64,7 +64,7 @@ async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
         with pytest.raises(structured.Unjudged, match="the check takes more than 1 s, or too much memory"):
             await structured.errors(schema, value)
         group.cancel_scope.cancel()
-    assert turns > 100
+    assert turns > 10
 
 
 @pytest.mark.ci

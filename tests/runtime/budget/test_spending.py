@@ -10,8 +10,8 @@ from holdfast.provider.catalog.cost import UNKNOWN, Cost
 from holdfast.provider.catalog.model import Model, Price, Prices, WireKind
 from holdfast.provider.request import size
 from holdfast.provider.request.request import GenerationControls, Request, Text, User
-from holdfast.runtime.budget import reservations as spending
-from holdfast.runtime.budget.reservations import Moment, Used
+from holdfast.runtime.budget import spending
+from holdfast.runtime.budget.spending import Moment, Used
 from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.owner import LEASE_MS
@@ -125,7 +125,7 @@ def test_a_price_that_was_not_known_is_remembered(
 def test_a_turn_that_came_to_no_end(held: Reserved, said: int, tokens: int, cost: float) -> None:
     """What was sent is gone, and what was said of the answer."""
     before = spent(cost=1.0, tokens=1_000, time_ms=1, reserved={"a": held})
-    after = spending._lost(before, "a", said=said, time_ms=2)
+    after = spending.after_failure(before, "a", said=said, time_ms=2)
 
     assert after == spent(cost=1.0 + cost, tokens=1_000 + tokens, time_ms=3)
 
@@ -134,8 +134,8 @@ def test_a_lost_turn_of_an_unknown_price_is_remembered() -> None:
     """As one that ended is; a turn that holds nothing back any more changes nothing but the time."""
     before = spent(reserved={"a": replace(HELD, unknown=True)})
 
-    assert spending._lost(before, "a", said=0, time_ms=0).unknown is True
-    assert spending._lost(NOTHING, "a", said=9, time_ms=3) == spent(time_ms=3)
+    assert spending.after_failure(before, "a", said=0, time_ms=0).unknown is True
+    assert spending.after_failure(NOTHING, "a", said=9, time_ms=3) == spent(time_ms=3)
 
 
 @pytest.mark.parametrize(
@@ -152,16 +152,16 @@ def test_the_time_of_a_dead_runner(held: Reserved, worked_ms: int, counted: int)
     """A runner that is down for a night does not use up the budget; one that is killed often does."""
     before = spent(reserved={"a": replace(held, sent=None)})
 
-    assert spending._died(before, "a", NOW, said=0, worked_ms=worked_ms) == spent(time_ms=counted)
+    assert spending.after_death(before, "a", NOW, said=0, worked_ms=worked_ms) == spent(time_ms=counted)
 
 
 def test_a_dead_turn_is_counted_once() -> None:
     """Whoever ended its reservation has counted it; what it had said counts with it."""
     before = spent(reserved={"a": HELD})
-    after = spending._died(before, "a", NOW, said=200, worked_ms=0)
+    after = spending.after_death(before, "a", NOW, said=200, worked_ms=0)
 
     assert after == spent(tokens=300, cost=0.3, time_ms=10_000)
-    assert spending._died(after, "a", NOW, said=200, worked_ms=0) == after
+    assert spending.after_death(after, "a", NOW, said=200, worked_ms=0) == after
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_what_ends_by_itself(each: Reserved, stays: bool) -> None:
     reserved = {"a": each, "b": HELD}
     kept = reserved if stays else {"b": HELD}
 
-    assert spending._current(spent(reserved=reserved), NOW, ()) == spent(reserved=kept)
+    assert spending.still_reserved(spent(reserved=reserved), NOW, ()) == spent(reserved=kept)
 
 
 def test_turns_whose_runners_are_gone_are_spent() -> None:
     """What they had sent, before anything else is judged."""
     reserved = {"a": HELD, "b": turn(95_000)}
 
-    assert spending._current(spent(reserved=reserved), NOW, ["a"]) == spent(
+    assert spending.still_reserved(spent(reserved=reserved), NOW, ["a"]) == spent(
         tokens=100, cost=0.1, time_ms=5_000, reserved={"b": turn(95_000)}
     )
 
@@ -285,5 +285,5 @@ def test_what_a_request_may_take(output: int | None) -> None:
         sent_cost=float(Decimal(sent) / 1_000_000),
     )
 
-    assert spending._most(request) == most
-    assert spending._most(replace(request, model=FREE)) == replace(most, cost=0, sent_cost=0, unknown=True)
+    assert spending.most(request) == most
+    assert spending.most(replace(request, model=FREE)) == replace(most, cost=0, sent_cost=0, unknown=True)

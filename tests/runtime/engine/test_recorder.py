@@ -58,7 +58,7 @@ async def test_a_write_is_waited_for_though_its_writer_is_cancelled(
 
     monkeypatch.setattr(store, "commit", slow)
     scope = anyio.CancelScope()
-    with anyio.fail_after(10):
+    with anyio.fail_after(20):
         async with anyio.create_task_group() as group:
             group.start_soon(write)
             await begun.wait()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.runtime.inbox.admission import Waiting, next_to_promote
+from holdfast.runtime.inbox.promotion import Waiting, next_to_promote
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.prompt import AdmittedPrompt, Delivery
 from holdfast.schema.times import Created

@@ -16,6 +16,7 @@ from holdfast.store.postgres.sql import statements
 from holdfast.store.postgres.store import PostgresStore
 from holdfast.testing.store_contract.build import NONE, S1, msg, prompt, record, ses, session, user
 from tests.store.postgres.server import schema_url
+from tests.until import until
 
 pytestmark = pytest.mark.ci("most of the work is done by a database server")
 
@@ -47,9 +48,7 @@ async def until_waiting(other: asyncpg.Connection) -> None:
     waiting = (
         "SELECT count(*) FROM pg_stat_activity WHERE datname=current_database() AND wait_event_type='Lock'"
     )
-    async with asyncio.timeout(20):
-        while not await other.fetchval(waiting):
-            await asyncio.sleep(0.01)
+    await until(lambda: other.fetchval(waiting))
 
 
 async def lock(

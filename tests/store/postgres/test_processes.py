@@ -17,6 +17,7 @@ from holdfast.testing.store_contract.replica import contents
 from tests.store.postgres.processes import Worker, workers
 from tests.store.postgres.server import schema_url
 from tests.store.postgres.worker import SESSIONS
+from tests.until import until
 
 pytestmark = pytest.mark.ci("most of the work is done by a database server")
 
@@ -31,11 +32,13 @@ async def store(tmp_path: Path) -> AsyncIterator[PostgresStore]:
 async def collect(crew: list[Worker], wanted: int) -> list[tuple[str, str, int]]:
     """Claims as (worker, session, number), until there are as many as wanted."""
     claims: list[tuple[str, str, int]] = []
-    with anyio.fail_after(60):
-        while len(claims) < wanted:
-            for worker in crew:
-                claims += [(worker.name, line.split()[0], int(line.split()[1])) for line in worker.said()]
-            await anyio.sleep(0.02)
+
+    def look() -> bool:
+        for worker in crew:
+            claims.extend((worker.name, line.split()[0], int(line.split()[1])) for line in worker.said())
+        return len(claims) >= wanted
+
+    await until(look, within_s=60)
     return claims
 
 

@@ -19,6 +19,7 @@ from holdfast.testing.hosts import FakeHost
 from holdfast.testing.store_contract.build import S1, session, user
 from holdfast.testing.store_contract.world import granted
 from tests.store.postgres.server import schema_url, start
+from tests.until import until
 
 pytestmark = pytest.mark.ci("most of the work is done by a database server")
 
@@ -51,9 +52,7 @@ async def held(store: PostgresStore) -> AsyncIterator[int]:
 async def stands_in_line(store: PostgresStore, holder: int) -> None:
     """Wait until somebody waits for what that process holds. Asked outside of it: one look a transaction."""
     waiting = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
-    async with asyncio.timeout(WAIT_S):
-        while not await store._reads.call(waiting, holder):
-            pass
+    await until(lambda: store._reads.call(waiting, holder))
 
 
 async def test_a_burial_that_waits_does_not_hold_up_a_renewal(store: PostgresStore) -> None:
@@ -177,8 +176,9 @@ async def test_a_commit_that_is_never_confirmed_ends_by_name(
             for each in behind:
                 with pytest.raises(StoreBusy, match="did not confirm"):
                     await each
-            waiting = "SELECT EXISTS (SELECT 1 FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
-            while await store._reads.call(waiting, holder):
-                await asyncio.sleep(0.01)
+            waiting = (
+                "SELECT NOT EXISTS (SELECT 1 FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
+            )
+            await until(lambda: store._reads.call(waiting, holder))
     assert (await store.messages(MessageQuery(S1))).messages == ()
     await store.commit(Batch((user(4),)))

@@ -1,0 +1,75 @@
+"""The inside of a running application, for stories that have to reach it: each private name stands here only.
+
+A story that can be told through the public API is told so.
+"""
+
+from holdfast.app import Holdfast
+from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.history.session_history import SessionHistory
+from holdfast.runtime.process.coordinator import Coordinator, RunningSession
+from holdfast.schema.prompt import AdmittedPrompt
+from holdfast.workspace.workspace import Workspace
+
+
+def coordinator(hf: Holdfast) -> Coordinator:
+    """Which sessions this process runs; it is made if there was none yet."""
+    return hf._prompting_now()._coordinator
+
+
+def coordinator_if_any(hf: Holdfast) -> Coordinator | None:
+    """The same, None where nothing has run yet."""
+    return hf._coordinator
+
+
+def engine(hf: Holdfast) -> Engine:
+    """What running sessions work with."""
+    return hf._prompting_now()._engine
+
+
+async def wake(hf: Holdfast, session: str) -> None:
+    """Have a session looked at, as after a prompt, without one."""
+    await coordinator(hf).wake(session)
+
+
+def owner(hf: Holdfast) -> str:
+    """The id under which this process holds sessions; empty while it holds none."""
+    return coordinator(hf).ownership.id or ""
+
+
+def running(hf: Holdfast, session: str) -> RunningSession:
+    """The run of a session in this process."""
+    return coordinator(hf)._entries[session]
+
+
+def history(hf: Holdfast, session: str) -> SessionHistory:
+    """The history that this process remembers of a session."""
+    return coordinator(hf)._remembered(session)[0]
+
+
+async def taken_up(hf: Holdfast, prompt: AdmittedPrompt) -> None:
+    """Wait for a prompt as `process` does, until some process has taken it up."""
+    await hf.sessions._prompting()._taken_up(prompt)
+
+
+async def workspace(hf: Holdfast, session: str) -> Workspace:
+    """What is around a session, as a turn sees it."""
+    return await engine(hf).workspace(await hf.sessions.get(session))
+
+
+def forget_workspaces(hf: Holdfast) -> None:
+    """Have settings read again at once, as after a second."""
+    hf._workspaces._known.clear()
+
+
+async def end_tasks(hf: Holdfast) -> None:
+    """End the tasks of a process that is dead to its store, without writing anything."""
+    held = coordinator_if_any(hf)
+    assert held is not None
+    await held._background.close()
+
+
+def cancel_all(hf: Holdfast) -> None:
+    """Cancel everything that runs, as when the program around it is torn down."""
+    group = coordinator(hf)._background._group
+    assert group is not None
+    group.cancel_scope.cancel()
