@@ -40,7 +40,8 @@ def turn(form: OutputFormat | None, *history: MessageWithParts, last_step: bool 
 
 def heard(*, calls: int = 0, tries: int = 0, taken: dict[str, Any] | None = None) -> Any:
     """An answer with so many calls, `tries` of them of the tool that takes structured output."""
-    return SimpleNamespace(settling=SimpleNamespace(count=calls, shaped=tries, taken=taken))
+    made = SimpleNamespace(count=calls, structured_tries=tries, structured_output=taken)
+    return SimpleNamespace(calls=made)
 
 
 @pytest.mark.parametrize(

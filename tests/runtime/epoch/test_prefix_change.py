@@ -75,6 +75,8 @@ def test_the_form_that_was_asked_for_is_part_of_it() -> None:
 
 
 LAST = turn(0, "ab")
+OF_ANOTHER_EPOCH = turn(0, "z", epoch="f")
+BARE = answer(StepStartPart(**head()))
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,9 @@ LAST = turn(0, "ab")
         pytest.param([ASKED, LAST], LAST, "xyz", id="it is the last answer's"),
         pytest.param([ASKED, LAST, answer("no step"), user("more")], LAST, "xyz", id="which has a step"),
         pytest.param([ASKED, LAST, turn(2, "c")], LAST, "abc", id="another answer came since"),
-        pytest.param([ASKED, LAST, turn(0, "z", epoch="f")], LAST, "ab", id="of another epoch, too"),
+        pytest.param([ASKED, LAST, OF_ANOTHER_EPOCH], LAST, "ab", id="of another epoch, too"),
+        pytest.param([ASKED, LAST, OF_ANOTHER_EPOCH], OF_ANOTHER_EPOCH, "ab", id="whose own it is"),
+        pytest.param([ASKED, LAST, BARE], BARE, "ab", id="nor an answer that keeps nothing"),
         pytest.param(
             [ASKED, LAST, answer(StepStartPart(**head()))], LAST, "ab", id="or one that keeps nothing"
         ),
