@@ -69,7 +69,7 @@ def test_is_missing(form: OutputFormat | None, answer: Any, missing: bool) -> No
         pytest.param(turn(FORM, ASKED, REFUSED, REMINDED), heard(), 3, id="calls and reminders count alike"),
         pytest.param(turn(FORM, ASKED), heard(calls=3, tries=3), 3, id="three calls in one answer"),
         pytest.param(turn(FORM, ASKED, REFUSED, REFUSED), heard(calls=1), None, id="work with other tools"),
-        pytest.param(turn(FORM, ASKED, OTHER, ASIDE, OTHER), heard(), None, id="other calls and texts"),
+        pytest.param(turn(FORM, ASKED, OTHER, ASIDE, ASIDE), heard(), None, id="other calls and texts"),
         pytest.param(
             turn(FORM, EARLIER, REFUSED, REFUSED, ASKED), heard(), None, id="tries for another prompt"
         ),

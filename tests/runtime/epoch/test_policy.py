@@ -119,6 +119,21 @@ async def test_a_tree_that_is_too_deep_allows_nothing() -> None:
     assert (levels, found) == (policy.DEPTH_MAX + 1, Policy((NOTHING_ALLOWED,)))
 
 
+async def test_a_tree_of_the_greatest_depth_is_looked_at_whole() -> None:
+    """Its root, at the last level, has nothing above it."""
+    names = [SessionID(f"ses_{level}") for level in range(policy.DEPTH_MAX + 1)]
+    tree = [
+        replace(SESSION, id=id, parent_id=above) for id, above in zip(names, [None, *names], strict=False)
+    ]
+    found: Policy | None = await policy_of(tree[-1], FewSessions(*tree))
+    levels = []
+    while found is not None:
+        levels.append(found.rules)
+        found = found.above
+
+    assert levels == [(rule("build", "allow"),)] * (policy.DEPTH_MAX + 1)
+
+
 @pytest.mark.parametrize(
     ("metadata", "ceilings"),
     [
