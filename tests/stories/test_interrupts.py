@@ -176,7 +176,7 @@ async def test_closing_interrupts_all_sessions_side_by_side(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each tool here ends only when every other has been told to end, and none is left behind."""
-    monkeypatch.setattr(tool_calls, "PATIENCE_S", 3.0)
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 20.0)
     world.settings(permission={"team": "allow"})
     count, begun, told, everyone = 5, [0], [0], anyio.Event()
 

@@ -49,7 +49,7 @@ async def test_broken_connections_are_replaced(store: PostgresStore, other: asyn
     """After all connections broke, at most one use of each fails, as busy; then everything works."""
     await store.messages(MessageQuery(S1))
     await hang_up_all(other)
-    await anyio.sleep(0.1)
+    await until(lambda: all(each.is_closed() for each in (*store._reads._idle, *store._writes._idle)))
 
     refused = 0
     for n in range(1, 5):
