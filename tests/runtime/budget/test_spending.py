@@ -63,6 +63,9 @@ def test_worked_ms(reserved: dict[str, Reserved], worked: int) -> None:
             {"a": turn(90_000), "b": turn(None)}, 10_000, 10_000, id="what is no turn counts nothing"
         ),
         pytest.param({"a": turn(90_000), "b": turn(99_000)}, 4_000, 4_000, id="never more than it took"),
+        pytest.param(
+            {"a": turn(None), "b": turn(93_000)}, 10, 10, id="a call beside a turn counts what it took"
+        ),
         pytest.param({"a": turn(90_000)}, -5, 0, id="a clock that went back takes nothing away"),
         pytest.param({"b": turn(93_000)}, 10_000, 10_000, id="a turn that held nothing back"),
     ],
