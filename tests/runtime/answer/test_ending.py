@@ -133,7 +133,7 @@ def test_how_open_calls_are_settled() -> None:
 
     def outcomes(how: Ending) -> list[object]:
         found = closed(DONE, how, call("prt_1", begun=True), call("prt_2", begun=False))
-        return [each.state.metadata["outcome"] for each in found if isinstance(each, ToolPart)]  # type: ignore[union-attr,index]
+        return [each.state.metadata["outcome"] for each in found if isinstance(each, ToolPart)]  # type: ignore[index]
 
     assert outcomes(Ending(settles=as_left)) == ["unknown", "interrupted"]
     assert outcomes(Ending(settles=as_interrupted)) == ["interrupted", "interrupted"]

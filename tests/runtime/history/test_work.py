@@ -8,7 +8,7 @@ from holdfast.runtime.history import work
 from holdfast.runtime.history.model_view import RESTS
 from holdfast.schema.fault import AbortedFault, MessageData
 from holdfast.schema.message import MessageWithParts
-from holdfast.tools.executing import STOPPED
+from holdfast.tools.execute import STOPPED
 from tests.provider.history import done, failed, file, running, system, text, thought, user
 from tests.runtime.sample_history import OPEN, answer, compaction, going_on, note, summary
 
