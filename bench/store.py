@@ -29,7 +29,7 @@ from holdfast.clock import SystemClock
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.wire import decode
-from holdfast.sessions import forking, reading
+from holdfast.sessions import fork, read
 from holdfast.sessions.access import StoreAccess
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch
@@ -229,7 +229,7 @@ class Bench:
         await store.commit(Batch((session_put(source),)))
         await store.commit(Batch(tuple(put for row in self.rows(source, 1_000) for put in row)))
         room = StoreAccess(store, clock, MINT, ThisHost())
-        times = await timed(lambda: forking.fork(room, source), 5)
+        times = await timed(lambda: fork.fork(room, source), 5)
         self.figures["fork of 1,000 messages"] = spread(times)
 
     def processes(self) -> None:
@@ -301,7 +301,7 @@ class Bench:
 
 async def load_decoded(store: Store, query: MessageQuery) -> object:
     """The page as typed values."""
-    return await reading.messages(StoreAccess(store, SystemClock(), MINT, ThisHost()), query)
+    return await read.messages(StoreAccess(store, SystemClock(), MINT, ThisHost()), query)
 
 
 def raw_decoded(raw: Raw, count: int) -> list[Any]:

@@ -16,8 +16,8 @@ from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.agents import AgentService
+from holdfast.sessions.folder_trust import Trusting
 from holdfast.sessions.service import SessionService
-from holdfast.sessions.trusting import Trusting
 from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
     from holdfast.runtime.process.coordinator import Coordinator
-    from holdfast.sessions.prompting import Prompting
+    from holdfast.sessions.prompts import Prompting
     from holdfast.tools.registry import Registry
     from holdfast.workspace.workspace import Workspace
 
@@ -142,7 +142,7 @@ class Holdfast:
             from holdfast.runtime.engine.engine import Engine, Nobody
             from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
-            from holdfast.sessions.prompting import Prompting
+            from holdfast.sessions.prompts import Prompting
             from holdfast.sessions.workspaces import Workspaces
             from holdfast.tools.standard import managed_output
             from holdfast.workspace.plugins import WorkspacePlugins

@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.app import Holdfast
 from holdfast.schema.session import AgentRun
-from holdfast.sessions import creating
+from holdfast.sessions import create
 from holdfast.version import __version__
 from tests.cli.conftest import Shell
 
@@ -151,7 +151,7 @@ def test_the_session_of_an_agent_run_is_listed_with_all_alone(shell: Shell) -> N
 
     async def work(hf: Holdfast) -> str:
         run = AgentRun(agent="explore")
-        return (await creating.create(hf.sessions.access, directory=shell.folder, agent_run=run)).id
+        return (await create.create(hf.sessions.access, directory=shell.folder, agent_run=run)).id
 
     run, own = shell.make(work), shell.conversation("First")
 

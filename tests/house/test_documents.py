@@ -72,7 +72,7 @@ def test_every_row_of_parity_names_a_test_or_says_that_it_is_missing() -> None:
         ("H `no_source_file_is_too_long`", []),
         ("`house/test_files.py` `no_source_file_is_too_long`, `nobody_wrote_this`", ["nobody_wrote_this"]),
         ("`house/`, `house/test_gone.py`", ["house/test_gone.py"]),
-        ("contract `paging`, `gone`; `bench/store.py`", ["gone"]),
+        ("contract `message_pages`, `gone`; `bench/store.py`", ["gone"]),
         ("[context.md](context.md), [gone.md](gone.md)", ["gone.md"]),
     ],
 )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from holdfast.app import Holdfast
 from holdfast.schema.session import AgentRun
-from holdfast.sessions import creating
+from holdfast.sessions import create
 from holdfast.sessions.expired_runs import KEPT_MS, prune
 from holdfast.store.batch import Fence
 from holdfast.store.host import this_process
@@ -17,7 +17,7 @@ async def test_one_that_runs_or_whose_child_was_used_stays(
 ) -> None:
     """A claim of a living process keeps it, and so does any session below it; the rest go, page by page."""
     made = [
-        await creating.create(hf.sessions.access, directory=folder, agent_run=AgentRun(agent="explore"))
+        await create.create(hf.sessions.access, directory=folder, agent_run=AgentRun(agent="explore"))
         for _ in range(104)
     ]
     busy, above, gone = made[0].id, made[1].id, {each.id for each in made[2:]}

@@ -15,7 +15,7 @@ import anyio
 
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import ToolPart
-from holdfast.sessions import reading
+from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess
 from holdfast.store.base import Store
 from holdfast.store.open import open_store
@@ -108,7 +108,7 @@ class Place:
 async def messages(store: Store, session: str) -> tuple[MessageWithParts, ...]:
     """The messages of a session."""
     room = StoreAccess(store, None, None, None)  # type: ignore[arg-type]
-    return (await reading.messages(room, MessageQuery(session))).messages
+    return (await read.messages(room, MessageQuery(session))).messages
 
 
 class Worker:

@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.errors import Refused
 from holdfast.runtime.process import coordinator
-from holdfast.sessions import prompting
+from holdfast.sessions import prompts
 from holdfast.store.host import ThisHost
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -102,7 +102,7 @@ async def test_a_prompt_that_nobody_takes_up_is_said_to_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its runner stopped before it saw the prompt, and no owner of its place is left: a bound, and a name."""
-    monkeypatch.setattr(prompting, "TAKEN_UP_S", 0.0)
+    monkeypatch.setattr(prompts, "TAKEN_UP_S", 0.0)
     async with world.open(host=Machine("alpha")) as (alpha, _), world.open(host=Machine("beta")) as (beta, _):
         session = await world.session(alpha)
         admitted = await beta.sessions.prompt(session, "go")

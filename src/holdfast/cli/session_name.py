@@ -4,7 +4,7 @@ import click
 
 from holdfast.cli.open_store import Reading
 from holdfast.errors import NotFound
-from holdfast.sessions.naming import name_queries, the_one
+from holdfast.sessions.session_name import name_queries, the_one
 from holdfast.store.record import SessionRecord
 
 session_argument = click.argument("name", metavar="SESSION")

@@ -39,7 +39,7 @@ def trust(ctx: click.Context, *, path: str | None, revoke: bool, listing: bool, 
     async def work(hf: "Holdfast") -> Trust:
         return await hf.trust.decide(folder, granted=not revoke)
 
-    from holdfast.sessions.trusting import checked
+    from holdfast.sessions.folder_trust import checked
 
     checked(folder)  # A mistake makes no store.
     decided = with_holdfast(ctx, work, create=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import AgentRun
-from holdfast.sessions import creating
+from holdfast.sessions import create
 from holdfast.sessions.service import SessionService
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class AgentService:
         """
         if prompt is not None and not prompt.strip():
             raise InvalidInput("the prompt of an agent is empty; leave it out to use the agent's own text")
-        session = await creating.create(
+        session = await create.create(
             self._sessions.access,
             directory=directory,
             parent=parent,

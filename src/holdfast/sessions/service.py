@@ -11,10 +11,11 @@ from holdfast.schema.part import Part
 from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
-from holdfast.sessions import creating, editing, forking, reading, updating
+from holdfast.sessions import create, edit, fork, read, update
 from holdfast.sessions.access import StoreAccess, found
-from holdfast.sessions.editing import MessageEditor, PartEditor
-from holdfast.sessions.reading import Messages, Sessions
+from holdfast.sessions.edit import MessageEditor, PartEditor
+from holdfast.sessions.read import Messages, Sessions
+from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only read
     from holdfast.schema.prompt import PartInput
     from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
     from holdfast.sessions.context import ContextView
-    from holdfast.sessions.prompting import Prompting
+    from holdfast.sessions.prompts import Prompting
     from holdfast.sessions.state import State
 
 
@@ -47,8 +48,8 @@ class SessionService:
         metadata: dict[str, object] | None = None,
         id: str | None = None,
     ) -> Session:
-        """A new session; see `creating.create`."""
-        return await creating.create(
+        """A new session; see `create.create`."""
+        return await create.create(
             self.access,
             directory=directory,
             parent=parent,
@@ -62,57 +63,57 @@ class SessionService:
 
     async def get(self, session: str) -> Session:
         """The session, or `NotFound`."""
-        return await reading.get(self.access, session)
+        return await read.get(self.access, session)
 
     async def named(self, name: str) -> SessionRecord:
         """The session that a person means by an id, the beginning of one, or a slug."""
-        return await reading.named(self.access, name)
+        return await read.named(self.access, name)
 
     async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
         """A page of sessions; archived ones and those of agent runs are hidden unless asked for."""
-        return await reading.list_(self.access, query)
+        return await read.list_(self.access, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
         """Direct children, or all descendants."""
-        return await reading.children(self.access, session, deep=deep)
+        return await read.children(self.access, session, deep=deep)
 
     async def search(self, query: SearchQuery) -> Sequence[Hit]:
         """Full text over titles, messages, tool inputs and paths."""
         return await self.access.store.search(query)
 
-    async def update(self, session: str, editor: updating.Editor) -> Session:
+    async def update(self, session: str, editor: SessionEditor) -> Session:
         """Atomic read-modify-write of the session's record."""
-        return await updating.update(self.access, session, editor)
+        return await update.update(self.access, session, editor)
 
     async def touch(self, session: str) -> Session:
         """Move it to the top of lists."""
-        return await updating.touch(self.access, session)
+        return await update.touch(self.access, session)
 
     async def rename(self, session: str, title: str) -> Session:
         """Give it another title."""
-        return await updating.rename(self.access, session, title)
+        return await update.rename(self.access, session, title)
 
     async def set_budget(self, session: str, budget: Budget | None) -> Session:
         """What the tree below a root session may spend; None lifts every limit."""
-        return await updating.set_budget(self.access, session, budget)
+        return await update.set_budget(self.access, session, budget)
 
     async def archive(self, session: str) -> Session:
         """Hide it from ordinary lists."""
-        return await updating.archive(self.access, session)
+        return await update.archive(self.access, session)
 
     async def restore(self, session: str) -> Session:
         """Show it again."""
-        return await updating.restore(self.access, session)
+        return await update.restore(self.access, session)
 
     async def move(self, session: str, directory: str) -> Session:
         """Let it work in another directory."""
-        return await updating.move(self.access, session, directory)
+        return await update.move(self.access, session, directory)
 
     async def remove(self, session: str) -> Sequence[str]:
         """Erase it with its descendants and everything they hold. What runs is interrupted first."""
         for each in (
             session,
-            *(child.id for child in await reading.children(self.access, session, deep=True)),
+            *(child.id for child in await read.children(self.access, session, deep=True)),
         ):
             if (await found(self.access, each)).busy:
                 await self._prompting().interrupt(each)
@@ -120,7 +121,7 @@ class SessionService:
 
     async def fork(self, session: str, message: str | None = None) -> Session:
         """A new session with the history before the message."""
-        return await forking.fork(self.access, session, message)
+        return await fork.fork(self.access, session, message)
 
     async def messages(
         self,
@@ -134,15 +135,15 @@ class SessionService:
     ) -> Messages:
         """A page of messages with their parts, oldest first; `system` shows those for the model too."""
         query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
-        return await reading.messages(self.access, query)
+        return await read.messages(self.access, query)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same as JSON, without a decode."""
-        return await reading.messages_json(self.access, query)
+        return await read.messages_json(self.access, query)
 
     async def message(self, session: str, id: str) -> MessageWithParts:
         """One message with its parts."""
-        return await reading.message(self.access, session, id)
+        return await read.message(self.access, session, id)
 
     async def new_id(self, session: str, prefix: Literal["msg", "prt"]) -> str:
         """An id for a new message or part, above every id that the session has had."""
@@ -150,43 +151,43 @@ class SessionService:
 
     async def add_message(self, message: Message) -> None:
         """Write a message that is new; refused while the session runs."""
-        await editing.add_message(self.access, message)
+        await edit.add_message(self.access, message)
 
     async def add_part(self, part: Part) -> None:
         """Write a part that is new; refused while the session runs."""
-        await editing.add_part(self.access, part)
+        await edit.add_part(self.access, part)
 
     async def update_message(self, session: str, id: str, editor: MessageEditor) -> Message:
-        """Change a message: see `editing.update_message`; refused while the session runs."""
-        return await editing.update_message(self.access, session, id, editor)
+        """Change a message: see `edit.update_message`; refused while the session runs."""
+        return await edit.update_message(self.access, session, id, editor)
 
     async def update_part(self, session: str, id: str, editor: PartEditor) -> Part:
-        """Change a part: see `editing.update_part`; refused while the session runs."""
-        return await editing.update_part(self.access, session, id, editor)
+        """Change a part: see `edit.update_part`; refused while the session runs."""
+        return await edit.update_part(self.access, session, id, editor)
 
     async def remove_message(self, session: str, id: str) -> None:
         """Remove a message with its parts; refused while the session runs."""
-        await editing.remove_message(self.access, session, id)
+        await edit.remove_message(self.access, session, id)
 
     async def remove_part(self, session: str, id: str) -> None:
         """Remove a part; refused while the session runs."""
-        await editing.remove_part(self.access, session, id)
+        await edit.remove_part(self.access, session, id)
 
     async def todos(self, session: str) -> Sequence[Todo]:
         """The todo list."""
-        return await reading.todos(self.access, session)
+        return await read.todos(self.access, session)
 
     async def set_todos(self, session: str, todos: Sequence[Todo]) -> None:
         """Replace the todo list."""
-        await editing.set_todos(self.access, session, todos)
+        await edit.set_todos(self.access, session, todos)
 
     async def diffs(self, session: str) -> Sequence[FileDiff]:
         """What the session changed in files."""
-        return await reading.diffs(self.access, session)
+        return await read.diffs(self.access, session)
 
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
-        await editing.set_diffs(self.access, session, diffs)
+        await edit.set_diffs(self.access, session, diffs)
 
     async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any) -> "Admitted":
         """Say something to a session; see `Prompting.prompt` for what can be wished for."""

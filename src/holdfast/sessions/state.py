@@ -12,9 +12,9 @@ from holdfast.schema.part import StepFinishPart, StepStartPart
 from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import Todo
-from holdfast.sessions import reading
+from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess, found
-from holdfast.sessions.reading import Messages
+from holdfast.sessions.read import Messages
 from holdfast.store.query import MessageQuery
 
 
@@ -37,18 +37,18 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     recoverable: bool
 
 
-async def read(access: StoreAccess, engine: Engine, session: str, *, limit: int) -> State:
+async def read_state(access: StoreAccess, engine: Engine, session: str, *, limit: int) -> State:
     """Everything in one answer; each part is as it was when it was read."""
     record = await found(access, session)
     info = record.value()
-    page = await reading.messages(access, MessageQuery(session, limit=limit, system=False))
+    page = await read.messages(access, MessageQuery(session, limit=limit, system=False))
     workspace = await engine.workspace(info)
     policy = await authority.policy_of(engine, info, workspace, authority.agent_of(info, workspace))
-    history = await reading.latest(access, session)
+    history = await read.latest(access, session)
     return State(
         info=info,
         messages=page,
-        todos=tuple(await reading.todos(access, session)),
+        todos=tuple(await read.todos(access, session)),
         snapshots=tuple(_snapshots(page)),
         permission=policy.rules,
         ceilings=tuple(_ceilings(policy)),

@@ -10,8 +10,8 @@ from holdfast.location.project import Location
 from holdfast.provider.accounts import credentials
 from holdfast.schema.session import Session
 from holdfast.sessions.access import StoreAccess
-from holdfast.sessions.creating import locate_
-from holdfast.sessions.trusting import Trusting
+from holdfast.sessions.create import locate_
+from holdfast.sessions.folder_trust import Trusting
 from holdfast.workspace import host_settings
 from holdfast.workspace.workspace import Workspace, surroundings
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import StoreError
 from holdfast.schema.wire import decode_known
-from holdfast.sessions.reading import _MESSAGES, typed
+from holdfast.sessions.read import _MESSAGES, typed
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.files.store import FilesStore
 from holdfast.store.query import MessageQuery

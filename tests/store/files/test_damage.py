@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import RecordCorrupt
 from holdfast.schema.stored import Mark
-from holdfast.sessions import reading
+from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess
 from holdfast.store.batch import Batch
 from holdfast.store.files.store import READERS, FilesStore
@@ -54,13 +54,13 @@ async def test_a_damaged_part_is_named_by_whoever_reads_it(tmp_path: Path, conte
         await fill(store)
         (life.root / PART).write_bytes(content)
 
-        for read in (
+        for reading in (
             store.get(S1, "part", prt(2)),
             store.messages(MessageQuery(S1)),
             store.messages_json(MessageQuery(S1)),
         ):
             with pytest.raises(RecordCorrupt, match=PART):
-                await read
+                await reading
         values = {each.id: each for each in await store.select("part", session=S1)}
         assert values[prt(3)].value() is not None
         with pytest.raises(RecordCorrupt, match=prt(2)):
@@ -247,8 +247,8 @@ async def test_those_below_a_damaged_session_are_found(tmp_path: Path) -> None:
         (life.root / f"session/global/{S2}.json").write_bytes(b"{")
         room = cast("StoreAccess", SimpleNamespace(store=store))
 
-        assert [each.id for each in await reading.children(room, S1)] == []
-        assert [each.id for each in await reading.children(room, S1, deep=True)] == [S3]
+        assert [each.id for each in await read.children(room, S1)] == []
+        assert [each.id for each in await read.children(room, S1, deep=True)] == [S3]
 
 
 async def test_long_reads_do_not_hold_up_a_renewal(tmp_path: Path) -> None:

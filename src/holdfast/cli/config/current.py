@@ -12,7 +12,7 @@ from holdfast.errors import StoreMissing
 from holdfast.location.project import locate
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Credential
-from holdfast.sessions.trusting import Decisions
+from holdfast.sessions.folder_trust import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost
 from holdfast.workspace.workspace import Workspace, surroundings

@@ -31,7 +31,7 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
     """
 
     async def work(hf: "Holdfast") -> "ImportReport":
-        from holdfast.sessions.creating import locate_
+        from holdfast.sessions.create import locate_
         from holdfast.store.exchange.portable.import_file import Into, import_portable
 
         place = await locate_(hf.sessions.access, current_directory())

@@ -14,22 +14,22 @@ To run it over an engine of your own, with pytest and anyio's plugin:
 little more: it has the store's records damaged from outside. Nothing here knows any engine.
 """
 
-from holdfast.testing.store_contract.batching import Batching, Resyncing
-from holdfast.testing.store_contract.erasing import Erasing
-from holdfast.testing.store_contract.feeding import Following
-from holdfast.testing.store_contract.fencing import Expecting, Fencing
-from holdfast.testing.store_contract.hiding import Hiding
-from holdfast.testing.store_contract.hostile import DamageContract, Hostile
-from holdfast.testing.store_contract.listing import Listing
-from holdfast.testing.store_contract.owning import Burying, Claiming
-from holdfast.testing.store_contract.paging import Compacting, Paging
-from holdfast.testing.store_contract.racing import Racing, Watching
-from holdfast.testing.store_contract.reading import Getting
-from holdfast.testing.store_contract.refusing import Refusing
+from holdfast.testing.store_contract.commits import Numbering, Removing, Spanning
+from holdfast.testing.store_contract.concurrency import Racing, Watching
+from holdfast.testing.store_contract.erasure import Erasing
+from holdfast.testing.store_contract.feed import Following
+from holdfast.testing.store_contract.feed_pages import Batching, Resyncing
+from holdfast.testing.store_contract.fences import Expecting, Fencing
+from holdfast.testing.store_contract.hidden_messages import Hiding
+from holdfast.testing.store_contract.hostile_input import DamageContract, Hostile
+from holdfast.testing.store_contract.message_pages import Compacting, Paging
+from holdfast.testing.store_contract.owners import Burying, Claiming
+from holdfast.testing.store_contract.records import Getting
+from holdfast.testing.store_contract.refusals import Refusing
 from holdfast.testing.store_contract.replica import Replica
-from holdfast.testing.store_contract.searching import Searching
+from holdfast.testing.store_contract.search import Searching
+from holdfast.testing.store_contract.session_lists import Listing
 from holdfast.testing.store_contract.world import World
-from holdfast.testing.store_contract.writing import Numbering, Removing, Spanning
 
 __all__ = ["DamageContract", "Replica", "StoreContract", "World"]
 

@@ -14,7 +14,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import decode_known
 from holdfast.sessions.access import StoreAccess, found
-from holdfast.sessions.naming import name_queries, the_one
+from holdfast.sessions.session_name import name_queries, the_one
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
 

@@ -19,8 +19,8 @@ from holdfast.testing.store_contract.build import (
     text,
     user,
 )
+from holdfast.testing.store_contract.commits import all_of
 from holdfast.testing.store_contract.world import Contract, World, drain
-from holdfast.testing.store_contract.writing import all_of
 
 
 class Refusing(Contract):

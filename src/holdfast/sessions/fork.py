@@ -26,7 +26,7 @@ from holdfast.store.record import StoredMessage
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast.sessions.restoring import RestoredEpoch
+    from holdfast.sessions.restored_epoch import RestoredEpoch
 
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
@@ -38,7 +38,7 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
     """A new session with everything before the message, or with all that is settled."""
-    from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
+    from holdfast.sessions import restored_epoch  # It knows the sources, and they cost time to load.
 
     source = (await found(access, session)).value()
     page = await access.store.messages(MessageQuery(session))
@@ -77,7 +77,7 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     shown = _shown_again(kept)
     epochs = await access.store.select("epoch", session=session)
     cut = next((each.info.place for each in heard if each.info.id == message), None)
-    epoch = restoring.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
+    epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     puts = copies(kept, forked.id, access.mint, epoch, shown)
     await access.store.commit(Batch((put_session(forked), *puts)))
     return forked
@@ -152,9 +152,9 @@ def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
     if not parts:
         return {}
     from holdfast.runtime.epoch import prefix_change, pruning
-    from holdfast.sessions import restoring
+    from holdfast.sessions import restored_epoch
 
-    requests = prefix_change.requests(restoring.steps(kept))
+    requests = prefix_change.requests(restored_epoch.steps(kept))
     values = [value for part in parts if isinstance(value := part.value(), ToolPart)]
     whole = [(value, pruning.unpruned(value, requests)) for value in values]
     return {value.id: stored.strip("part", now) for value, now in whole if now is not value}

@@ -19,9 +19,9 @@ from holdfast.schema.output_format import OutputFormat
 from holdfast.schema.prompt import AdmittedPrompt, Delivery, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
-from holdfast.sessions import compacting, context, reading, state
+from holdfast.sessions import compact, context, read, state
 from holdfast.sessions.access import StoreAccess
-from holdfast.sessions.compacting import Answer
+from holdfast.sessions.compact import Answer
 from holdfast.sessions.context import ContextView
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
@@ -177,8 +177,8 @@ class Prompting:
         return record is None or record.value().promoted is not None
 
     async def state(self, session: str, *, limit: int) -> State:
-        """See `state.read`."""
-        return await state.read(self._access, self._engine, session, limit=limit)
+        """See `state.read_state`."""
+        return await state.read_state(self._access, self._engine, session, limit=limit)
 
     async def _answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
         """The last answer to a prompt; the prompt itself when it wants none."""
@@ -187,7 +187,7 @@ class Prompting:
         while True:
             # Mostly it is among the last few.
             query = MessageQuery(session, limit=20 if cursor else 4, system=False, before=cursor)
-            page = await self._coordinator.patient.repeat(reading.messages, self._access, query)
+            page = await self._coordinator.patient.repeat(read.messages, self._access, query)
             for message in reversed(page.messages):
                 since.append(message)
                 if message.info.id == prompt.id:
@@ -213,7 +213,7 @@ class Prompting:
                 await watch.wait()
         finally:
             watch.close()
-        if lost is not None and work.is_unfinished(await reading.latest(self._access, session)):
+        if lost is not None and work.is_unfinished(await read.latest(self._access, session)):
             raise lost
 
     async def titled(self, session: str) -> None:
@@ -222,17 +222,17 @@ class Prompting:
 
     async def interrupt(self, session: str) -> bool:
         """Stop what the session does; returns when everything is settled, and whether there was anything."""
-        await reading.get(self._access, session)
+        await read.get(self._access, session)
         return await self._coordinator.interrupt(session)
 
     async def resume(self, session: str) -> None:
         """Go on with a session that was left unfinished, unknown outcomes included."""
-        await reading.get(self._access, session)
+        await read.get(self._access, session)
         await self._coordinator.wake(session, force=True)
 
     async def compact(self, session: str, *, force: bool) -> Answer:
         """Have the model's view of the session summarised; the session is woken for it."""
-        answer = await compacting.ask(self._engine, session, force=force)
+        answer = await compact.ask(self._engine, session, force=force)
         if answer == "admitted":
             await self._coordinator.wake(session)
         return answer

@@ -10,15 +10,15 @@ from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.sessions.access import StoreAccess, found, idle, put_session
-from holdfast.sessions.creating import checked_title, known_project, locate_
+from holdfast.sessions.create import checked_title, known_project, locate_
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 
-Editor = Callable[[Session], Session]
+SessionEditor = Callable[[Session], Session]
 
 
-async def update(access: StoreAccess, session: str, editor: Editor) -> Session:
+async def update(access: StoreAccess, session: str, editor: SessionEditor) -> Session:
     """Replace the session by what the editor makes of it; nothing written in between is lost.
 
     The editor may be called more than once. It cannot change who the session is.

@@ -21,7 +21,7 @@ from holdfast.testing.store_contract.build import (
     text,
     user,
 )
-from holdfast.testing.store_contract.feeding import told
+from holdfast.testing.store_contract.feed import told
 from holdfast.testing.store_contract.world import Contract, World, drain, granted
 
 S4, S5 = ses(4), ses(5)

@@ -21,7 +21,7 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.stored import Kind, Mark
 from holdfast.schema.wire import checked
 from holdfast.sessions.access import StoreAccess, found, idle, put_session
-from holdfast.sessions.reading import stored_message
+from holdfast.sessions.read import stored_message
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put, put_list
@@ -267,9 +267,9 @@ def _last_sent(
 
 
 def _steps_of(history: Sequence[StoredMessage]) -> list[MessageWithParts]:
-    from holdfast.sessions import restoring  # It knows the sources, and they cost time to load.
+    from holdfast.sessions import restored_epoch  # It knows the sources, and they cost time to load.
 
-    return restoring.steps(history)
+    return restored_epoch.steps(history)
 
 
 def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ from holdfast.testing.store_contract.build import (
     text,
     user,
 )
-from holdfast.testing.store_contract.paging import msgs, names, since, system
+from holdfast.testing.store_contract.message_pages import msgs, names, since, system
 from holdfast.testing.store_contract.world import Contract, World, same_page
 
 

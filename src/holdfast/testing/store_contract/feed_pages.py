@@ -6,7 +6,7 @@ from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.record import Resync
 from holdfast.testing.store_contract.build import S1, S2, S3, msg, prompt, prt, session, text, user
-from holdfast.testing.store_contract.feeding import told
+from holdfast.testing.store_contract.feed import told
 from holdfast.testing.store_contract.replica import Replica, contents
 from holdfast.testing.store_contract.world import Contract, World, drain
 
