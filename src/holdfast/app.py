@@ -1,4 +1,4 @@
-"""Builds every room and closes it again: the only file that knows them all."""
+"""Builds every room and closes it again: the only file that imports them all."""
 
 import contextlib
 import os
@@ -16,20 +16,20 @@ from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.agents import AgentService
-from holdfast.sessions.folder_trust import Trusting
+from holdfast.sessions.folder_trust import FolderTrust
 from holdfast.sessions.service import SessionService
 from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
 
-if TYPE_CHECKING:  # Loaded by the first prompt: whoever only reads does not pay for the engine.
+if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does not wait for the engine.
     from holdfast.context.registry import SystemContextRegistry
     from holdfast.net.stream import Http
     from holdfast.provider.port import Provider
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
     from holdfast.runtime.process.coordinator import Coordinator
-    from holdfast.sessions.prompts import Prompting
+    from holdfast.sessions.prompts import Prompts
     from holdfast.tools.registry import Registry
     from holdfast.workspace.workspace import Workspace
 
@@ -39,7 +39,7 @@ WARNED_MAX = 1_000
 
 
 class Holdfast:
-    """An open runtime: its store, its feed, and what can be asked of sessions."""
+    """An open runtime: its store, its feed, its sessions and agents."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Holdfast:
         self._access = StoreAccess(store, clock, self.mint, host)
         self.sessions = SessionService(self._access, self._prompting_now)
         self.agents = AgentService(self.sessions)
-        self.trust = Trusting(self._access)
+        self.trust = FolderTrust(self._access)
         self._provider = provider
         self._presence = presence
         self._on_ask = on_ask
@@ -72,7 +72,7 @@ class Holdfast:
         self._http: Http | None = None
         self._wires: Wires | None = None
         self._coordinator: Coordinator | None = None
-        self._prompting: Prompting | None = None
+        self._prompting: Prompts | None = None
         self._closing = Closing("coordinator", "wires", "http", "feed", "store")
         self._closing.add("feed", self.feed.close)
         self._closing.add("store", store.close)
@@ -135,14 +135,14 @@ class Holdfast:
             self._closing.add("wires", self._wires.aclose)
         return WiredProvider(self._wires, self.clock, workspace.providers.endpoint)
 
-    def _prompting_now(self) -> "Prompting":
+    def _prompting_now(self) -> "Prompts":
         """The engine, built when it is first needed."""
         if self._prompting is None:
             from holdfast.person import directories
-            from holdfast.runtime.engine.engine import Engine, Nobody
+            from holdfast.runtime.engine.engine import Engine, NeverPresent
             from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
-            from holdfast.sessions.prompts import Prompting
+            from holdfast.sessions.prompts import Prompts
             from holdfast.sessions.workspaces import Workspaces
             from holdfast.tools.standard import managed_output
             from holdfast.workspace.plugins import WorkspacePlugins
@@ -159,7 +159,7 @@ class Holdfast:
                 workspace=self._workspaces.of,
                 tools=lambda session: self._tools_at.get(session.directory) or self.tools,
                 keep=output.keep,
-                presence=self._presence or Nobody(),
+                presence=self._presence or NeverPresent(),
                 on_ask=self._on_ask,
                 plugins=WorkspacePlugins(_warn).of,
                 contexts=self._contexts_of,
@@ -176,7 +176,7 @@ class Holdfast:
 
             self._coordinator = Coordinator(engine, keep_swept)
             self._closing.add("coordinator", self._coordinator.close)
-            self._prompting = Prompting(self._access, engine, self._coordinator)
+            self._prompting = Prompts(self._access, engine, self._coordinator)
         return self._prompting
 
     async def close(self) -> None:
@@ -185,15 +185,15 @@ class Holdfast:
 
 
 def _start_backup(path: Path) -> None:
-    """Let a process of its own make the daily backup, after everybody else: nobody waits for it.
+    """Start the daily backup in a process of its own, at low priority.
 
-    The shell ends at once, so that the process is nobody's child.
+    The shell that starts it ends at once, so that the backup is no child of this process.
     """
     import subprocess
     import sys
 
     if not Path(sys.executable).name.startswith("python"):
-        return  # A program that holds an interpreter would be started again itself.
+        return  # `sys.executable` of a frozen program is that program: it would be started again.
     command = ["nice", "-n", "19", sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
@@ -212,7 +212,7 @@ _warned: dict[str, None] = {}
 
 
 def _warn(line: str) -> None:
-    """Tell whoever operates this process, once; nobody who uses it needs to know."""
+    """Log a warning for the operator of this process, each line once."""
     import logging
 
     if line not in _warned:
@@ -242,7 +242,7 @@ async def open(
     the place of the files.
     """
     host = host or ThisHost()
-    # Without a given clock each store uses its own: PostgreSQL that of the database.
+    # Without a `clock` each store uses its own: PostgreSQL that of the database.
     opened = await open_store(
         store, create=create, adopt=adopt, clock=clock, host=host, start_backup=_start_backup
     )

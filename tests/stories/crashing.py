@@ -82,7 +82,7 @@ async def life(
         yield hf, mortal
     finally:
         held = inside.coordinator_if_any(hf)
-        owner = None if held is None else held.ownership.id
+        owner = None if held is None else held.lease.id
         if mortal.dead.is_set() and owner is not None:
             machine.killed.add(owner)
         with anyio.CancelScope(shield=True):

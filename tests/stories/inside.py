@@ -33,7 +33,7 @@ async def wake(hf: Holdfast, session: str) -> None:
 
 def owner(hf: Holdfast) -> str:
     """The id under which this process holds sessions; empty while it holds none."""
-    return coordinator(hf).ownership.id or ""
+    return coordinator(hf).lease.id or ""
 
 
 def running(hf: Holdfast, session: str) -> RunningSession:

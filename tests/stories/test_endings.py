@@ -329,11 +329,11 @@ async def test_abandoned(world: World, where: str) -> None:
             await stage.reach(where)
             page = await hf.sessions.messages(stage.session, system=True)
             coordinator = inside.coordinator(hf)
-            owner = coordinator.ownership.id
+            owner = coordinator.lease.id
             assert owner is not None
             await hf.store.retire(owner)
             coordinator.resumption.close()
-            coordinator.ownership.forget(owner)
+            coordinator.lease.forget(owner)
         stage.holds_boundary = False
         assert await hf.sessions.messages(stage.session, system=True) == page
         assert [str(error).split(":")[0] for error in raised] == [f"session {stage.session}"]
@@ -374,10 +374,10 @@ async def test_abandoned_and_finished_by_another_process(world: World) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await stage.reach("text")
-            owner = str(coordinator.ownership.id)
+            owner = str(coordinator.lease.id)
             await hf.store.retire(owner)
             coordinator.resumption.close()
-            coordinator.ownership.forget(owner)
+            coordinator.lease.forget(owner)
             await other.sessions.resume(stage.session)
             await other.sessions.wait(stage.session)
             taken_over.set()

@@ -511,7 +511,7 @@ async def test_an_interrupt_does_not_wait_for_an_owner_that_it_does_not_mean(
         with anyio.fail_after(20):
             await begun.wait()
         runs = inside.coordinator(hf)
-        owner = runs.ownership.id
+        owner = runs.lease.id
         # It obeys nobody, and whoever asks sees another owner from then on.
         monkeypatch.setattr(runs.watcher, "_look", anyio.lowlevel.checkpoint)
         async with holdfast.open(world.store) as other:

@@ -114,7 +114,7 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         await until(lambda: script.requests)
-        ownership = inside.coordinator(hf).ownership
+        lease = inside.coordinator(hf).lease
         register, away = hf.store.register, [StoreBusy("away")] * 3
 
         async def back_later(owner: Any) -> None:
@@ -123,9 +123,9 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
             await register(owner)
 
         hf.store.register = back_later  # type: ignore[method-assign]
-        former = ownership.id
+        former = lease.id
         assert former is not None
-        ownership.forget(former)
+        lease.forget(former)
         with anyio.fail_after(20):
             await until(lambda: len(script.requests) >= 2)
             await hf.sessions.wait(session)
@@ -134,7 +134,7 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
             "text",
             "whole",
         )
-        assert ownership.id not in (None, former)
+        assert lease.id not in (None, former)
         gate.set()
 
 
@@ -150,8 +150,8 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         with anyio.fail_after(20):
             await deed.begun.wait()
         held = inside.coordinator(hf)
-        assert held.ownership.id is not None
-        held.ownership.forget(held.ownership.id)
+        assert held.lease.id is not None
+        held.lease.forget(held.lease.id)
         await until(lambda: not (held.resumption.waiting or held.active()))
         (call,) = [
             part
@@ -186,8 +186,8 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(20):
             await keeping.wait()
-        assert held.ownership.id is not None
-        held.ownership.forget(held.ownership.id)
+        assert held.lease.id is not None
+        held.lease.forget(held.lease.id)
         # Less than the wait for output that can be recorded.
         await until(lambda: not (held.resumption.waiting or held.active()), within_s=5)
 
@@ -228,8 +228,8 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         async with anyio.create_task_group() as group:
             group.start_soon(partial(listen, hf, session, heard))
             await anyio.wait_all_tasks_blocked()
-            assert held.ownership.id is not None
-            held.ownership.forget(held.ownership.id)
+            assert held.lease.id is not None
+            held.lease.forget(held.lease.id)
             await until(lambda: not (held.resumption.waiting or held.active()))
             await until(lambda: then != "asks" or heard)
             await anyio.wait_all_tasks_blocked()

@@ -8,7 +8,7 @@ import pytest
 from holdfast.location.project import Location
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Secret
-from holdfast.workspace.workspace import Workspace, surroundings
+from holdfast.workspace.workspace import Workspace, read_workspace
 
 HOST = "models.example"
 
@@ -29,7 +29,7 @@ def around(home: Path, *, vcs: bool = True, **settings: object) -> Workspace:
     inner = home.parent / "project" / "inner"
     inner.mkdir(parents=True, exist_ok=True)
     place = Location(str(inner), str(inner.parent), "p", vcs="git" if vcs else None)
-    return surroundings(place, trusted=lambda _: True)
+    return read_workspace(place, trusted=lambda _: True)
 
 
 def test_providers_are_those_that_the_settings_leave(home: Path) -> None:

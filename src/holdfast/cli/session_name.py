@@ -4,7 +4,7 @@ import click
 
 from holdfast.cli.open_store import Reading
 from holdfast.errors import NotFound
-from holdfast.sessions.session_name import name_queries, the_one
+from holdfast.sessions.session_name import name_queries, only_match
 from holdfast.store.record import SessionRecord
 
 session_argument = click.argument("name", metavar="SESSION")
@@ -18,4 +18,4 @@ def named(store: Reading | None, name: str) -> SessionRecord:
     if exact is not None:
         return exact
     matches = {record.id: record for query in name_queries(name) for record in store.sessions(query).sessions}
-    return the_one(name, list(matches.values()))
+    return only_match(name, list(matches.values()))

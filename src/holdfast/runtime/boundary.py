@@ -1,8 +1,8 @@
 """The Safe Provider-Turn Boundary: everything that is fixed right before a provider call.
 
-In this order: agent and model are sampled, once, from the prompt that is to be answered; the Context Epoch is
-begun where there is none; prompts are promoted; the epoch is reconciled with the world; what the epoch pins
-for the agent is kept. A change of the world that comes after this waits for the next boundary.
+In this order: agent and model are sampled, once, from the prompt that is to be answered; a Context Epoch is
+begun if there is none; prompts are promoted; the epoch is reconciled with the Context Sources; what the epoch
+pins for the agent is stored. A change that comes after this waits for the next boundary.
 """
 
 from collections.abc import Collection
@@ -30,50 +30,53 @@ from holdfast.tools import structured
 async def prepare_turn(
     run: Run, everything: list[MessageWithParts] | None = None, *, force: bool = True
 ) -> PreparedTurn | None:
-    """Promote what waits, and fix the turn; None when there is nothing to say.
+    """Promote waiting prompts and prepare the next turn. None when the model owes no answer.
 
-    `everything` is the history, where it was just read. Without `force` a session that `plan.rests` goes on
-    with its work for a prompt only: a compaction is made, and nothing more.
+    `everything`: the history, if the caller has just read it. `force`: continue although the session rests
+    (see `work.rests`). Without it such a session continues only for a prompt; a waiting compaction is made,
+    and nothing more.
     """
     everything = await run.history.read() if everything is None else everything
     waiting = await promotion.pending(run.engine, run.recorder.session)
     if not all(run.history.has(each.prompt.id) for each in waiting):
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
-    history, unheard = _parted(everything, {each.prompt.id for each in waiting})
+    history, unseen = _split(everything, {each.prompt.id for each in waiting})
     spoken = _spoken(run, history)
     owed = work.owes_answer(spoken)
     rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
     promoted = promotion.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
-    joining = [message for message in unheard if message.info.id in chosen]
+    joining = [message for message in unseen if message.info.id in chosen]
     asked = model_view.asked(history, joining) if run.history.has_compaction else None
     newest = work.newest_user([*spoken, *_spoken(run, joining)]) or asked
-    # What wants no reply does not end the work that it joins, and neither does a compaction.
+    # A prompt without reply joins the work and does not end it, and neither does a compaction.
     owed = owed or any(map(_asks, promoted))
     if newest is None or (not owed and asked is None):
         _promote(run, promoted, joining)
         return None
-    sampled, epoch = await _begun(run, newest, promoted, joining)
+    sampled, epoch = await _begin(run, newest, promoted, joining)
     _promote(run, promoted, joining)
-    history = [*history, *joining]  # Their new place is behind everything that was said.
-    ready = await _reconciled(run, sampled, epoch, history)
+    history = [*history, *joining]  # Promotion places them after everything else.
+    ready = await _reconcile(run, sampled, epoch, history)
     return replace(ready, owed=owed, rests=rests, asked=asked)
 
 
-def _parted(
+def _split(
     everything: list[MessageWithParts], waiting: Collection[str]
 ) -> tuple[list[MessageWithParts], list[MessageWithParts]]:
-    """What the model has heard, and what waits: mostly the newest, so it is looked for from there."""
-    unheard: list[MessageWithParts] = []
+    """The messages in the model's history, and those that wait. The waiting ones are mostly the newest, so
+    the search goes backwards.
+    """
+    unseen: list[MessageWithParts] = []
     between: list[MessageWithParts] = []
     index = len(everything)
-    while len(unheard) < len(waiting) and index > 0:
+    while len(unseen) < len(waiting) and index > 0:
         index -= 1
         message = everything[index]
-        (unheard if message.info.id in waiting else between).append(message)
-    return [*everything[:index], *reversed(between)], unheard[::-1]
+        (unseen if message.info.id in waiting else between).append(message)
+    return [*everything[:index], *reversed(between)], unseen[::-1]
 
 
 def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
@@ -81,12 +84,14 @@ def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]
 
 
 def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
-    """Whether what the model owes is left alone: the session was woken for a compaction, or has to wait."""
+    """Whether the model's owed answer has to wait: the session was woken for a compaction only, or it
+    rests.
+    """
     return (any(map(_compacts, waiting)) and not run.answered) or work.rests(history)
 
 
 def _asks(waiting: Waiting) -> bool:
-    """Whether a prompt wants an answer of the model: a note and a compaction do not."""
+    """Whether the model has to answer a prompt: not one without reply, nor a compaction."""
     return not waiting.prompt.no_reply and not _compacts(waiting)
 
 
@@ -99,11 +104,12 @@ def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts])
         promotion.promote(run.engine, run.recorder, promoted, [message.info for message in joining])
 
 
-async def _begun(
+async def _begin(
     run: Run, newest: MessageWithParts, promoted: list[Waiting], joining: list[MessageWithParts]
 ) -> tuple[Sampled, Epoch]:
-    """Who answers, and the epoch in force: before anything is promoted, so that what cannot be told to the
-    model leaves the prompt where it is.
+    """Sample agent and model, and begin the epoch if there is none.
+
+    Before anything is promoted: if the System Context cannot be read, the prompt stays in the inbox.
     """
     assert isinstance(newest.info, UserMessage)
     try:
@@ -112,22 +118,22 @@ async def _begun(
     except ContextUnavailable:
         raise
     except Exception:
-        _promote(run, promoted, joining)  # Its answer holds the error.
+        _promote(run, promoted, joining)  # The error is stored as the answer to it.
         raise
 
 
 async def sample_turn(run: Run, user: UserMessage) -> Sampled:
-    """Agent, model and policy of a prompt, fixed for a turn."""
+    """Sample agent, model and policy of a prompt for one turn."""
     session = await run.session() if run.history.record is None else run.history.record.value()
-    sampled = await sampled_for(run.engine, session, user)
+    sampled = await sample_for(run.engine, session, user)
     sampled.workspace.check_here(session.id)
     wishes = sampled.workspace.loaded.config.experimental
     run.summarises = wishes is not None and bool(wishes.message_summary)
     return sampled
 
 
-async def sampled_for(engine: Engine, session: Session, user: UserMessage) -> Sampled:
-    """Who answers a prompt, as the settings are now."""
+async def sample_for(engine: Engine, session: Session, user: UserMessage) -> Sampled:
+    """Agent, model and policy of a prompt, by the settings as they are now."""
     workspace = await engine.workspace(session)
     agent = choice.agent_in(session, workspace, user.agent)
     model = workspace.providers.model(user.model.provider_id, user.model.model_id)
@@ -135,30 +141,31 @@ async def sampled_for(engine: Engine, session: Session, user: UserMessage) -> Sa
     return Sampled(session=session, workspace=workspace, user=user, agent=agent, model=model, policy=policy)
 
 
-async def _reconciled(
+async def _reconcile(
     run: Run, chosen: Sampled, epoch: Epoch, history: list[MessageWithParts]
 ) -> PreparedTurn:
-    """Tell the model what changed since it was last told, and fix the turn."""
+    """Write what changed in the System Context since the model was last told, and prepare the turn."""
     nested = await nested_instructions.find_nested(run, chosen, epoch)
-    told = None
-    # An epoch that begins at this boundary has just looked at the world.
+    update = None
+    # An epoch that began at this boundary has just observed every source.
     if not epoch.fresh or (nested or []) != epoch.value.nested:
         compacted = run.history.summarised_since(epoch.position)
-        epoch, told = await epochs.reconcile(
+        epoch, update = await epochs.reconcile(
             run, chosen, epoch, compacted=compacted, nested=epoch.value.nested if nested is None else nested
         )
     if nested is not None:
-        run.history.touched.clear()  # Stored: an interrupt before this line leaves them to the next boundary.
-    former = run.history.told_before(epoch.position)
+        # Stored by now. An interrupt before this line leaves them to the next boundary.
+        run.history.unsearched_ids.clear()
+    former = run.history.former_context(epoch.position)
     if former:
         history = [each for each in history if each.info.id not in former]
-    if told is not None:
-        history.append(MessageWithParts(told, ()))
+    if update is not None:
+        history.append(MessageWithParts(update, ()))
     history, epoch = await pruning.prune(run, chosen, epoch, history)
-    return await prepared(run, chosen, epoch, history)
+    return await _prepare(run, chosen, epoch, history)
 
 
-async def prepared(
+async def _prepare(
     run: Run,
     chosen: Sampled,
     epoch: Epoch,
@@ -166,7 +173,9 @@ async def prepared(
     *,
     keep: bool = True,
 ) -> PreparedTurn:
-    """The turn, with what its epoch pins. Without `keep` nothing is pinned: no request is made of it."""
+    """The turn, with what its epoch pins. Without `keep` no pin is stored: no request is made of this
+    turn.
+    """
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = observe.toolset(run.engine, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
@@ -197,6 +206,6 @@ async def prepared(
 
 
 async def prepare_again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> PreparedTurn:
-    """The turn of calls that are run again."""
+    """The turn in which recovery runs calls again."""
     chosen = await sample_turn(run, user)
-    return await prepared(run, chosen, await epochs.ensure_epoch(run, chosen), history, keep=False)
+    return await _prepare(run, chosen, await epochs.ensure_epoch(run, chosen), history, keep=False)

@@ -1,7 +1,7 @@
-"""Runs a claimed session until there is nothing left to say, then gives it back.
+"""Runs a claimed session until nothing is owed, then releases the claim.
 
-What must stay true: whatever happens in between, the session is left in order: no open text, no unsettled
-call (but those that wait for a person), the error stored before the one `session.idle`, the claim released.
+What must stay true: however the work ends, the session is left in order: no open text, no unsettled call
+(except those that wait for the user), the error stored before the one `session.idle`, the claim released.
 """
 
 import contextlib
@@ -52,7 +52,7 @@ class Drained(msgspec.Struct, frozen=True):
 
     how: Literal["done", "parked", "interrupted", "abandoned", "failed"]
     released: bool
-    """Whether the claim was given back for sure."""
+    """Whether the claim is known to be released."""
     error: BaseException | None = None
 
 
@@ -77,13 +77,13 @@ async def drain(run: Run, *, force: bool = False) -> Drained:
             await run.engine.store.release(run.recorder.fence)
             released = True
         drained = Drained("failed", released, error)
-    if drained.how != "abandoned":  # Else nothing more is written or published.
+    if drained.how != "abandoned":  # An abandoned run writes and publishes nothing more.
         await status_events.idle(run.engine.feed, run.recorder.session)
     return drained
 
 
 async def _rounds(run: Run, *, force: bool) -> Drained:
-    """Work and give the session back, as often as a prompt comes in between."""
+    """Work and release the claim; work again if a prompt was admitted before the release."""
     started = parked = False
     for round_ in range(_ROUNDS_MAX):
         if not run.interrupted:
@@ -94,9 +94,9 @@ async def _rounds(run: Run, *, force: bool) -> Drained:
             break
         with anyio.CancelScope(shield=True):
             if run.interrupted:
-                await _interrupted(run, started=started)
+                await _settle_interrupted(run, started=started)
             at_once = run.interrupted or parked or round_ == _ROUNDS_MAX - 1
-            if await _released(run, at_once=at_once):
+            if await _release(run, at_once=at_once):
                 if run.interrupted:
                     return Drained("interrupted", released=True)
                 return Drained("parked" if parked else "done", released=True)
@@ -113,12 +113,12 @@ async def _work(run: Run, *, force: bool) -> bool:
             assert history is not None
             if await recovery.recover(run, history):
                 return True  # A call still waits for the user, or cannot be run again now.
-            history = None  # It has changed.
+            history = None  # Recovery changed it.
         while True:
             ended = await turn(run, history, force=force)
             history, force = None, True
             if ended.compacted and ended.next == "continue":
-                continue  # It sets no bound of the work back.
+                continue  # A compaction resets none of the bounds below.
             run.breaks = run.breaks if ended.malformed else 0
             failing = failing + 1 if ended.failed else 0
             if failing > run.engine.limits.failing_max and ended.next == "continue":
@@ -126,20 +126,20 @@ async def _work(run: Run, *, force: bool) -> bool:
                 await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
                 ended = TurnOutcome(next="stop")
             if ended.next != "continue":
-                return ended.next == "park"  # Whatever came since is seen when the session is given back.
+                return ended.next == "park"  # Prompts admitted since then are found by the release.
     except BaseException as error:
         if ends_the_program(error):
             raise
         first = _leaf(error)
         if isinstance(first, LeaseLost):
             raise first from error
-        await _unexpected(run, first)
-        # A prompt that could not be promoted waits: only the user, or a caller, begins another try.
+        await _end_with_error(run, first)
+        # A prompt that could not be promoted waits for the user, or a caller, to wake the session again.
         return isinstance(first, ContextUnavailable)
 
 
-async def _unexpected(run: Run, error: BaseException) -> None:
-    """An error that nobody foresaw ends the work with a name, not the process."""
+async def _end_with_error(run: Run, error: BaseException) -> None:
+    """End the work with an unexpected error as its stored reason; the process goes on."""
     known = isinstance(error, HoldfastError)
     message = str(error)[:1_000] if known else described(error)
     fault: UnknownFault | ContextFault | BudgetFault = UnknownFault(data=UnknownData(message=message))
@@ -152,16 +152,18 @@ async def _unexpected(run: Run, error: BaseException) -> None:
 
 
 def _leaf(error: BaseException) -> BaseException:
-    """The error inside groups of them; a lost claim before any other, since it forbids to write."""
+    """The first error inside nested groups. A lost claim takes precedence: it forbids every write."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     leaves = [_leaf(each) for each in error.exceptions]
     return next((each for each in leaves if isinstance(each, LeaseLost)), leaves[0])
 
 
-async def _interrupted(run: Run, *, started: bool) -> None:
-    """Settle everything as interrupted, and answer the interrupts. One that came before the drain has
-    `started` ends what another runner left.
+async def _settle_interrupted(run: Run, *, started: bool) -> None:
+    """Settle everything as interrupted, and answer the interrupt requests.
+
+    If the interrupt came before the drain had `started`, the previous runner's unfinished answer is closed
+    first.
     """
     if not started:
         await recovery.close_abandoned(run, await run.history.read())
@@ -170,19 +172,19 @@ async def _interrupted(run: Run, *, started: bool) -> None:
 
 
 async def _settle_all(run: Run, *, error: Fault) -> None:
-    """End the last answer if it is still open, its calls and its reservation too."""
+    """End the last answer if it is still open, with its calls and its reservation."""
     await run.recorder.flush()
     history = await run.history.read()
     last = work.last_answer(history)
     if last is not None:
-        info = await _stopped(run, last, error)
+        info = await _stop_last_answer(run, last, error)
         history = [each if each is not last else MessageWithParts(info, last.parts) for each in history]
-    for user in await _unanswered(run, history, error):
+    for user in await _find_unanswered(run, history, error):
         await ending.end_unbegun(run, partial(assistant_message.unanswered, user), error, publish=False)
     status_events.error(run.engine.feed, run.recorder.session, error)
 
 
-async def _stopped(run: Run, last: MessageWithParts, error: Fault) -> Message:
+async def _stop_last_answer(run: Run, last: MessageWithParts, error: Fault) -> Message:
     """End the last answer with an error, unless it has ended and its calls are settled."""
     assert isinstance(last.info, AssistantMessage)
     over = {part.call_id for part in work.unsettled(last)}
@@ -195,19 +197,19 @@ async def _stopped(run: Run, last: MessageWithParts, error: Fault) -> Message:
     edit = write.not_compacting if compacting else None
     info = await ending.end(run, last, how, before=lambda _: withdrawn, edit=edit, publish=False)
     if was_open:
-        said = size.estimate("".join(work.words(last)))
+        said = size.estimate("".join(work.model_texts(last)))
         await reservations.settle_unfinished(
             run.engine, await run.session(), last.info.id, run.turn_ms(), sent=True, said=said
         )
     return info
 
 
-async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -> list[UserMessage]:
-    """The prompts whose work ends here without an answer that says so.
+async def _find_unanswered(run: Run, history: list[MessageWithParts], error: Fault) -> list[UserMessage]:
+    """The prompts whose work ends here and that have no answer to hold the error.
 
-    The one that is worked on, if the model owes more: its last answer may be complete, its calls settled, and
-    a summary is no part of the work. And one that could not be promoted; but not for an interrupt, which ends
-    what runs, and leaves in the inbox what has not begun.
+    These are the prompt that is worked on, if the model owes more (its last answer may be complete, its calls
+    settled; a summary does not count), and a prompt that could not be promoted. The latter not for an
+    interrupt: it stops what runs and leaves the inbox alone.
     """
     pending = {each.prompt.id for each in await promotion.pending(run.engine, run.recorder.session)}
     spoken = model_view.spoken([each for each in history if each.info.id not in pending])
@@ -219,9 +221,11 @@ async def _unanswered(run: Run, history: list[MessageWithParts], error: Fault) -
     return [each.info for each in found if each is not None and isinstance(each.info, UserMessage)]
 
 
-async def _released(run: Run, *, at_once: bool) -> bool:
-    """Give the session back: `at_once`, or unless a prompt has come meanwhile, which is seen to under the
-    same claim.
+async def _release(run: Run, *, at_once: bool) -> bool:
+    """Release the claim; False if a prompt was admitted meanwhile, which is then worked on under the same
+    claim.
+
+    `at_once`: release although prompts wait.
     """
     await run.recorder.flush()
     try:

@@ -1,4 +1,4 @@
-"""The turn that would come next, put together of what the epoch was told: no source is observed, nothing is
+"""The turn that would come next, from what the epoch has stored: no source is observed, nothing is
 committed.
 """
 
@@ -28,26 +28,26 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     turn: PreparedTurn
     request: Request
     pin: Pin
-    """What of it the epoch keeps for the agent and its model, or would."""
+    """What the epoch pins for the agent and its model, or would pin."""
     in_force: bool
-    """Whether there is an epoch; else the turn stands in one that is empty."""
+    """Whether the session has an epoch; otherwise the turn is shown in an empty one."""
 
 
 async def preview(engine: Engine, session: Session) -> Preview | None:
-    """What the model would be sent next; None while no prompt says who would answer.
+    """What the model would be sent next; None while no prompt chose an agent and a model.
 
-    What is pinned is shown as it is: this process may have other tools than the one that runs the session.
+    Pinned tools are shown as pinned: this process may have other tools than the one that runs the session.
     """
     history = SessionHistory(engine.store, session.id)
     everything = await history.read()
-    # After a compaction there may be no prompt but the compaction's own.
+    # After a compaction its own message may be the only prompt left.
     newest = work.newest_user(model_view.spoken(everything)) or work.newest_user(everything)
     if newest is None or not isinstance(newest.info, UserMessage):
         return None
-    sampled = await boundary.sampled_for(engine, session, newest.info)
+    sampled = await boundary.sample_for(engine, session, newest.info)
     found = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = Epoch(found[-1].value(), found[-1].position) if found else _empty(session)
-    former = history.told_before(epoch.position) if found else frozenset()
+    former = history.former_context(epoch.position) if found else frozenset()
     said = [each for each in everything if each.info.id not in former]
     toolset = observe.toolset(engine, sampled)
     pin = pins.pinned(epoch.value.pins, sampled.agent, sampled.model, pins.definitions(toolset)).pin

@@ -1,9 +1,9 @@
-"""Makes an ordinary session of what a dead runner left: nothing is lost, nothing is done twice without need.
+"""Puts a session in order that a dead runner left: nothing is lost, nothing is done twice without need.
 
-On claiming: process groups that a dead owner left on this machine are ended; texts that were open are closed
-with what was saved; a call that only waited for a person is run again, with its answers; so is a call of a
-tool that may be repeated; every other call that had begun is settled as *unknown*, and then the session waits
-until somebody resumes or prompts it.
+After the claim: process groups that the dead owner left on this machine are ended; open texts are closed with
+what was saved; a call that only waited for the user is run again, with the user's replies, and so is a call
+of a tool that may be repeated. Every other call that had begun is settled as *unknown*; the session then
+waits for a prompt or `resume`.
 """
 
 from typing import Final
@@ -49,7 +49,7 @@ UNFINISHED: Final = "The compaction was cut off; the conversation stands as it w
 
 
 async def recover(run: Run, history: list[MessageWithParts]) -> bool:
-    """Bring the session into order; whether calls that waited for a person are still waiting."""
+    """Put the session in order. True if calls still wait for the user."""
     last = work.last_answer(history)
     if last is None:
         return False
@@ -59,8 +59,8 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
         return False
     await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
-    waited = await _waited(run, last)
-    again = await _repeatable(run, calls, waited)
+    waited = await _find_waiting(run, last)
+    again = await _select_repeatable(run, calls, waited)
     info = await _close(run, last, [part for part in calls if part not in again])
     parked = await _run_again(run, history, info, again) if again else False
     run.answered = not parked and any(part.call_id in waited for part in again)
@@ -68,8 +68,8 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
 
 
 async def _charge(run: Run, last: MessageWithParts) -> None:
-    """Count what a turn took that a dead runner never settled."""
-    said = size.estimate("".join(work.words(last)))
+    """Charge the budget for a turn that the dead runner did not settle."""
+    said = size.estimate("".join(work.model_texts(last)))
     worked_ms = _last_ms(last) - last.info.time.created
     await reservations.settle_dead(
         run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms)
@@ -77,7 +77,7 @@ async def _charge(run: Run, last: MessageWithParts) -> None:
 
 
 def _last_ms(message: MessageWithParts) -> int:
-    """The latest time that is stored of a message: when the last of its parts began or ended."""
+    """The latest time stored in a message: when the last of its parts began or ended."""
     times = [message.info.time.created]
     for part in message.parts:
         match part:
@@ -93,9 +93,10 @@ def _last_ms(message: MessageWithParts) -> int:
 
 
 async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
-    """End what a dead runner left, for somebody who does not want it gone on with.
+    """Close the unfinished answer of a dead runner without continuing it: the user interrupted.
 
-    Calls that wait for a person are left to whoever interrupts: nothing of them has happened.
+    Calls that wait for the user are not closed here: they have had no effect yet, and the interrupt settles
+    them.
     """
     last = work.last_answer(history)
     if last is None:
@@ -104,13 +105,13 @@ async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
     assert isinstance(last.info, AssistantMessage)
     await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
-    waited = await _waited(run, last)
+    waited = await _find_waiting(run, last)
     fault = AbortedFault(data=MessageData(message=ABORTED))
     await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)
 
 
-async def _waited(run: Run, last: MessageWithParts) -> set[str]:
-    """The calls of an answer that asked a person and have not heard yet."""
+async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
+    """The calls of an answer that asked the user and have not received a reply."""
     requests = [
         record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
     ]
@@ -124,8 +125,10 @@ async def _waited(run: Run, last: MessageWithParts) -> set[str]:
     }
 
 
-async def _repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
-    """Calls that may be run again: they only waited for a person, or their tool does no harm twice."""
+async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
+    """Calls that may be run again: they only waited for the user, or their tool declares that it may be
+    repeated.
+    """
     registry = run.engine.tools(await run.session())
     found = []
     for part in calls:
@@ -143,7 +146,7 @@ def _registered(registry: Registry, part: ToolPart) -> Registration | None:
 async def _close(
     run: Run, last: MessageWithParts, over: list[ToolPart], *, error: Fault | None = None
 ) -> AssistantMessage:
-    """End what cannot be run again: calls, open texts and the message itself."""
+    """Close what cannot be run again: calls, open texts and the message itself."""
     info = last.info
     assert isinstance(info, AssistantMessage)
     ids = {part.id for part in over}
@@ -154,12 +157,12 @@ async def _close(
     if info.time.completed is not None:
         return await ending.end(run, last, Ending(settles=settles)) if over else info
     calls = work.has_calls(last)
-    # Half a summary is none: the old boundary counts.
+    # An unfinished summary counts for nothing: the earlier compaction stays in force.
     error = error or (AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error)
     how = Ending(
         finish=info.finish or ("tool-calls" if calls else work.BROKEN_OFF),
         error=error,
-        structured=structured_answer.taken_in(last),
+        structured=structured_answer.output_in(last),
         note=ending.BROKEN if error is None and not calls else None,
         settles=settles,
     )
@@ -174,11 +177,11 @@ async def _run_again(
     if not isinstance(user, UserMessage):
         await _close(run, MessageWithParts(info, tuple(calls)), calls)
         return False
-    # The agent of the turn that made the calls is the one whose rules apply.
+    # The rules of the agent that made the calls apply.
     try:
         ready = await boundary.prepare_again(run, replace(user, agent=info.agent), history)
     except HoldfastError as error:
-        # Settings that cannot be read, a model that is gone: the calls, and what they asked, stay.
+        # Settings cannot be read, or the model is gone: the calls and their requests stay open.
         status_events.error(
             run.engine.feed,
             run.recorder.session,
@@ -188,7 +191,7 @@ async def _run_again(
     settling = ToolCalls(run, ready, PermissionAsk(run, ready, again=True))
     made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
-    # A process without the tool leaves the call to one that has it, unless a person wants to go on.
+    # A process without the tool leaves the call to one that has it, unless a prompt waits.
     registry = run.engine.tools(ready.session)
     here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
     if len(here) < len(calls) and await promotion.pending(run.engine, run.recorder.session):

@@ -1,4 +1,4 @@
-"""One provider turn: cross the boundary, ask, hear, settle, close. It reads from top to bottom."""
+"""One provider turn, from top to bottom: prepare it, ask the model, run its calls, close the answer."""
 
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -44,56 +44,58 @@ LAST_STEP_SHAPED: Final = (
 
 
 async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force: bool = True) -> TurnOutcome:
-    """Take one turn of the session; `done` when there was nothing to say (see `boundary.cross`)."""
+    """Take one turn of the session; `done` when the model owes no answer (see `boundary.prepare_turn`)."""
     ready = await boundary.prepare_turn(run, history, force=force)
     if ready is None:
         return TurnOutcome(next="done")
     if ready.asked is not None:
         return await _in_time(run, ready, compact.by_hand(run, ready, ready.asked))
-    if ready.last_step and not plan.was_told(ready.history, _last_word(ready)):
-        ready = await _told_last_step(run, ready)
+    if ready.last_step and not plan.has_notice(ready.history, _last_step_text(ready)):
+        ready = await _announce_last_step(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.last.names)
     if fit.needed(ready, named.characters) is not None:
         return await _in_time(run, ready, compact.automatic(run, ready))
     prefix = _prefix(run, ready, named)
-    message = await _opened(run, ready, prefix)
+    message = await _open_answer(run, ready, prefix)
     run.last.sent = (message.id, named.names)
     if (why := await reservations.reserve(run.engine, ready.session, request, message.id)) is not None:
         return await outcome.refuse(run, message, why)
-    heard = await _in_time(run, ready, provider_call.answer(run, ready, request, message))
-    ended = await outcome.close(run, ready, message, heard)
+    answer = await _in_time(run, ready, provider_call.ask(run, ready, request, message))
+    ended = await outcome.close(run, ready, message, answer)
     if ended.overflowed:
         return await _in_time(run, ready, compact.automatic(run, ready, overflow=True))
     return ended
 
 
 async def _in_time(run: Run, ready: PreparedTurn, work: Coroutine[Any, Any, T]) -> T:
-    """Do something for as long as the tree may still work."""
+    """Do the work within the time that is left in the budget of the session's tree; then raise
+    `OutOfTime`.
+    """
     left_s = await reservations.time_left_s(run.engine, ready.session)
     with anyio.move_on_after(left_s):
         return await work
     raise reservations.OutOfTime("the budget of time was used up in the middle of the turn")
 
 
-async def _told_last_step(run: Run, ready: PreparedTurn) -> PreparedTurn:
-    """Tell the model, durably, that it has to come to an end."""
+async def _announce_last_step(run: Run, ready: PreparedTurn) -> PreparedTurn:
+    """Store a system message that this is the last step, and add it to the turn."""
 
     def make(id: MessageID) -> SystemMessage:
         now = Created(created=run.engine.clock.now_ms())
-        return SystemMessage(id=id, session_id=ready.session.id, time=now, text=_last_word(ready))
+        return SystemMessage(id=id, session_id=ready.session.id, time=now, text=_last_step_text(ready))
 
     told = await run.recorder.add_message(make)
-    word = MessageWithParts(told, ())
-    return replace(ready, history=[*ready.history, word], shown=[*ready.shown, word])
+    notice = MessageWithParts(told, ())
+    return replace(ready, history=[*ready.history, notice], shown=[*ready.shown, notice])
 
 
-def _last_word(ready: PreparedTurn) -> str:
+def _last_step_text(ready: PreparedTurn) -> str:
     return LAST_STEP_SHAPED if isinstance(ready.user.format, JsonSchemaFormat) else LAST_STEP
 
 
 def _request(run: Run, ready: PreparedTurn) -> Request:
-    """What is sent: the blocks of the epoch, then what was said."""
+    """The request: the epoch's blocks, then the messages."""
     return assemble.assemble(
         ready.model,
         system=ready.system,
@@ -109,7 +111,9 @@ def _request(run: Run, ready: PreparedTurn) -> Request:
 
 
 def _prefix(run: Run, ready: PreparedTurn, named: blocks.Named) -> StepPrefix:
-    """What the step keeps of the request's blocks. A prefix that moved without a reason is our fault."""
+    """What the step stores of the request's blocks. A prefix that moved without a reason is our fault:
+    warn.
+    """
     epoch = ready.epoch.value
     last = prefix_change.before(ready.history, epoch, remembered=run.last.sent)
     causes = prefix_change.causes(last, ready.user, also=ready.moved)
@@ -128,16 +132,17 @@ def _choice(ready: PreparedTurn) -> ToolChoice:
         return "required"
     if not ready.last_step:
         return "auto"
-    # Such a provider caches messages under the choice of tools: to forbid them would make it read the whole
-    # conversation anew, now and in the next turn. The model is told in words, and only one that calls all the
-    # same is asked once more, and forbidden to.
+    # Such a provider caches messages together with the choice of tools: forbidding them would make it read
+    # the whole conversation again, now and in the next turn. So a system message forbids them first, and only
+    # a model that calls one nevertheless is asked once more with tools forbidden.
     told = plan.steps_since_prompt(ready.history) < (ready.agent.steps or 0)
     return "auto" if told and cache_marks.takes_marks(ready.model) else "none"
 
 
-async def _opened(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> AssistantMessage:
-    """The assistant message and its step, before anything is sent: from here on a crash leaves a trace, and
-    whoever looks later knows what the provider may have in its cache.
+async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> AssistantMessage:
+    """Store the assistant message and its step before anything is sent.
+
+    From here on a crash leaves a trace, and the step says what the provider may have in its cache.
     """
     made: list[AssistantMessage] = []
 
@@ -150,7 +155,7 @@ async def _opened(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Assistan
         return [put(message), put(step), *([] if told is None else [put(told)])]
 
     run.begin_turn()
-    told = epochs.sent(ready.epoch.value)  # What moved the prefix has moved it now, for once.
+    told = epochs.sent(ready.epoch.value)  # The reasons are used up by this request.
     await run.recorder.write(compose)
     if told is not None:
         run.epoch = replace(ready.epoch, value=told)

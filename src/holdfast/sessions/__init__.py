@@ -1,1 +1,1 @@
-"""What a caller may ask of sessions: the front door of the library, the command line and the server."""
+"""What a caller may do with sessions: the API that the library, the command line and the server share."""

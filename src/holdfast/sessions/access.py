@@ -1,4 +1,4 @@
-"""What every verb of this room works with."""
+"""The store access that every function of this room takes, and how it finds a session."""
 
 import msgspec
 
@@ -23,7 +23,7 @@ class StoreAccess(msgspec.Struct, frozen=True):
     host: Host
 
 
-async def found(access: StoreAccess, session: str) -> SessionRecord:
+async def require_session(access: StoreAccess, session: str) -> SessionRecord:
     """The session's record, or `NotFound`."""
     record = await access.store.session(session)
     if record is None:
@@ -33,9 +33,9 @@ async def found(access: StoreAccess, session: str) -> SessionRecord:
     return record
 
 
-async def idle(access: StoreAccess, session: str) -> SessionRecord:
-    """The session's record, or `Refused` while it runs."""
-    record = await found(access, session)
+async def require_idle(access: StoreAccess, session: str) -> SessionRecord:
+    """The session's record; `Refused` while a process runs the session."""
+    record = await require_session(access, session)
     if record.busy:
         raise Refused(f"session {session} is busy; wait until it is idle, or interrupt it")
     return record

@@ -1,4 +1,4 @@
-"""Agents as a caller uses them: one question, one answer."""
+"""Agent runs: one task in, one answer out."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _TITLE_CHARS = 60
 
 
 class AgentService:
-    """What a caller may ask of agents."""
+    """Runs agents for a caller."""
 
     def __init__(self, sessions: SessionService) -> None:
         self._sessions = sessions
@@ -45,20 +45,21 @@ class AgentService:
             self._sessions.access,
             directory=directory,
             parent=parent,
-            title_=title or f"{agent}: {_said(input)[:_TITLE_CHARS]}",
+            title_=title or f"{agent}: {_first_text(input)[:_TITLE_CHARS]}",
             agent_run=AgentRun(agent=agent, prompt=prompt),
         )
         try:
             admitted = await self._sessions.prompt(session.id, input, agent=agent, model=model, resume=False)
         except HoldfastError:
-            await self._sessions.remove(session.id)  # Nothing was said in it, and no caller knows of it.
+            # The prompt was refused: the session is empty, and no caller knows its id.
+            await self._sessions.remove(session.id)
             raise
         id = admitted.prompt.id
         return await self._sessions.process(session.id, input, id=id, agent=agent, model=model)
 
 
-def _said(input: "str | Sequence[PartInput]") -> str:
-    """The first text of a task."""
+def _first_text(input: "str | Sequence[PartInput]") -> str:
+    """The first text of a task, for its title."""
     if isinstance(input, str):
         return input
     return next((text for part in input if isinstance(text := getattr(part, "text", None), str)), "a task")

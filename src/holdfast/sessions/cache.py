@@ -1,4 +1,4 @@
-"""How the provider's cache has fared over a whole session, what was compacted included."""
+"""The provider's cache over a whole session: what each request read from it, compacted history included."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -17,27 +17,27 @@ _STEPS: Final = (b'"step-start"', b'"step-finish"')
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """A request whose prefix was not that of the one before: why, and from which block on."""
+    """A request that began differently from the one before it: why, and from which block on."""
 
     message: str
     reason: str
     block: int
 
 
-class Walked(msgspec.Struct, frozen=True):
-    """One request of the session, and what its answer took; None where none was heard to its end."""
+class RequestUsage(msgspec.Struct, frozen=True):
+    """One request of the session and the tokens of its answer; None where the answer did not end."""
 
     message: str
     start: StepStartPart
     tokens: Tokens | None
 
 
-async def walked(store: Store, session: str) -> list[Walked]:
-    """Every request of the session, those before a compaction too, the first first.
+async def read_requests(store: Store, session: str) -> list[RequestUsage]:
+    """Every request of the session in order, also those before a compaction.
 
-    The whole transcript is passed through, a page at a time; only the steps are looked into.
+    Reads the whole transcript a page at a time; only steps are decoded.
     """
-    found: list[Walked] = []
+    found: list[RequestUsage] = []
     query = MessageQuery(session, limit=_PAGE, system=False)
     while True:
         page = await store.messages(query)
@@ -48,22 +48,22 @@ async def walked(store: Store, session: str) -> list[Walked]:
         query = replace(query, before=page.older)
 
 
-def _steps(message: StoredMessage) -> Iterator[Walked]:
+def _steps(message: StoredMessage) -> Iterator[RequestUsage]:
     start: StepStartPart | None = None
     for part in message.parts:
         value = part.value() if any(kind in part.data for kind in _STEPS) else None
         if isinstance(value, StepStartPart):
             if start is not None:
-                yield Walked(message.info.id, start, None)
+                yield RequestUsage(message.info.id, start, None)
             start = value
         elif isinstance(value, StepFinishPart) and start is not None:
-            yield Walked(message.info.id, start, value.tokens)
+            yield RequestUsage(message.info.id, start, value.tokens)
             start = None
     if start is not None:
-        yield Walked(message.info.id, start, None)
+        yield RequestUsage(message.info.id, start, None)
 
 
-def shares(steps: Sequence[Walked]) -> tuple[float | None, float | None]:
+def shares(steps: Sequence[RequestUsage]) -> tuple[float | None, float | None]:
     """The share of input that was read from the cache, and the share that could have been."""
     read = could = total = before = 0
     epoch: str | None = None
@@ -81,7 +81,7 @@ def shares(steps: Sequence[Walked]) -> tuple[float | None, float | None]:
     return (read / total, could / total) if total else (None, None)
 
 
-def moves(steps: Sequence[Walked]) -> Iterator[Move]:
+def moves(steps: Sequence[RequestUsage]) -> Iterator[Move]:
     """The requests whose prefix moved."""
     for step in steps:
         kept = step.start.prefix

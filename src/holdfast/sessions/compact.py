@@ -1,4 +1,4 @@
-"""Compacts a session by hand: asks for it durably, unless there is no need."""
+"""Compaction at the user's request: admits a prompt for it, unless none is needed."""
 
 from typing import Literal
 
@@ -18,8 +18,8 @@ from holdfast.schema.session import Session
 Answer = Literal["admitted", "not needed"]
 
 
-async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
-    """Ask for a compaction; without `force` only where a threshold is passed."""
+async def request_compaction(engine: Engine, session: str, *, force: bool) -> Answer:
+    """Admit a request to compact. Without `force` only if the next request is over a threshold."""
     record = await engine.store.session(session)
     if record is None:
         raise NotFound(f"session {session[:60]} does not exist")
@@ -41,7 +41,7 @@ async def ask(engine: Engine, session: str, *, force: bool) -> Answer:
 
 
 async def _is_needed(engine: Engine, session: Session) -> bool:
-    """Whether the request that would come next is over a threshold, measured as before a turn."""
+    """Whether the next request is over a threshold, measured as right before a turn."""
     next_ = await preview(engine, session)
     if next_ is None:
         return False

@@ -1,7 +1,6 @@
-"""Shows what the model is sent: every block in send order, its source, its size, and how the cache fares.
+"""Shows what the model is sent: every block in send order, its source, its size, and whether it was cached.
 
-It is put together as the next request would be, of what the epoch was told; no source is asked, and nothing
-is kept.
+The view is the next request as `preview` builds it from the epoch: no source is observed, nothing is stored.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -73,7 +72,7 @@ async def context(engine: Engine, id: str) -> ContextView:
     sources = [*_sources(request, next_.pin, turn.agent.name), *map(_speaker, request.messages)]
     last = None if epoch is None else prefix_change.before(turn.history, epoch)
     blocks = list(_blocks(sources, request, ratio, last, read=_read(turn.history, epoch)))
-    steps = await cache.walked(engine.store, id)
+    steps = await cache.read_requests(engine.store, id)
     hit, ideal = cache.shares(steps)
     return ContextView(
         model=f"{turn.model.provider_id}/{turn.model.id}",
@@ -90,7 +89,7 @@ async def context(engine: Engine, id: str) -> ContextView:
 
 
 def _sources(request: Request, pin: Pin, agent: str) -> Iterator[str]:
-    """Names for what comes before the messages."""
+    """Names for the blocks before the messages."""
     yield from (f"tool {tool.name}" for tool in request.tools)
     for number, _ in enumerate(pin.system):
         yield "instructions" if number == 0 else f"agent {agent}"
@@ -111,7 +110,7 @@ def _speaker(message: ProviderMessage) -> str:
 
 
 def _read(history: Sequence[MessageWithParts], epoch: ContextEpoch | None) -> int:
-    """How many tokens the provider read from its cache for the last answer of the epoch."""
+    """How many tokens the provider read from its cache for the epoch's last answer."""
     for message in reversed(history):
         starts = [part.prefix for part in message.parts if isinstance(part, StepStartPart)]
         if isinstance(message.info, AssistantMessage) and any(starts):
@@ -123,8 +122,8 @@ def _read(history: Sequence[MessageWithParts], epoch: ContextEpoch | None) -> in
 def _blocks(
     sources: Sequence[str], request: Request, ratio: float, last: SentRequest | None, *, read: int
 ) -> Iterator[Block]:
-    """The blocks with their sizes. Those that the last request had too, up to as many tokens as the provider
-    read for its answer, came from the cache.
+    """The blocks with their sizes. `cached` are those that the last request had too, up to as many tokens as
+    the provider read from its cache for the last answer.
     """
     sent = [] if last is None else last.blocks
     total = 0

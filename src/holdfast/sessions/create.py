@@ -1,4 +1,4 @@
-"""Makes sessions and knows their projects."""
+"""Creates sessions, and records the project of their directory."""
 
 import os
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from holdfast.schema.project import Project, ProjectTime
 from holdfast.schema.project_records import CheckoutProject
 from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
-from holdfast.sessions.access import StoreAccess, found, put_session
+from holdfast.sessions.access import StoreAccess, put_session, require_session
 from holdfast.sessions.projects import remembered
 from holdfast.store.batch import Batch, Change, Expectation, Unchanged, host_scope, project_scope
 from holdfast.store.on_conflict import on_conflict
@@ -41,11 +41,11 @@ async def create(
     id: str | None = None,
     agent_run: AgentRun | None = None,
 ) -> Session:
-    """A new session. A child lives in its parent's directory unless told otherwise."""
+    """Create a session. A child works in its parent's directory unless `directory` is given."""
     if parent is not None:
-        above = (await found(access, parent)).value()
+        above = (await require_session(access, parent)).value()
         directory = directory if directory is not None else above.directory
-    here = await locate_(access, directory if directory is not None else Path.cwd())
+    here = await locate_directory(access, directory if directory is not None else Path.cwd())
     session = new_session(access, here, parent=parent, given=id, title_=title_)
     session = replace(
         session,
@@ -60,7 +60,7 @@ async def create(
 
 
 async def _commit(access: StoreAccess, here: Location, session: Session) -> None:
-    changes, expect = await known_project(access, here)
+    changes, expect = await project_changes(access, here)
     await access.store.commit(
         Batch((*changes, put_session(session)), (*expect, Unchanged(session.id, "session", session.id, 0)))
     )
@@ -74,7 +74,7 @@ def new_session(
     given: str | None = None,
     title_: str | None = None,
 ) -> Session:
-    """The value of a new session in a place."""
+    """The value of a new session in a directory."""
     now_ms = access.clock.now_ms()
     return Session(
         id=SessionID(access.mint.descending("ses", given)),
@@ -93,7 +93,9 @@ def new_session(
 
 
 def checked_title(text: str) -> str:
-    """A title that can be shown on one line."""
+    """The title on one line, each run of white space as one space; `InvalidInput` if it is empty or too
+    long.
+    """
     cleaned = " ".join(text.split())
     if not cleaned or len(cleaned) > TITLE_MAX:
         raise InvalidInput(f"a title has 1 to {TITLE_MAX} characters; this one has {len(cleaned)}")
@@ -101,7 +103,7 @@ def checked_title(text: str) -> str:
 
 
 def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
-    """Metadata as JSON would bring it back, so that what was put in is what comes out."""
+    """Metadata as it will be read back from JSON; `InvalidInput` if it is no JSON."""
     try:
         plain = msgspec.json.decode(msgspec.json.encode(metadata))
     except (TypeError, ValueError, RecursionError) as error:
@@ -110,14 +112,14 @@ def checked_metadata(metadata: dict[str, object]) -> dict[str, object]:
     return plain
 
 
-async def locate_(access: StoreAccess, directory: str | os.PathLike[str]) -> Location:
-    """Where a directory lies, with the project id that we remember for its checkout."""
+async def locate_directory(access: StoreAccess, directory: str | os.PathLike[str]) -> Location:
+    """Locate a directory, with the project id that is recorded for its checkout."""
     entries = await access.store.select("cache", session=host_scope(access.host.id))
     return await anyio.to_thread.run_sync(locate, directory, remembered(entries))
 
 
-async def known_project(access: StoreAccess, here: Location) -> tuple[list[Change], list[Expectation]]:
-    """What must be written so that the project of a place is on record: nothing, once it is."""
+async def project_changes(access: StoreAccess, here: Location) -> tuple[list[Change], list[Expectation]]:
+    """The changes that record the project of a directory; none if it is recorded already."""
     scope = project_scope(here.project)
     record = await access.store.get(scope, "project", here.project)
     now_ms = access.clock.now_ms()
@@ -133,18 +135,18 @@ async def known_project(access: StoreAccess, here: Location) -> tuple[list[Chang
         value = record.value()
         assert isinstance(value, Project)
         if here.project == GLOBAL or here.worktree == value.worktree or here.worktree in value.sandboxes:
-            return _remembered(access, here, [], [])
+            return _remember_project(access, here, [], [])
         project = replace(
             value, sandboxes=[*value.sandboxes, here.worktree], time=replace(value.time, updated=now_ms)
         )
     expect = Unchanged(scope, "project", project.id, 0 if record is None else record.seq)
-    return _remembered(access, here, [put_in(scope, project)], [expect])
+    return _remember_project(access, here, [put_in(scope, project)], [expect])
 
 
-def _remembered(
+def _remember_project(
     access: StoreAccess, here: Location, changes: list[Change], expect: list[Expectation]
 ) -> tuple[list[Change], list[Expectation]]:
-    """Add the checkout's project id to the batch when the project itself is news."""
+    """Add the checkout's project id to the batch if the project itself is new."""
     if changes and here.checkout is not None and here.project != GLOBAL:
         entry = CheckoutProject(
             id=f"project-{_digest(here.checkout.common)}",

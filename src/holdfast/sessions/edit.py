@@ -1,7 +1,7 @@
-"""Changes what a session holds: messages, parts, todos, diffs. Refused while the session runs.
+"""Changes the content of a session: messages, parts, todos, diffs. Refused while the session runs.
 
-The session's totals are the sum over its step-finish parts, so whatever adds, changes or removes one of
-them moves the totals in the same commit.
+The session's totals are the sum over its step-finish parts: a change that adds, edits or removes one of them
+changes the totals in the same commit.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +20,7 @@ from holdfast.schema.part import CompactionPart, Part, StepFinishPart, StepStart
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.stored import Kind, Mark
 from holdfast.schema.wire import checked
-from holdfast.sessions.access import StoreAccess, found, idle, put_session
+from holdfast.sessions.access import StoreAccess, put_session, require_idle, require_session
 from holdfast.sessions.read import stored_message
 from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
@@ -33,10 +33,10 @@ PartEditor = Callable[[Part], Part]
 
 
 async def add_message(access: StoreAccess, message: Message) -> None:
-    """Write a message that is new. It stands behind everything that was sent, so it moves nothing."""
+    """Write a new message. It comes after everything that was sent, so it changes no prefix."""
     message = checked(message, "the message")
     ids.check("msg", message.id)
-    await idle(access, message.session_id)
+    await require_idle(access, message.session_id)
     new = Unchanged(message.session_id, "message", message.id, 0)
     try:
         await access.store.commit(Batch((put(message),), (new, Unclaimed(message.session_id))))
@@ -46,14 +46,14 @@ async def add_message(access: StoreAccess, message: Message) -> None:
 
 
 async def add_part(access: StoreAccess, part: Part) -> None:
-    """Write a part that is new."""
+    """Write a new part."""
     part = checked(part, "the part")
     ids.check("prt", part.id)
 
     async def once() -> None:
-        session = await idle(access, part.session_id)
+        session = await require_idle(access, part.session_id)
         await _refuse_known(access, part.session_id, "part", part.id)
-        edited = await _edited(access, session.id, part.message_id)
+        edited = await _note_edit(access, session.id, part.message_id)
         added = [part] if isinstance(part, StepFinishPart) else []
         new = Unchanged(part.session_id, "part", part.id, 0)
         await _commit(access, session, [put(part), *edited], [new], added=added)
@@ -67,20 +67,21 @@ async def _refuse_known(access: StoreAccess, session: str, kind: Literal["messag
 
 
 async def update_message(access: StoreAccess, session: str, id: str, editor: MessageEditor) -> Message:
-    """Replace a message by what the editor makes of it; nothing written in between is lost.
+    """Replace a message with the value that the editor returns.
 
-    The editor may be called more than once. It cannot change which message it is.
+    The editor is called again if another writer changed the message meanwhile. It cannot change the message's
+    id, session or role.
     """
 
     async def once() -> Message:
-        await idle(access, session)
-        before, seq = await _stored(access, session, "message", id)
+        await require_idle(access, session)
+        before, seq = await _read_record(access, session, "message", id)
         after = editor(before)
         if type(after) is not type(before) or (after.id, after.session_id) != (before.id, before.session_id):
             raise InvalidInput(f"message {id} cannot change its id, its session or its role")
         after = checked(after, f"message {id}")
         if after != before:
-            edited = await _edited(access, session, id)
+            edited = await _note_edit(access, session, id)
             expect = (Unchanged(session, "message", id, seq), Unclaimed(session))
             await access.store.commit(Batch((put(after), *edited), expect))
         return after
@@ -89,20 +90,20 @@ async def update_message(access: StoreAccess, session: str, id: str, editor: Mes
 
 
 async def update_part(access: StoreAccess, session: str, id: str, editor: PartEditor) -> Part:
-    """Replace a part by what the editor makes of it; nothing written in between is lost.
+    """Replace a part with the value that the editor returns.
 
-    The editor may be called more than once. It cannot change which part it is; a tool call moves only along
-    its legal states.
+    The editor is called again if another writer changed the part meanwhile. It cannot change the part's ids
+    or type, and a tool call may only move to a state that can follow its own.
     """
 
     async def once() -> Part:
-        record = await idle(access, session)
-        before, seq = await _stored(access, session, "part", id)
+        record = await require_idle(access, session)
+        before, seq = await _read_record(access, session, "part", id)
         after = _advanced(before, editor(before))
         if after != before:
             added = [after] if isinstance(after, StepFinishPart) else []
             gone = [before] if isinstance(before, StepFinishPart) else []
-            edited = await _edited(access, session, before.message_id)
+            edited = await _note_edit(access, session, before.message_id)
             expect = [Unchanged(session, "part", id, seq)]
             await _commit(access, record, [put(after), *edited], expect, added=added, gone=gone)
         return after
@@ -110,7 +111,7 @@ async def update_part(access: StoreAccess, session: str, id: str, editor: PartEd
     return await on_conflict(once)
 
 
-async def _stored(
+async def _read_record(
     access: StoreAccess, session: str, kind: Literal["message", "part"], id: str
 ) -> tuple[Any, int]:
     record = await access.store.get(session, kind, id)
@@ -126,13 +127,13 @@ def _advanced(before: Part, after: Part) -> Part:
     if isinstance(before, ToolPart) and isinstance(after, ToolPart):
         try:
             tool_state.advance(before.state, after.state)
-        except Conflict as error:  # Not one with another writer: to try again would not help.
+        except Conflict as error:  # Not a conflict with another writer: a retry would not help.
             raise InvalidInput(str(error)) from error
     ids_before = before.id, before.session_id, before.message_id
     if (after.id, after.session_id, after.message_id) != ids_before:
         raise InvalidInput(f"part {before.id} cannot change its id, its message or its session")
     if isinstance(before, StepStartPart) and isinstance(after, StepStartPart):
-        return replace(after, prefix=before.prefix)  # The record of law 7 is no caller's.
+        return replace(after, prefix=before.prefix)  # The record of law 7 is not the caller's to change.
     return after
 
 
@@ -140,24 +141,24 @@ async def remove_message(access: StoreAccess, session: str, id: str) -> None:
     """Remove a message with its parts."""
 
     async def once() -> None:
-        record = await idle(access, session)
+        record = await require_idle(access, session)
         message = await stored_message(access, session, id)
         gone = _steps(message)
         expect = [Unchanged(session, "message", id, message.info.seq)]
-        # A prompt that still waits goes with its message: nothing is left to be promoted.
+        # A prompt that still waits is removed with its message: there is nothing left to promote.
         removals = [Remove(session, "message", id), Remove(session, "prompt", id)]
         summaries, tails = await _compactions(access, session, id)
         gone += [step for summary in summaries for step in _steps(summary)]
         removals += [Remove(session, "message", summary.info.id) for summary in summaries]
-        edited = await _edited(access, session, id, [each.id for each in removals])
+        edited = await _note_edit(access, session, id, [each.id for each in removals])
         await _commit(access, record, [*removals, *tails, *edited], expect, gone=gone)
 
     await on_conflict(once)
 
 
 async def _compactions(access: StoreAccess, session: str, id: str) -> tuple[list[StoredMessage], list[Put]]:
-    """What compactions have to do with a message: the summaries that it asked for, which go with it, and the
-    tails that begin with it, which begin with the next one.
+    """What a message's removal changes in compactions: the summaries that it requested, which are removed
+    with it, and the tails that begin with it, which begin with the next message instead.
     """
     page = await access.store.messages(MessageQuery(session, since_compaction=True))
     ordered = sorted(page.messages, key=lambda each: each.info.place)
@@ -185,14 +186,14 @@ async def remove_part(access: StoreAccess, session: str, id: str) -> None:
     """Remove one part."""
 
     async def once() -> None:
-        record = await idle(access, session)
+        record = await require_idle(access, session)
         part = await access.store.get(session, "part", id)
         if part is None:
             raise NotFound(f"part {id[:60]} does not exist in session {session}")
         value = part.value()
         gone = [value] if isinstance(value, StepFinishPart) else []
         expect = [Unchanged(session, "part", id, part.seq)]
-        edited = await _edited(access, session, value.message_id, [id])
+        edited = await _note_edit(access, session, value.message_id, [id])
         await _commit(access, record, [Remove(session, "part", id), *edited], expect, gone=gone)
 
     await on_conflict(once)
@@ -215,17 +216,21 @@ async def _commit(
     await access.store.commit(Batch(tuple(every), tuple(expectations)))
 
 
-async def _edited(access: StoreAccess, session: str, message: str, gone: Collection[str] = ()) -> list[Put]:
-    """Note in the epochs whose requests showed this message that the model will be shown something else: the
-    prefix moves for that reason, and that of a fork from before the next request too. `gone` are messages and
-    parts that are removed.
+async def _note_edit(
+    access: StoreAccess, session: str, message: str, gone: Collection[str] = ()
+) -> list[Put]:
+    """Record an edit of `message` in each epoch that sent it to the model.
+
+    The next request of such an epoch begins differently, and this is the recorded reason; so does that of a
+    fork from before it. `gone`: ids of the messages and parts that are removed.
     """
     epochs = await access.store.select("epoch", session=session)
     if not epochs:
         return []
-    # The whole history: an epoch may have sent what a compaction has taken from the model's view since.
+    # The whole history: an epoch may have sent messages that a compaction has since taken out of the model
+    # view.
     history = (await access.store.messages(MessageQuery(session))).messages
-    # One that is new was sent nowhere.
+    # None: a new message was sent nowhere.
     place = next((each.info.place for each in history if each.info.id == message), None)
     requests = _requests(history, gone)
     asked = _steps_of(history) if gone else []
@@ -249,8 +254,10 @@ async def _edited(access: StoreAccess, session: str, message: str, gone: Collect
 
 
 def _was_shown(epoch: ContextEpoch, sent: Sequence[int], place: int) -> bool:
-    """Whether a request of the epoch showed the message at this place to the model: one whose answer (`sent`
-    has the places of those that are left) stands behind it. Nothing that was sent has the last answer in it.
+    """Whether a request of the epoch had the message at this place in it.
+
+    It had if its answer (`sent` holds the places of those that are left) comes after the message. The last
+    answer itself has not been sent yet.
     """
     removed = epoch.sent is not None and (epoch.sent.at is None or epoch.sent.at > place)
     return removed or any(at > place for at in sent)
@@ -259,7 +266,7 @@ def _was_shown(epoch: ContextEpoch, sent: Sequence[int], place: int) -> bool:
 def _last_sent(
     history: Sequence[StoredMessage], asked: Sequence[MessageWithParts], epoch: ContextEpoch
 ) -> SentRequest | None:
-    """The last request of an epoch, which is kept when the step that names it may go."""
+    """The last request of an epoch, stored in the epoch when the step that names it may be removed."""
     last = prefix_change.before(asked, epoch)
     if last is None or last is epoch.sent:
         return last
@@ -267,13 +274,14 @@ def _last_sent(
 
 
 def _steps_of(history: Sequence[StoredMessage]) -> list[MessageWithParts]:
-    from holdfast.sessions import restored_epoch  # It knows the sources, and they cost time to load.
+    # Imported here: it loads the context sources, which takes time.
+    from holdfast.sessions import restored_epoch
 
     return restored_epoch.steps(history)
 
 
 def _requests(history: Sequence[StoredMessage], gone: Collection[str]) -> list[tuple[str, int]]:
-    """The epoch of each request that is still told of, and the place of its answer."""
+    """The epoch of each request that still has its step, and the place of its answer."""
     starts = [
         (message.info.place, part.value())
         for message in history
@@ -301,5 +309,5 @@ async def set_diffs(access: StoreAccess, session: str, diffs: Sequence[FileDiff]
 async def _put_list(
     access: StoreAccess, session: str, kind: Kind, items: list[Todo] | list[FileDiff]
 ) -> None:
-    await found(access, session)
+    await require_session(access, session)
     await access.store.commit(Batch((put_list(session, kind, items),)))

@@ -1,8 +1,8 @@
-"""Removes the sessions of single agent runs that have not been used for a week.
+"""Removes sessions of agent runs that were not used for a week.
 
-What must stay true: one that runs stays, and so does one that was prompted since, however late: the store
-decides both in the transaction that removes. Each is a transaction of its own, with a pause between two, so
-that commits of running sessions do not wait for all of them.
+What must stay true: a session that runs, or was prompted since, is kept, however late the prompt came: the
+store decides both in the transaction that removes it. Each removal is a transaction of its own, with a pause
+in between, so that running sessions do not wait for all of them.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ _PAGE: Final = 100
 
 
 async def prune(store: Store, clock: Clock, *, pause_s: float = PAUSE_S) -> int:
-    """Remove those whose time is over; answers how many. What cannot go now waits for the next time."""
+    """Remove the expired ones and return how many. What cannot be removed now is tried at the next call."""
     idle_since_ms = clock.now_ms() - KEPT_MS
     removed, cursor = 0, None
     while True:
@@ -34,7 +34,7 @@ async def prune(store: Store, clock: Clock, *, pause_s: float = PAUSE_S) -> int:
             try:
                 removed += len(await store.erase(record.id, idle_since_ms=idle_since_ms))
             except (Refused, Conflict, NotFound):
-                continue  # It runs, or was used just now, or another process has removed it.
+                continue  # It runs, was used just now, or another process has removed it.
             await anyio.sleep(pause_s)
         if (cursor := page.next) is None:
             return removed

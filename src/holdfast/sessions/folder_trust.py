@@ -1,7 +1,7 @@
-"""Which folders a person trusts to configure the agent, by host and real path.
+"""Which folders the user trusts to configure the agent, by host and real path.
 
-The nearest folder on the way up that was decided decides; a refusal is remembered as well. Only a person
-decides: nothing in a folder can.
+The decision for a folder is that of the nearest folder above it, or itself, that has one; a refusal is stored
+as well. Only the user decides: no file in a folder can.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from holdfast.store.record import StoredRecord
 
 
 class Decisions:
-    """What was decided on this host."""
+    """The user's decisions on this host."""
 
     def __init__(self, records: Iterable[StoredRecord] = ()) -> None:
         values = [record.value() for record in records]
@@ -28,7 +28,7 @@ class Decisions:
         self._granted = {each.path: each.granted for each in self.all}
 
     def about(self, path: Path) -> bool | None:
-        """The decision for a folder; None where nobody has decided."""
+        """The decision for a folder; None if the user made none."""
         real = Path(os.path.realpath(path))
         for folder in (real, *real.parents):
             if (granted := self._granted.get(str(folder))) is not None:
@@ -36,22 +36,22 @@ class Decisions:
         return None
 
     def trusted(self, path: Path) -> bool:
-        """Whether the folder counts as trusted: what nobody decided does not."""
+        """Whether the folder is trusted; not without a decision."""
         return self.about(path) is True
 
 
-class Trusting:
+class FolderTrust:
     """Reads and writes the decisions."""
 
     def __init__(self, access: StoreAccess) -> None:
         self._access = access
 
     async def decisions(self) -> Decisions:
-        """Those of this host."""
+        """The decisions of this host."""
         return Decisions(await self._access.store.select("trust", session=host_scope(self._access.host.id)))
 
     async def decide(self, path: str | os.PathLike[str], *, granted: bool) -> Trust:
-        """Remember a decision about a folder and everything below it."""
+        """Store a decision about a folder and everything below it."""
         real = checked(path)
         trust = Trust(
             id=f"trust-{hashlib.sha256(real.encode()).hexdigest()[:32]}",
@@ -65,7 +65,7 @@ class Trusting:
 
 
 def checked(path: str | os.PathLike[str]) -> str:
-    """The real path of a folder that can be trusted: neither everything nor the whole home directory."""
+    """The real path of a folder; refused for the file system's root and the home directory."""
     text = os.fspath(path)
     real = os.path.realpath(text) if text and "\0" not in text else ""
     if not os.path.isdir(real):  # noqa: PTH112 - false, and no error, for what is not ours to see

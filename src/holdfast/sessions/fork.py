@@ -1,7 +1,7 @@
-"""Forks a session: its history up to a point, under new ids, in a session of its own.
+"""Forks a session: copies its history up to a point, under new ids, into a session of its own.
 
-Stored JSON is copied byte for byte. Only two references inside it are named anew, an answer's question and
-a compaction's kept tail; records that cannot hold one are not even looked into.
+Stored JSON is copied byte for byte. Only two references in it get new ids: the parent of an answer and the
+tail of a compaction. Records that cannot hold one are not decoded.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
-from holdfast.sessions.access import StoreAccess, found, put_session
+from holdfast.sessions.access import StoreAccess, put_session, require_session
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import StoredMessage
@@ -37,10 +37,11 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
-    """A new session with everything before the message, or with all that is settled."""
-    from holdfast.sessions import restored_epoch  # It knows the sources, and they cost time to load.
+    """Create a session with everything before the message, or with everything that is settled."""
+    # Imported here: it loads the context sources, which takes time.
+    from holdfast.sessions import restored_epoch
 
-    source = (await found(access, session)).value()
+    source = (await require_session(access, session)).value()
     page = await access.store.messages(MessageQuery(session))
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
     heard = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
@@ -49,7 +50,7 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
         origin["messageID"] = message
-    above = await _above(access, source)
+    above = await _sessions_above(access, source)
     brought = [rules for each in (source, *above) for rules in _ceilings(each)]
     ceilings = [*brought, *(each.permission for each in above if each.permission)]
     if ceilings:
@@ -83,9 +84,11 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     return forked
 
 
-async def _above(access: StoreAccess, session: Session) -> list[Session]:
-    """The sessions above one, its root last. A fork stands in no tree: their rules and their budget, with
-    nothing spent of it, go with it.
+async def _sessions_above(access: StoreAccess, session: Session) -> list[Session]:
+    """The ancestors of a session, its root last.
+
+    A fork has no parent: the rules of its source's ancestors and their budget, with nothing spent of it, are
+    copied into the fork.
     """
     above: list[Session] = []
     while (parent := (above[-1] if above else session).parent_id) is not None and len(above) < DEPTH_MAX:
@@ -97,14 +100,14 @@ async def _above(access: StoreAccess, session: Session) -> list[Session]:
 
 
 def _ceilings(session: Session) -> list[object]:
-    """Those that a fork has brought with it."""
+    """The rules that the source, itself a fork, got from its own source."""
     origin = (session.metadata or {}).get(FORK)
     brought = origin.get(CEILINGS) if isinstance(origin, dict) else None
     return brought if isinstance(brought, list) else []
 
 
 def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> list[StoredMessage]:
-    """What stands before the cut in the model's history, less answers that are still being written."""
+    """The messages before the cut in the model's history, without answers that are still being written."""
     ordered = sorted(messages, key=lambda message: message.info.place)
     if cut is None:
         return [message for message in ordered if message.info.mark is not Mark.OPEN]
@@ -121,10 +124,10 @@ def copies(
     epoch: "RestoredEpoch | None" = None,
     shown: Mapping[str, bytes] = _NOTHING,
 ) -> Iterable[Put]:
-    """The puts that write messages and parts into another session, under new ids that rise.
+    """The puts that write messages and parts into another session, under new ids in ascending order.
 
-    The epoch in force keeps its place among them: system messages before it belong to former ones. `shown`
-    holds the parts that are written otherwise than they are stored.
+    The epoch in force keeps its place among them: system messages before it belong to former epochs. `shown`
+    replaces parts that are written in another state than the stored one.
     """
     names: dict[bytes, msgspec.Raw] = {}
     top = ""
@@ -147,7 +150,7 @@ def copies(
 
 
 def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
-    """The parts whose output was pruned after the cut, as they were at it."""
+    """The parts whose output was pruned after the cut, as they were at the cut."""
     parts = [part for message in kept for part in message.parts if _PRUNED_FOR in part.data]
     if not parts:
         return {}
@@ -161,7 +164,7 @@ def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
 
 
 def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:
-    """The JSON with the id in a field of its own named anew; everything else stays as it is."""
+    """The JSON with the id in one field replaced by its new id; every other byte is kept."""
     if b'"%b"' % field.encode() not in data:
         return data
     fields = _fields.decode(data)

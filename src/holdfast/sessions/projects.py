@@ -8,7 +8,7 @@ from holdfast.store.record import StoredRecord
 
 
 def remembered(entries: Iterable[StoredRecord]) -> Known:
-    """Answers the project id that the machine's cache records hold for a checkout."""
+    """A function from a checkout to the project id that this machine's cache records have for it."""
     values = [entry.value() for entry in entries]
     ids = {(value.key, value.etag): value.text for value in values if isinstance(value, CheckoutProject)}
 

@@ -1,4 +1,4 @@
-"""Says something to a session, and what goes with it: waiting, interrupting, resuming, answering."""
+"""Everything that makes a session work: prompt, wait, interrupt, resume, compact, reply."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -27,13 +27,13 @@ from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
 
 TAKEN_UP_S = 30.0
-"""How long a prompt may wait for a process at its place while nobody runs the session."""
+"""How long a prompt may wait for a process at its placement while no process runs the session."""
 LATE_S = 0.5
-"""How long what a session wrote in another process may take to be heard here after its end."""
+"""How long the last events of a session in another process may take to arrive here after its end."""
 
 
-class Prompting:
-    """The verbs that make a session work."""
+class Prompts:
+    """The calls of `SessionService` that need the engine."""
 
     def __init__(self, access: StoreAccess, engine: Engine, coordinator: Coordinator) -> None:
         self._access = access
@@ -64,7 +64,7 @@ class Prompting:
             id=id,
             delivery=delivery,
             agent=agent,
-            model=_model(model),
+            model=_session_model(model),
             variant=variant,
             system=system,
             tools=tools,
@@ -72,8 +72,8 @@ class Prompting:
             no_reply=no_reply,
         )
         admitted = await admission.admit(self._engine, session, given, runs=resume)
-        # What wants no reply is history at once, unless somebody ran the session: he may have just left.
-        # What runs elsewhere is taken up there.
+        # A prompt without reply is promoted at once, unless a process ran the session: that one may just have
+        # stopped and missed it. A session of another placement is run by an owner there.
         here = admitted.prompt.placement is None
         if resume and here and (not no_reply or admitted.prompt.promoted is None):
             await self._coordinator.wake(session)
@@ -82,18 +82,18 @@ class Prompting:
     async def process(
         self, session: str, parts: str | Sequence[PartInput], **wishes: Any
     ) -> MessageWithParts:
-        """Prompt, and wait for its last answer; a note, which wants none, is answered with itself."""
+        """Prompt, and wait for the last answer. A prompt with `no_reply` is returned itself."""
         if not wishes.get("resume", True):
             raise InvalidInput("process waits for an answer, which nobody would give; use prompt instead")
         await self._check_place(session)
         admitted = await self.prompt(session, parts, **wishes)
         if admitted.prompt.placement is not None:
-            await self._taken_up(admitted.prompt)
+            await self._wait_for_promotion(admitted.prompt)
         await self.wait(session)
-        return await self._answer(session, admitted.prompt)
+        return await self._find_answer(session, admitted.prompt)
 
     async def _check_place(self, session: str) -> None:
-        """Refuse to wait for a session that runs at another place, unless a process there runs it now."""
+        """Refuse to wait for a session of another placement, unless a process there runs it now."""
         record = await self._engine.store.session(session)
         place = None if record is None else admission.elsewhere(self._engine, record.value())
         if place is not None and record is not None and not record.busy:
@@ -102,13 +102,13 @@ class Prompting:
                 "process there runs it now; admit with `prompt`, and an owner there takes it up"
             )
 
-    async def _taken_up(self, prompt: AdmittedPrompt) -> None:
-        """Return when a process at its place has promoted a prompt, or the prompt is gone."""
+    async def _wait_for_promotion(self, prompt: AdmittedPrompt) -> None:
+        """Return when a process at its placement has promoted the prompt, or the prompt is gone."""
         watch = self._engine.store.watch()
         patient = self._coordinator.patient
         try:
             idle_s: float | None = None
-            while not await self._is_heard(prompt.session_id, prompt.id):
+            while not await self._is_promoted(prompt.session_id, prompt.id):
                 record = await patient.session(prompt.session_id)
                 now_s = asyncio.get_running_loop().time()
                 idle_s = None if record is not None and record.busy else idle_s or now_s
@@ -126,7 +126,7 @@ class Prompting:
     ) -> AsyncGenerator[Frame, None]:
         """Prompt, and yield every event of the session until it is idle.
 
-        Close it (`aclosing`) to leave early; the work goes on without a listener.
+        To leave early, close the generator (`aclosing`); the session keeps working.
         """
         await self._check_place(session)
         cursor = await self._engine.store.head()
@@ -144,7 +144,7 @@ class Prompting:
     async def _until_idle(
         self, session: str, batches: AsyncGenerator[list[Frame], None], prompt: AdmittedPrompt
     ) -> AsyncGenerator[Frame, None]:
-        """The frames until the session rests. One that another process runs does not say so here."""
+        """The frames until the session is idle. A session of another process publishes no idle event here."""
         resting = asyncio.ensure_future(self.wait(session))
         coming = asyncio.ensure_future(anext(batches))
         try:
@@ -153,15 +153,15 @@ class Prompting:
                 await asyncio.wait({coming, resting}, timeout=late_s, return_when=asyncio.FIRST_COMPLETED)
                 if not coming.done():
                     if late_s is not None:
-                        resting.result()  # What kept it from running, or cut it off, is raised.
-                        with suppress(NotFound):  # It waits in the inbox.
-                            await self._answer(session, prompt)
+                        resting.result()  # Raises what kept the session from running, or cut it off.
+                        with suppress(NotFound):  # The prompt waits in the inbox.
+                            await self._find_answer(session, prompt)
                         return
                     continue
                 for frame in coming.result():
                     yield frame
-                    # One of the work before may still be on its way.
-                    if frame.type == "session.idle" and await self._is_heard(session, prompt.id):
+                    # Frames of earlier work may still arrive.
+                    if frame.type == "session.idle" and await self._is_promoted(session, prompt.id):
                         return
                 coming = asyncio.ensure_future(anext(batches))
         except StopAsyncIteration:
@@ -171,8 +171,8 @@ class Prompting:
                 task.cancel()
             await asyncio.gather(coming, resting, return_exceptions=True)
 
-    async def _is_heard(self, session: str, prompt: str) -> bool:
-        """Whether a prompt was promoted, or cannot be by now."""
+    async def _is_promoted(self, session: str, prompt: str) -> bool:
+        """Whether a prompt was promoted, or is gone and cannot be."""
         record = await self._engine.store.get(session, "prompt", prompt)
         return record is None or record.value().promoted is not None
 
@@ -180,8 +180,8 @@ class Prompting:
         """See `state.read_state`."""
         return await state.read_state(self._access, self._engine, session, limit=limit)
 
-    async def _answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
-        """The last answer to a prompt; the prompt itself when it wants none."""
+    async def _find_answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
+        """The last answer to a prompt; the prompt itself if it has `no_reply`."""
         since: list[MessageWithParts] = []
         cursor: str | None = None
         while True:
@@ -196,9 +196,9 @@ class Prompting:
                 raise NotFound(f"prompt {prompt.id} is no longer in session {session}")
 
     async def wait(self, session: str) -> None:
-        """Return when nobody runs the session any more, here or elsewhere.
+        """Return when no process runs the session any more.
 
-        `LeaseLost` when this process had to stop in the middle, and no other has finished the work.
+        `LeaseLost` if this process had to stop in the middle and no other has finished the work.
         """
         lost: LeaseLost | None = None
         while True:
@@ -217,22 +217,22 @@ class Prompting:
             raise lost
 
     async def titled(self, session: str) -> None:
-        """Return when nobody here looks for a title of the session any more."""
+        """Return when this process no longer tries to give the session a title."""
         await self._coordinator.titles.wait(session)
 
     async def interrupt(self, session: str) -> bool:
-        """Stop what the session does; returns when everything is settled, and whether there was anything."""
+        """Stop the session, and return when everything is settled: whether there was anything to stop."""
         await read.get(self._access, session)
         return await self._coordinator.interrupt(session)
 
     async def resume(self, session: str) -> None:
-        """Go on with a session that was left unfinished, unknown outcomes included."""
+        """Continue an unfinished session, also after a call with an unknown outcome."""
         await read.get(self._access, session)
         await self._coordinator.wake(session, force=True)
 
     async def compact(self, session: str, *, force: bool) -> Answer:
-        """Have the model's view of the session summarised; the session is woken for it."""
-        answer = await compact.ask(self._engine, session, force=force)
+        """Admit a compaction and wake the session for it."""
+        answer = await compact.request_compaction(self._engine, session, force=force)
         if answer == "admitted":
             await self._coordinator.wake(session)
         return answer
@@ -242,7 +242,7 @@ class Prompting:
         return await context.context(self._engine, session)
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
-        """What the session waits for from a person."""
+        """The session's open permission requests and questions."""
         records = await self._engine.store.select("request", session=session, mark=Mark.OPEN)
         values = [record.value() for record in records]
         return [value for value in values if isinstance(value, PermissionRequest | QuestionRequest)]
@@ -250,14 +250,14 @@ class Prompting:
     async def reply(
         self, session: str, request: str, reply: Reply, *, message: str | None = None
     ) -> PermissionRequest:
-        """Answer a permission request, and wake the session in case it was parked."""
+        """Answer a permission request, and wake the session in case it is parked."""
         answered = await permission_reply.reply(self._engine, session, request, reply, message)
         await self._coordinator.wake(session)
         return answered
 
 
 def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> MessageWithParts:
-    """The answer to the prompt that `since` begins with; an unfinished one is none."""
+    """The finished answer to the prompt that `since` begins with; raises if there is none."""
     found = work.answer(since)
     if found is None:
         raise NotFound(
@@ -273,7 +273,7 @@ def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> Mess
     return found
 
 
-def _model(model: str | ModelRef | None) -> ModelRef | None:
+def _session_model(model: str | ModelRef | None) -> ModelRef | None:
     if not isinstance(model, str):
         return model
     from holdfast.provider.catalog.name import parse_model

@@ -1,4 +1,4 @@
-"""Reads sessions and what they hold."""
+"""Reads sessions and their content."""
 
 import gc
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from holdfast.schema.message import MessageWithParts
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import decode_known
-from holdfast.sessions.access import StoreAccess, found
-from holdfast.sessions.session_name import name_queries, the_one
+from holdfast.sessions.access import StoreAccess, require_session
+from holdfast.sessions.session_name import name_queries, only_match
 from holdfast.store.query import LIMIT_MAX, MessageQuery, SessionQuery
 from holdfast.store.record import JsonPage, SessionRecord, StoredMessage
 
@@ -36,7 +36,7 @@ _LATEST = 20
 class Sessions(msgspec.Struct, frozen=True):
     """A page of sessions, the last updated first, and the cursor of the next.
 
-    `damaged` are the ids of those that cannot be read: one of them does not hide the others.
+    `damaged`: ids of sessions that cannot be read. They do not hide the others.
     """
 
     sessions: tuple[Session, ...]
@@ -46,7 +46,7 @@ class Sessions(msgspec.Struct, frozen=True):
 
 async def get(access: StoreAccess, session: str) -> Session:
     """The session."""
-    return (await found(access, session)).value()
+    return (await require_session(access, session)).value()
 
 
 async def latest(access: StoreAccess, session: str) -> list[MessageWithParts]:
@@ -71,11 +71,11 @@ async def list_(access: StoreAccess, query: SessionQuery) -> Sessions:
 
 
 async def children(access: StoreAccess, session: str, *, deep: bool = False) -> list[Session]:
-    """The direct children, or all descendants, the oldest generation first.
+    """The direct children, or all descendants, parents before children.
 
-    One that cannot be read is left out, as from every list; those below it are not.
+    A child that cannot be read is left out, as from every list; its own children are not.
     """
-    await found(access, session)
+    await require_session(access, session)
     below: list[Session] = []
     parents = [session]
     while parents:
@@ -103,8 +103,8 @@ async def _children(access: StoreAccess, parent: str) -> Sessions:
 async def messages(access: StoreAccess, query: MessageQuery) -> Messages:
     """A page of messages with their parts."""
     page = await access.store.messages_json(query)
-    # One call for all of them: a third of the time of one call a record. A record that says more than we
-    # know, or that cannot be read, makes us go one by one: the others keep their speed, and it gets a name.
+    # One decode for the whole page takes a third of the time of one a record. A record with unknown fields,
+    # or one that cannot be read, falls back to one by one, so that the error names it.
     with _collector_paused(len(page.body)):
         known = decode_known(_MESSAGES, page.body)
     if known is not None:
@@ -115,7 +115,8 @@ async def messages(access: StoreAccess, query: MessageQuery) -> Messages:
 
 @contextmanager
 def _collector_paused(size: int) -> Iterator[None]:
-    """Keep the cyclic collector from walking a long page again and again while it is being made.
+    """Pause the garbage collector while a long page is decoded: it would scan the growing page again and
+    again.
 
     Nothing in a page can form a cycle. The pause ends before anything is awaited.
     """
@@ -163,17 +164,17 @@ async def diffs(access: StoreAccess, session: str) -> list[FileDiff]:
 
 
 async def _list(access: StoreAccess, session: str, kind: stored.Kind) -> list[Any]:
-    await found(access, session)
+    await require_session(access, session)
     record = await access.store.get(session, kind, session)
     return [] if record is None else record.value()
 
 
 async def named(access: StoreAccess, name: str) -> SessionRecord:
-    """The one session that a person means: by id, by a unique beginning of the id, or by slug."""
+    """The one session that the user names: by id, by a unique beginning of the id, or by slug."""
     exact = await access.store.session(name) if name.startswith("ses") and name.isascii() else None
     if exact is not None:
         return exact
     matches: dict[str, SessionRecord] = {}
     for query in name_queries(name):
         matches.update((record.id, record) for record in (await access.store.sessions(query)).sessions)
-    return the_one(name, list(matches.values()))
+    return only_match(name, list(matches.values()))

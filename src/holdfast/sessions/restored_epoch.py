@@ -1,6 +1,6 @@
-"""Restores what the model had been told at a cut: the epoch in force there, its snapshot as it was. Pure.
+"""The Context Epoch in force at a cut of the history, with the snapshot of that moment. Pure.
 
-What was told after the cut is told again, where it still holds, at the next boundary.
+What the model was told after the cut and still holds is told again at the fork's next boundary.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _REFUSED = b'"refused"'
 
 
 class RestoredEpoch(msgspec.Struct, frozen=True):
-    """The change that writes the epoch, and the position that it had among the messages."""
+    """The change that writes the epoch, and its position among the messages."""
 
     put: Put
     position: int
@@ -42,13 +42,14 @@ def restored(
     cut: int | None = None,
     unpruned: bool = False,
 ) -> RestoredEpoch | None:
-    """The epoch for another session that has the messages `kept`; None where nothing was told yet.
+    """The epoch for a session that has the messages `kept`; None if the model was told nothing before the
+    cut.
 
-    `cut` is the place of the first message that is left out, if any; `unpruned`: output is shown again that
-    was pruned after the cut.
+    `cut`: the place of the first message that is left out, if any. `unpruned`: output that was pruned after
+    the cut is shown again.
     """
     last = max((message.info.place for message in kept), default=0)
-    # An epoch begins right before the prompt that it is for: without one after it, nobody was told it.
+    # An epoch begins right before its first prompt: if no prompt follows it, the model was never sent it.
     before = [record for record in epochs if record.position < last]
     if not before:
         return None
@@ -59,10 +60,11 @@ def restored(
     told = {str(path) for path in nested_instructions.paths_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
     requests = prefix_change.requests(asked).count(epoch.id)
-    # What a user removed after the cut is not missing before it.
+    # What the user removed after the cut is not missing before it.
     sent = epoch.sent if requests + 1 == epoch.edited_at and not _is_later(epoch.sent, cut) else None
     was = pins.restored(epoch.pins, _sent(asked, replace(epoch, sent=sent)))
-    # What differs from the last request that is kept, and why; the source may have told it since.
+    # Why the fork's first request differs from the last request that is kept; the source session may have
+    # recorded the reason already.
     edited = epoch.edited_at is not None and requests < epoch.edited_at
     reasons = (
         was.moved,
@@ -85,13 +87,13 @@ def restored(
 
 
 def _is_later(sent: SentRequest | None, cut: int | None) -> bool:
-    """Whether a request had more in it than what stands before the cut."""
+    """Whether a request contained more than the messages before the cut."""
     return sent is not None and sent.at is not None and cut is not None and cut < sent.at
 
 
 def _is_quarantined(kept: Sequence[StoredMessage], asked: Sequence[MessageWithParts]) -> bool:
-    """Whether content was taken out of the model's view, maybe after the last request that is kept, or was
-    taken out for one that is kept and is shown again since.
+    """Whether quarantined content makes the next request differ from the last one that is kept: content was
+    taken out since, or was taken out for that request and is shown again.
     """
     parts = [part for message in kept for part in message.parts if _REFUSED in part.data]
     return any(marks.is_marked(part.value()) for part in parts) or any(
@@ -104,8 +106,8 @@ def _is_quarantined(kept: Sequence[StoredMessage], asked: Sequence[MessageWithPa
 
 
 def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:
-    """The answers that tell of requests, with the steps that do, in the model's order; and before them the
-    prompt that the last of them answers.
+    """The answers that have steps with a request, reduced to those steps, in the model's order; before them
+    the prompt that the last of them answers.
     """
     answers = [
         MessageWithParts(
@@ -120,7 +122,7 @@ def steps(kept: Sequence[StoredMessage]) -> list[MessageWithParts]:
 
 
 def _sent(asked: Sequence[MessageWithParts], epoch: ContextEpoch) -> Sent:
-    """The last request that the kept history tells of."""
+    """The last request of the epoch in the kept history."""
     last = prefix_change.before(asked, epoch)
     return Sent(
         names=[] if last is None else last.blocks,
@@ -130,7 +132,7 @@ def _sent(asked: Sequence[MessageWithParts], epoch: ContextEpoch) -> Sent:
 
 
 def _snapshot(epoch: ContextEpoch, kept: Sequence[StoredMessage], position: int) -> JsonMap:
-    """What had been admitted: by the last system message before the cut, or by the baseline alone."""
+    """The snapshot at the cut: that of the last system message before it, or else of the baseline."""
     for message in sorted(kept, key=lambda each: each.info.place, reverse=True):
         if message.info.place < position:
             break

@@ -1,4 +1,4 @@
-"""The front door: every verb on sessions in one object. Each is a function in a file of its own."""
+"""The public API of sessions, in one object. Each call is a function in a file of its own."""
 
 import os
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -12,27 +12,27 @@ from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import create, edit, fork, read, update
-from holdfast.sessions.access import StoreAccess, found
+from holdfast.sessions.access import StoreAccess, require_session
 from holdfast.sessions.edit import MessageEditor, PartEditor
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
-if TYPE_CHECKING:  # The engine is loaded by the first prompt: whoever only reads does not pay for it.
+if TYPE_CHECKING:  # The engine is loaded by the first prompt: a process that only reads does not wait for it.
     from holdfast.feed.frame import Frame
     from holdfast.runtime.inbox.admission import Admitted
     from holdfast.schema.prompt import PartInput
     from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
     from holdfast.sessions.context import ContextView
-    from holdfast.sessions.prompts import Prompting
+    from holdfast.sessions.prompts import Prompts
     from holdfast.sessions.state import State
 
 
 class SessionService:
-    """What a caller may ask of sessions."""
+    """What a caller may do with sessions."""
 
-    def __init__(self, access: StoreAccess, prompting: "Callable[[], Prompting]") -> None:
+    def __init__(self, access: StoreAccess, prompting: "Callable[[], Prompts]") -> None:
         self.access = access
         self._prompting = prompting
 
@@ -48,7 +48,7 @@ class SessionService:
         metadata: dict[str, object] | None = None,
         id: str | None = None,
     ) -> Session:
-        """A new session; see `create.create`."""
+        """Create a session; see `create.create`."""
         return await create.create(
             self.access,
             directory=directory,
@@ -66,11 +66,11 @@ class SessionService:
         return await read.get(self.access, session)
 
     async def named(self, name: str) -> SessionRecord:
-        """The session that a person means by an id, the beginning of one, or a slug."""
+        """The session that the user names by its id, the beginning of the id, or its slug."""
         return await read.named(self.access, name)
 
     async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
-        """A page of sessions; archived ones and those of agent runs are hidden unless asked for."""
+        """A page of sessions; archived ones and agent runs only if the query includes them."""
         return await read.list_(self.access, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
@@ -110,12 +110,12 @@ class SessionService:
         return await update.move(self.access, session, directory)
 
     async def remove(self, session: str) -> Sequence[str]:
-        """Erase it with its descendants and everything they hold. What runs is interrupted first."""
+        """Erase the session, its descendants and their content. Those that run are interrupted first."""
         for each in (
             session,
             *(child.id for child in await read.children(self.access, session, deep=True)),
         ):
-            if (await found(self.access, each)).busy:
+            if (await require_session(self.access, each)).busy:
                 await self._prompting().interrupt(each)
         return await self.access.store.erase(session)
 
@@ -138,7 +138,7 @@ class SessionService:
         return await read.messages(self.access, query)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
-        """The same as JSON, without a decode."""
+        """The same page as JSON, not decoded."""
         return await read.messages_json(self.access, query)
 
     async def message(self, session: str, id: str) -> MessageWithParts:
@@ -147,14 +147,14 @@ class SessionService:
 
     async def new_id(self, session: str, prefix: Literal["msg", "prt"]) -> str:
         """An id for a new message or part, above every id that the session has had."""
-        return self.access.mint.above(prefix, (await found(self.access, session)).top)
+        return self.access.mint.above(prefix, (await require_session(self.access, session)).top)
 
     async def add_message(self, message: Message) -> None:
-        """Write a message that is new; refused while the session runs."""
+        """Write a new message; refused while the session runs."""
         await edit.add_message(self.access, message)
 
     async def add_part(self, part: Part) -> None:
-        """Write a part that is new; refused while the session runs."""
+        """Write a new part; refused while the session runs."""
         await edit.add_part(self.access, part)
 
     async def update_message(self, session: str, id: str, editor: MessageEditor) -> Message:
@@ -190,49 +190,50 @@ class SessionService:
         await edit.set_diffs(self.access, session, diffs)
 
     async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any) -> "Admitted":
-        """Say something to a session; see `Prompting.prompt` for what can be wished for."""
+        """Admit a prompt and wake the session; `Prompts.prompt` lists the options."""
         return await self._prompting().prompt(session, parts, **wishes)
 
     async def process(
         self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
     ) -> MessageWithParts:
-        """Say something to a session, and wait for its last answer.
+        """Prompt, and wait for the last answer.
 
-        An unfinished one is none: `LeaseLost` when the process that worked on it is gone or had to stop.
+        `LeaseLost` if the process that worked on it is gone or had to stop: an unfinished answer is never
+        returned.
         """
         return await self._prompting().process(session, parts, **wishes)
 
     def turn(
         self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
     ) -> "AsyncGenerator[Frame, None]":
-        """Say something to a session, and hear everything that comes of it, until it is idle.
+        """Prompt, and yield every event of the session until it is idle.
 
         As in `process`, work that was cut off raises `LeaseLost`.
         """
         return self._prompting().turn(session, parts, **wishes)
 
     async def state(self, session: str, *, limit: int = 100) -> "State":
-        """A session as a client that joins wants it: itself, its latest messages, what it may do."""
+        """Everything a client needs to show the session: itself, its latest messages, what it may do."""
         return await self._prompting().state(session, limit=limit)
 
     async def wait(self, session: str) -> None:
-        """Return when nobody runs the session any more."""
+        """Return when no process runs the session any more."""
         await self._prompting().wait(session)
 
     async def interrupt(self, session: str) -> bool:
-        """Stop what the session does; returns when everything is settled, and whether there was anything."""
+        """Stop the session, and return when everything is settled: whether there was anything to stop."""
         return await self._prompting().interrupt(session)
 
     async def titled(self, session: str) -> None:
-        """Return when the session has its title, or gets none from this process."""
+        """Return when the session has its title, or this process no longer tries to give it one."""
         await self._prompting().titled(session)
 
     async def resume(self, session: str) -> None:
-        """Go on with a session that was left unfinished."""
+        """Continue a session that was left unfinished."""
         await self._prompting().resume(session)
 
     async def compact(self, session: str, *, force: bool = False) -> Literal["admitted", "not needed"]:
-        """Have a summary take the place of the beginning, in the model's view; `wait` for it to be done.
+        """Request a compaction: a summary replaces the beginning in the model view; `wait` until it is done.
 
         Without `force` nothing happens while the session is under every threshold.
         """
@@ -243,7 +244,7 @@ class SessionService:
         return await self._prompting().context(session)
 
     async def requests(self, session: str) -> "Sequence[PermissionRequest | QuestionRequest]":
-        """What the session waits for from a person."""
+        """The session's open permission requests and questions."""
         return await self._prompting().requests(session)
 
     async def reply(

@@ -1,4 +1,4 @@
-"""What a person may mean by the name of a session: an id, the beginning of one, or a slug. Pure."""
+"""Which session the user names: by its id, the beginning of the id, or its slug. Pure."""
 
 from holdfast.errors import InvalidInput, NotFound
 from holdfast.store.query import SessionQuery
@@ -8,7 +8,7 @@ PREFIX_MIN = 4
 
 
 def name_queries(name: str) -> list[SessionQuery]:
-    """The questions that find what a person may mean by a name."""
+    """The queries that find every session a name can stand for."""
     queries = [SessionQuery(slug=name, archived=None, agent_runs=None, limit=2)]
     prefix = name if name.startswith("ses_") else f"ses_{name}"
     if len(prefix) >= PREFIX_MIN + len("ses_"):
@@ -16,8 +16,8 @@ def name_queries(name: str) -> list[SessionQuery]:
     return queries
 
 
-def the_one(name: str, matches: list[SessionRecord]) -> SessionRecord:
-    """The only match, or an error that says what to do."""
+def only_match(name: str, matches: list[SessionRecord]) -> SessionRecord:
+    """The only match; otherwise an error that says what to do."""
     if not matches:
         raise NotFound(f"no session is called {name[:60]!r}; `holdfast session list --all` shows them")
     if len(matches) > 1:

@@ -1,4 +1,4 @@
-"""A session as a client that joins wants it, in one answer."""
+"""A session's whole state for a client that attaches, in one answer."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import Todo
 from holdfast.sessions import read
-from holdfast.sessions.access import StoreAccess, found
+from holdfast.sessions.access import StoreAccess, require_session
 from holdfast.sessions.read import Messages
 from holdfast.store.query import MessageQuery
 
@@ -21,10 +21,10 @@ from holdfast.store.query import MessageQuery
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """The session, its latest messages, its todos, its snapshots in order, and what its agent may do.
 
-    `permission` are the rules of the session and its agent, the last match of which counts; of `ceilings`,
-    the rules of the sessions above and of files that may only tighten, each is judged by itself, and the
-    strictest verdict of all holds. `recoverable`: a crash left a call whose outcome is unknown; the session
-    waits for `resume` or a prompt.
+    `permission`: the rules of the session and its agent; the last match counts. `ceilings`: the rules of the
+    sessions above, and of files that may only tighten; each list is evaluated by itself, and the strictest
+    verdict of all holds. `recoverable`: a crash left a call with an unknown outcome, and the session waits
+    for `resume` or a prompt.
     """
 
     info: Session
@@ -38,8 +38,8 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_state(access: StoreAccess, engine: Engine, session: str, *, limit: int) -> State:
-    """Everything in one answer; each part is as it was when it was read."""
-    record = await found(access, session)
+    """Read everything; each part is as of the moment it was read."""
+    record = await require_session(access, session)
     info = record.value()
     page = await read.messages(access, MessageQuery(session, limit=limit, system=False))
     workspace = await engine.workspace(info)

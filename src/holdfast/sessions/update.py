@@ -1,4 +1,4 @@
-"""Changes a session's own record: one atomic read-modify-write, and the verbs made of it."""
+"""Changes a session's own record: one atomic read-modify-write, and the calls that are made of it."""
 
 from collections.abc import Callable
 
@@ -9,8 +9,8 @@ from holdfast.schema.budget import Budget
 from holdfast.schema.ids import ProjectID
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
-from holdfast.sessions.access import StoreAccess, found, idle, put_session
-from holdfast.sessions.create import checked_title, known_project, locate_
+from holdfast.sessions.access import StoreAccess, put_session, require_idle, require_session
+from holdfast.sessions.create import checked_title, locate_directory, project_changes
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, Unclaimed
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
@@ -19,13 +19,14 @@ SessionEditor = Callable[[Session], Session]
 
 
 async def update(access: StoreAccess, session: str, editor: SessionEditor) -> Session:
-    """Replace the session by what the editor makes of it; nothing written in between is lost.
+    """Replace the session with the value that the editor returns.
 
-    The editor may be called more than once. It cannot change who the session is.
+    The editor is called again if another writer changed the session meanwhile. It cannot change the session's
+    id or parent.
     """
 
     async def once() -> Session:
-        record = await found(access, session)
+        record = await require_session(access, session)
         before = record.value()
         after = editor(before)
         if (after.id, after.parent_id) != (before.id, before.parent_id):
@@ -34,7 +35,7 @@ async def update(access: StoreAccess, session: str, editor: SessionEditor) -> Se
             changes: list[Change] = [put_session(after)]
             expect: list[Expectation] = [Unchanged(session, "session", session, record.seq)]
             if after.directory != before.directory:
-                left, same = await _left(access, session)
+                left, same = await _note_move(access, session)
                 changes, expect = [*changes, *left], [*expect, *same]
             await access.store.commit(Batch(tuple(changes), tuple(expect)))
         return after
@@ -80,10 +81,10 @@ async def restore(access: StoreAccess, session: str) -> Session:
 
 async def move(access: StoreAccess, session: str, directory: str) -> Session:
     """Let the session work in another directory of this machine. Refused while it runs."""
-    here = await locate_(access, directory)
+    here = await locate_directory(access, directory)
 
     async def once() -> Session:
-        record = await idle(access, session)
+        record = await require_idle(access, session)
         before = record.value()
         if before.directory == here.directory:
             return before
@@ -95,8 +96,8 @@ async def move(access: StoreAccess, session: str, directory: str) -> Session:
             placement=access.host.id,
             time=replace(before.time, updated=access.clock.now_ms()),
         )
-        changes, expect = await known_project(access, here)
-        left, same = await _left(access, session)
+        changes, expect = await project_changes(access, here)
+        left, same = await _note_move(access, session)
         unchanged = Unchanged(session, "session", session, record.seq)
         await access.store.commit(
             Batch((*changes, put_session(after), *left), (*expect, *same, unchanged, Unclaimed(session)))
@@ -106,8 +107,8 @@ async def move(access: StoreAccess, session: str, directory: str) -> Session:
     return await on_conflict(once)
 
 
-async def _left(access: StoreAccess, session: str) -> tuple[list[Put], list[Unchanged]]:
-    """Note in the epoch that the session has left its place: that ends it, wherever the session goes on."""
+async def _note_move(access: StoreAccess, session: str) -> tuple[list[Put], list[Unchanged]]:
+    """Record in the epoch that the session has moved: the next boundary begins another epoch."""
     open_ = await access.store.select("epoch", session=session, mark=Mark.OPEN)
     epochs = [replace(record.value(), left=True) for record in open_]
     return [put(epoch) for epoch in epochs], [

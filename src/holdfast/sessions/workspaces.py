@@ -1,4 +1,4 @@
-"""The workspaces of sessions, read from the files when they are asked for."""
+"""Reads the workspaces of sessions from the files, when they are needed."""
 
 from collections.abc import Callable
 from typing import Final
@@ -10,21 +10,21 @@ from holdfast.location.project import Location
 from holdfast.provider.accounts import credentials
 from holdfast.schema.session import Session
 from holdfast.sessions.access import StoreAccess
-from holdfast.sessions.create import locate_
-from holdfast.sessions.folder_trust import Trusting
+from holdfast.sessions.create import locate_directory
+from holdfast.sessions.folder_trust import FolderTrust
 from holdfast.workspace import host_settings
-from holdfast.workspace.workspace import Workspace, surroundings
+from holdfast.workspace.workspace import Workspace, read_workspace
 
 FRESH_MS: Final = 1_000
-"""A prompt and its turns share one reading; what the user edits counts a second later."""
+"""How long one reading is used: for a prompt and its first turns. An edit of the user counts after that."""
 KNOWN_MAX: Final = 256
 
 
 class Workspaces:
-    """Reads workspaces; `given` answers in the place of the files."""
+    """Reads workspaces. `given` replaces the reading (a caller's own settings)."""
 
     def __init__(
-        self, access: StoreAccess, trust: Trusting, given: Callable[[Session], Workspace] | None = None
+        self, access: StoreAccess, trust: FolderTrust, given: Callable[[Session], Workspace] | None = None
     ) -> None:
         self._access = access
         self._trust = trust
@@ -48,13 +48,14 @@ class Workspaces:
     async def _read(self, session: Session) -> Workspace:
         is_here = True
         try:
-            location = await locate_(self._access, session.directory)
-        except InvalidInput:  # It came from elsewhere, or its folder was removed: it can still be read.
+            location = await locate_directory(self._access, session.directory)
+        # Imported from another machine, or its folder was removed: the session can still be read.
+        except InvalidInput:
             is_here = False
             location = Location(session.directory, session.directory, session.project_id)
         decisions = await self._trust.decisions()
         held = host_settings.hosts_of(credentials.load())
         remote = await host_settings.settings_of(held) if held else []
         return await anyio.to_thread.run_sync(
-            lambda: surroundings(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
+            lambda: read_workspace(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
         )

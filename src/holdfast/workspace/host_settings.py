@@ -34,7 +34,7 @@ def hosts_of(held: Mapping[str, Credential]) -> list[str]:
 
 
 def tokens(loaded: Loaded, held: Mapping[str, Credential]) -> dict[str, HostToken]:
-    """The token of a host for each provider at its address, whoever chose that."""
+    """The token of a host for each provider at its address, whichever settings chose that address."""
     known = _tokens_by_host(held)
     found = {}
     for id, entry in (loaded.config.provider or {}).items():
@@ -49,7 +49,7 @@ def tokens(loaded: Loaded, held: Mapping[str, Credential]) -> dict[str, HostToke
 
 
 def _tokens_by_host(held: Mapping[str, Credential]) -> dict[str, Secret]:
-    """OpenCode's come first, so that ours win."""
+    """Tokens by host. OpenCode's come first, so that ours replace them."""
     wanted = sorted(
         (each for each in held.items() if each[1].type == "wellknown"),
         key=lambda each: each[1].origin == "file",

@@ -8,7 +8,7 @@ from holdfast.workspace.workspace import Workspace
 
 
 class WorkspacePlugins:
-    """One dispatcher a directory; `warn` is told what a plugin does wrong."""
+    """One dispatcher a directory; `warn` gets a line for each error of a plugin."""
 
     def __init__(self, warn: Callable[[str], None]) -> None:
         self._warn = warn

@@ -1,7 +1,7 @@
-"""What stands around a session in its directory: settings, agents, commands, providers.
+"""The workspace of a directory: its settings, agents, commands and providers.
 
-Read afresh when asked: files are the truth, and a person edits them while sessions run. What must stay true:
-whoever asks says which folders are trusted; nothing here decides it.
+Read from the files each time, since the user edits them while sessions run. What must stay true: the caller
+says which folders are trusted; nothing here decides it.
 """
 
 import os
@@ -32,7 +32,7 @@ from holdfast.workspace import host_settings
 
 
 class Workspace:
-    """The surroundings of one directory at one moment."""
+    """One directory's settings, agents and providers, as of one moment."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Workspace:
         """False where the directory does not exist on this machine: a session there can only be read."""
 
     def check_here(self, session: str) -> None:
-        """Refuse to work where there is nothing to work on."""
+        """`Refused` if the directory does not exist on this machine."""
         if not self.is_here:
             raise Refused(
                 f"{self.places.directory} is not here, so session {session} can only be read; "
@@ -64,7 +64,7 @@ class Workspace:
 
     @cached_property
     def agents(self) -> Agents:
-        """Who can answer here."""
+        """The agents that a session here can choose."""
         return config_agents.agents(self.loaded, agent_places(self.places, self._temporary))
 
     @cached_property
@@ -74,7 +74,7 @@ class Workspace:
 
     @cached_property
     def providers(self) -> Providers:
-        """Whom the person can ask, and with which models."""
+        """The providers and models that the user has configured."""
         config = self.loaded.config
         return Providers(
             (*refresh.snapshots(), *catalogue.snapshots(config.provider or {})),
@@ -87,14 +87,14 @@ class Workspace:
         )
 
 
-def surroundings(
+def read_workspace(
     location: Location,
     *,
     trusted: Callable[[Path], bool],
     remote: Sequence[Remote] = (),
     is_here: bool = True,
 ) -> Workspace:
-    """What a session in this place has around it."""
+    """Read the workspace of a directory."""
     places = places_of(location)
     loaded = load.load(places, trusted=trusted, remote=remote)
     private: Path | None = None
@@ -114,7 +114,7 @@ def surroundings(
 
 
 def places_of(location: Location) -> Places:
-    """Where settings of a place lie. Without a checkout only the directory itself is the project."""
+    """Where a directory's settings are. Without a checkout only the directory itself is the project."""
     directory = Path(location.directory)
     return Places(
         directory=directory,
@@ -126,7 +126,7 @@ def places_of(location: Location) -> Places:
 
 
 def agent_places(places: Places, temporary: Path | None) -> AgentPlaces:
-    """The directories that agents' permissions speak of."""
+    """The directories that the built-in agents' permissions name."""
     data = directories.data()
     return AgentPlaces(
         home=places.home,

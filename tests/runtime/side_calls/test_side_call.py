@@ -30,7 +30,7 @@ async def test_what_was_reserved_is_given_back_though_the_call_is_cancelled(
 
     monkeypatch.setattr(reservations, "reserve", reserve)
     monkeypatch.setattr(reservations, "forget", forget)
-    monkeypatch.setattr(side_call, "_heard", heard)
+    monkeypatch.setattr(side_call, "_complete", heard)
     nothing: Any = None
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group:

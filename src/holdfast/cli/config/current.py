@@ -15,7 +15,7 @@ from holdfast.provider.accounts.secret import Credential
 from holdfast.sessions.folder_trust import Decisions
 from holdfast.store.batch import host_scope
 from holdfast.store.host import ThisHost
-from holdfast.workspace.workspace import Workspace, surroundings
+from holdfast.workspace.workspace import Workspace, read_workspace
 
 
 class Here(NamedTuple):
@@ -30,7 +30,7 @@ def here(ctx: click.Context) -> Here:
     decisions = decided(ctx)
     remote = host_settings_of(credentials.load())
     return Here(
-        surroundings(locate(current_directory()), trusted=decisions.trusted, remote=remote), decisions
+        read_workspace(locate(current_directory()), trusted=decisions.trusted, remote=remote), decisions
     )
 
 

@@ -31,10 +31,10 @@ def import_(ctx: click.Context, *, file: str, here: bool, as_new: bool, form: st
     """
 
     async def work(hf: "Holdfast") -> "ImportReport":
-        from holdfast.sessions.create import locate_
+        from holdfast.sessions.create import locate_directory
         from holdfast.store.exchange.portable.import_file import Into, import_portable
 
-        place = await locate_(hf.sessions.access, current_directory())
+        place = await locate_directory(hf.sessions.access, current_directory())
         placed = Into(place.project, place.directory, place.path, hf.host.id)
         return await import_portable(
             hf.store,

@@ -122,19 +122,19 @@ async def _close_failed(
         run.engine, turn.session, message.id, spent_ms, sent=said, said=tokens
     )
     if said and error.retryable and error.kind in _BROKEN_KINDS:
-        return await _go_on(run, message, answer)
+        return await _continue_broken(run, message, answer)
     if not said and await quarantine.take_out(run, turn, message, error):
         return TurnOutcome(next="continue")
     if error.kind == "context-overflow" and not said and turn.compacts:
         await ending.end(run, _alone(message), ending.broken_off())
         return TurnOutcome(next="stop", overflowed=True)
     fault = fault_of(error, turn.model.provider_id)
-    back = await quarantine.taken_back(run, turn, error)
+    back = await quarantine.take_back(run, turn, error)
     await ending.end(run, _alone(message), ending.failed(fault), before=lambda _: back)
     return TurnOutcome(next="stop")
 
 
-async def _go_on(run: Run, message: AssistantMessage, answer: Answer) -> TurnOutcome:
+async def _continue_broken(run: Run, message: AssistantMessage, answer: Answer) -> TurnOutcome:
     """Go on with an answer whose stream broke off, unless too many in a row have."""
     if answer.calls.parked:
         await ending.end(run, _alone(message), ending.broken_off())

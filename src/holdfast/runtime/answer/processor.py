@@ -134,7 +134,7 @@ class Processor:
         self.finish: StepFinish | None = None
         self.failed: Failed | None = None
 
-    async def hear(self, event: ProviderEvent) -> None:
+    async def take(self, event: ProviderEvent) -> None:
         """Take one event in."""
         match event:
             case TextDelta(id=id, text=text) | ReasoningDelta(id=id, text=text):

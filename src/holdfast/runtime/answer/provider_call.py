@@ -46,27 +46,27 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     calls: CallsOutcome
 
 
-async def answer(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
+async def ask(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
     """The model's answer. A failure before its first word is tried again, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
     while True:
         attempt += 1
-        heard = await _once(run, turn, request, message)
-        failed = heard.failed
-        if failed is None or heard.said:
-            return heard
+        result = await _once(run, turn, request, message)
+        failed = result.failed
+        if failed is None or result.said:
+            return result
         chance = random.random()  # noqa: S311 - a pause, not a secret
         wait_ms = retry.wait_ms(failed, attempt, waited_ms=waited_ms, random=chance, limits=limits)
         if wait_ms is None:
-            return heard
+            return result
         waited_ms += wait_ms
-        await _tell_retry(run, turn, message, failed, attempt=attempt, wait_ms=wait_ms)
+        await _record_retry(run, turn, message, failed, attempt=attempt, wait_ms=wait_ms)
         await anyio.sleep(wait_ms / 1_000)
         status_events.busy(run.engine.feed, run.recorder.session)
 
 
-async def _tell_retry(
+async def _record_retry(
     run: Run,
     turn: PreparedTurn,
     message: AssistantMessage,
@@ -123,7 +123,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
             try:
                 async with aclosing(run.provider(turn.workspace).stream(request)) as events:
                     async for event in events:
-                        await processor.hear(event)
+                        await processor.take(event)
                 if settling.count and processor.finish is not None:
                     tokens = processor.finish.tokens
                     await reservations.shrink_reservation(

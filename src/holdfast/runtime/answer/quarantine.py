@@ -149,7 +149,7 @@ async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, erro
     return True
 
 
-async def taken_back(run: Run, turn: PreparedTurn, error: ProviderError) -> list[Put]:
+async def take_back(run: Run, turn: PreparedTurn, error: ProviderError) -> list[Put]:
     """What was taken out in vain, to be shown again from the next request on."""
     found = cleared(error, turn.shown, turn.model)
     epoch = await epochs.current(run)

@@ -17,7 +17,7 @@ REMINDER: Final = (
 )
 
 
-def taken_in(message: MessageWithParts) -> JsonMap | None:
+def output_in(message: MessageWithParts) -> JsonMap | None:
     """The answer of the form that was asked for, where a call in the message gave it."""
     given = [
         part.state.input

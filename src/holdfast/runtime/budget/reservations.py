@@ -106,7 +106,7 @@ async def time_left_s(engine: Engine, session: Session) -> float | None:
     return max(0, root.budget.time_ms - used_ms) / 1_000
 
 
-async def settled_above(
+async def settle_root(
     engine: Engine, session: Session, used: Used
 ) -> tuple[tuple[Put, ...], tuple[Unchanged, ...]]:
     """What a turn of a child changes on the root of its tree: written together with the turn's own end."""
@@ -186,7 +186,7 @@ async def _edit_root(
             return
         value = record.value()
         asking = session.id if is_turn else None
-        changed = change(value, await _over(engine, value.spent or NOTHING, asking))
+        changed = change(value, await _find_over(engine, value.spent or NOTHING, asking))
         if changed is not None:
             unchanged = Unchanged(root, "session", root, record.seq)
             await engine.store.commit(Batch((put(changed),), (unchanged,)))
@@ -195,7 +195,7 @@ async def _edit_root(
         await on_conflict(once, tries=50)  # Many children may write at once.
 
 
-async def _over(engine: Engine, spent: Spent, asking: str | None) -> list[str]:
+async def _find_over(engine: Engine, spent: Spent, asking: str | None) -> list[str]:
     """Turns that hold something back though nobody runs their sessions any more. A session has one turn at a
     time: what that of a new one still holds is of a runner before him.
     """

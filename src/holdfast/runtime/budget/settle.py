@@ -51,7 +51,7 @@ async def settle(
         if session.parent_id is None:
             session = spending.settled(session, used)
         session = replace(session, time=replace(session.time, updated=max(now_ms, session.time.updated)))
-        above, meanwhile = await reservations.settled_above(run.engine, session, used)
+        above, meanwhile = await reservations.settle_root(run.engine, session, used)
         unchanged = Unchanged(session.id, "session", session.id, record.seq)
         whole = put(session)
         await run.recorder.write(lambda ids: [*compose(ids), whole, *above], expect=(unchanged, *meanwhile))

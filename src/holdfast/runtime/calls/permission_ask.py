@@ -14,7 +14,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict
-from holdfast.runtime.calls.permission_reply import answered, approvals, reply
+from holdfast.runtime.calls.permission_reply import answered, read_approvals, reply
 from holdfast.runtime.engine.engine import OnAsk
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
@@ -26,7 +26,7 @@ from holdfast.schema.request import (
     RequestTime,
     ToolRef,
 )
-from holdfast.schema.request import Reply as ReplyWord
+from holdfast.schema.request import Reply as ReplyKind
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.put import put
@@ -65,17 +65,17 @@ class PermissionAsk:
         tool: ToolRef,
     ) -> None:
         """Return when all of it is allowed; `ToolDenied` when not."""
-        approved = await approvals(self._engine, self._session, self._worktree)
+        approved = await read_approvals(self._engine, self._session, self._worktree)
         verdict = self._policy.strictest(permission, patterns, approved)
         if self._again and verdict != "ask":
-            await self._decided_since(verdict, await self._asked_before(permission, patterns, tool))
+            await self._close_decided(verdict, await self._find_earlier(permission, patterns, tool))
         match verdict:
             case "allow":
                 return
             case "deny":
                 raise ToolDenied(f"The rules deny {permission} for {_shown(patterns)}.")
             case "ask":
-                await self._person(permission, patterns, always, metadata, tool)
+                await self._ask_user(permission, patterns, always, metadata, tool)
             case _:
                 assert_never(verdict)
 
@@ -84,16 +84,16 @@ class PermissionAsk:
         verdict = self._policy.verdict(permission, pattern)
         return verdict == "allow" and not self._policy.names(permission, pattern)
 
-    async def _decided_since(self, verdict: Action, known: PermissionRequest | None) -> None:
+    async def _close_decided(self, verdict: Action, known: PermissionRequest | None) -> None:
         """The rules have come to answer a question that still waits: it is closed with what they say."""
         if known is None or known.time.heard is not None:
             return
         if known.answer is None:
-            word: ReplyWord = "once" if verdict == "allow" else "reject"
+            word: ReplyKind = "once" if verdict == "allow" else "reject"
             known = answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
         if verdict == "allow":
             raise_if_rejected(known, goes_on=self._goes_on)
-            await self._heard(known)
+            await self._mark_received(known)
         else:
             await self._recorder.commit(put(known))
 
@@ -110,7 +110,7 @@ class PermissionAsk:
         ]
         return [put(answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
 
-    async def _person(
+    async def _ask_user(
         self,
         permission: str,
         patterns: Sequence[str],
@@ -118,7 +118,7 @@ class PermissionAsk:
         metadata: JsonMap,
         tool: ToolRef,
     ) -> None:
-        known = await self._asked_before(permission, patterns, tool) if self._again else None
+        known = await self._find_earlier(permission, patterns, tool) if self._again else None
         program = self._engine.on_ask
         if known is None and program is None and not self._engine.presence.attached(self._session):
             raise ToolDenied(
@@ -138,9 +138,9 @@ class PermissionAsk:
             request = replied
             del self._open[request.id]
         raise_if_rejected(request, goes_on=self._goes_on)
-        await self._heard(request)
+        await self._mark_received(request)
 
-    async def _heard(self, request: PermissionRequest) -> None:
+    async def _mark_received(self, request: PermissionRequest) -> None:
         """Committed before the call goes on: after a crash from here on it may have had its effect."""
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(put(replace(request, time=heard)))
@@ -181,7 +181,7 @@ class PermissionAsk:
             return error
         return None
 
-    async def _asked_before(
+    async def _find_earlier(
         self, permission: str, patterns: Sequence[str], tool: ToolRef
     ) -> PermissionRequest | None:
         """The same question of the same call, from before a restart."""

@@ -12,7 +12,7 @@ from holdfast.schema.request import (
     PermissionAnswer,
     PermissionRequest,
 )
-from holdfast.schema.request import Reply as ReplyWord
+from holdfast.schema.request import Reply as ReplyKind
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
@@ -33,7 +33,7 @@ async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> l
         return []
     now_ms = engine.clock.now_ms()
     no = PermissionAnswer(reply="reject", message=why)
-    waiting = [value for _, value in await _others(engine, session, "")]
+    waiting = [value for _, value in await _read_others(engine, session, "")]
     return [
         put(answered(each, no, now_ms))
         for each in waiting
@@ -41,7 +41,7 @@ async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> l
     ]
 
 
-async def approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
+async def read_approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
     """What was approved for good in this project and checkout."""
     records = await engine.store.select("approval", session=project_scope(session.project_id))
     values = [record.value() for record in records]
@@ -53,10 +53,10 @@ async def approvals(engine: Engine, session: Session, worktree: str) -> list[App
 
 
 async def reply(
-    engine: Engine, session: str, id: str, word: ReplyWord, message: str | None = None
+    engine: Engine, session: str, id: str, kind: ReplyKind, message: str | None = None
 ) -> PermissionRequest:
     """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
-    given = checked(PermissionAnswer(reply=word, message=message), "the answer")
+    given = checked(PermissionAnswer(reply=kind, message=message), "the answer")
 
     async def once() -> PermissionRequest:
         # When another question is answered meanwhile, what this answer covers changes.
@@ -85,15 +85,15 @@ async def _answers(
     changes: list[Change] = []
     if given.reply == "reject":
         no = PermissionAnswer(reply="reject")
-        covered += [(*other, no) for other in await _others(engine, session, id)]
+        covered += [(*other, no) for other in await _read_others(engine, session, id)]
     elif given.reply == "always":
         worktree = str((await engine.workspace(owner)).places.worktree)
         saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
         scope = project_scope(owner.project_id)
         changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
-        now = [*await approvals(engine, owner, worktree)]
+        now = [*await read_approvals(engine, owner, worktree)]
         now += [Approved(each.permission, each.pattern) for each in saved]
-        for other in await _others(engine, session, id):
+        for other in await _read_others(engine, session, id):
             if Policy(()).strictest(other[1].permission, other[1].patterns, now) == "allow":
                 covered.append((*other, given))
     answered_ms = engine.clock.now_ms()
@@ -106,7 +106,7 @@ async def _answers(
     )
 
 
-async def _others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:
+async def _read_others(engine: Engine, session: str, id: str) -> list[tuple[StoredRecord, PermissionRequest]]:
     found = []
     for record in await engine.store.select("request", session=session, mark=Mark.OPEN):
         value = record.value()

@@ -72,7 +72,7 @@ class Groups:
             yield process
         finally:
             with anyio.CancelScope(shield=True):
-                await self._ended(process, group)
+                await self._end_now(process, group)
 
     def _named(self, pgid: int) -> Group:
         host = self._host
@@ -82,7 +82,7 @@ class Groups:
     async def _note_all(self) -> None:
         await self._note({GROUPS: msgspec.to_builtins(self._running)})
 
-    async def _ended(self, process: Process, group: Group) -> None:
+    async def _end_now(self, process: Process, group: Group) -> None:
         """Leave nothing behind: what still runs is ended by the guard, which outlives the turn."""
         self._running.remove(group)
         try:

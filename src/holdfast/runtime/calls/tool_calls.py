@@ -120,7 +120,7 @@ class ToolCalls:
     async def _run(self, called: RecordedCall, row: Row) -> None:
         call = RunningCall(self._of, self._turn, self._ask, called.part)
         try:
-            settlement = await _bounded(call, self._carried_out(call, called, row), self._recorder)
+            settlement = await _run_bounded(call, self._carry_out(call, called, row), self._recorder)
         except ToolParked as parked:
             if self._ask.waits(call.call_id):
                 self.parked = True  # Not settled: the call waits for its answer, as its record says.
@@ -139,15 +139,15 @@ class ToolCalls:
         self.stopped = self.stopped or settlement.stops
         self.succeeded += settlement.outcome is None
 
-    async def _carried_out(self, call: RunningCall, called: RecordedCall, row: Row) -> Settlement:
-        refused = await self._looping(call, row)
+    async def _carry_out(self, call: RunningCall, called: RecordedCall, row: Row) -> Settlement:
+        refused = await self._refuse_loop(call, row)
         if refused is not None:
             return refused
         # It may have been interrupted while somebody was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._execute(call, called)
 
-    async def _looping(self, call: RunningCall, row: Row) -> Settlement | None:
+    async def _refuse_loop(self, call: RunningCall, row: Row) -> Settlement | None:
         """Why a call that repeats itself is not run again; None when it may be."""
         if row.times < LOOP:
             return None
@@ -201,7 +201,7 @@ class ToolCalls:
         await self._recorder.commit(put(done), *self._ask.withdrawn(part.call_id, settlement.output))
 
 
-async def _bounded(
+async def _run_bounded(
     call: RunningCall, work: Coroutine[Any, Any, Settlement], recorder: Recorder
 ) -> Settlement:
     """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.

@@ -68,7 +68,7 @@ def carry(
 def besides(message: MessageWithParts) -> MessageWithParts:
     """A message without what `request` tells of it: texts that came with the person's words, and tasks."""
     return MessageWithParts(
-        message.info, tuple(part for part in message.parts if work.words_of(part) is None)
+        message.info, tuple(part for part in message.parts if work.user_text(part) is None)
     )
 
 

@@ -77,7 +77,7 @@ async def automatic(run: Run, turn: PreparedTurn, *, overflow: bool = False) -> 
 async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: CompactionPart) -> TurnOutcome:
     """One attempt, to its end."""
     run.begin_turn()
-    message = await _opened(run, turn, info)
+    message = await _open_summary(run, turn, info)
     todos = await _todos(run)
     # Work that a compaction by hand came into goes on as well; or it can be gone on with, where it rests.
     owed = part.auto or turn.owed or turn.rests
@@ -86,10 +86,10 @@ async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: Compac
     cut = _cut(turn, fit.divided(turn, spoken, todos, overflowed=bool(part.overflow)), todos)
     if part.attempt == ATTEMPTS_MAX or _useless(turn, cut, "", goes_on=owed) is not None:
         cut = whole  # The tail gives way before the work does.
-    cut, written = await _written(run, turn, message, cut, whole, goes_on=owed)
+    cut, written = await _summarise(run, turn, message, cut, whole, goes_on=owed)
     if isinstance(written, Refusal):
-        return await _refused(run, turn, part, message, written)
-    goes_on = owed and await _goes_on(run, turn, overflow=bool(part.overflow))
+        return await _fail(run, turn, part, message, written)
+    goes_on = owed and await _ask_to_continue(run, turn, overflow=bool(part.overflow))
     result = write.Result(
         info=info, part=part, message=message, tail=cut.divided.tail, carried=cut.carried, written=written
     )
@@ -124,7 +124,7 @@ def _useless(turn: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> C
     return fit.useless(turn, cut.divided, cut.carried, summary, goes_on=goes_on)
 
 
-async def _written(
+async def _summarise(
     run: Run, turn: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
 ) -> tuple[_Cut, Written | Refusal]:
     """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
@@ -149,7 +149,7 @@ async def _written(
     return made, written
 
 
-async def _refused(
+async def _fail(
     run: Run, turn: PreparedTurn, part: CompactionPart, message: AssistantMessage, refusal: Refusal
 ) -> TurnOutcome:
     """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
@@ -166,7 +166,7 @@ async def _todos(run: Run) -> list[Todo]:
     return [todo for record in records for todo in record.value()]
 
 
-async def _goes_on(run: Run, turn: PreparedTurn, *, overflow: bool) -> bool:
+async def _ask_to_continue(run: Run, turn: PreparedTurn, *, overflow: bool) -> bool:
     """Whether the work goes on by itself after the compaction; a plugin may say no."""
     plugins = run.engine.plugins(turn.workspace)
     if not plugins.wants(COMPACTION_AUTOCONTINUE):
@@ -181,7 +181,7 @@ async def _goes_on(run: Run, turn: PreparedTurn, *, overflow: bool) -> bool:
     return (await plugins.call(COMPACTION_AUTOCONTINUE, seen, AutoContinue())).enabled
 
 
-async def _opened(run: Run, turn: PreparedTurn, info: UserMessage) -> AssistantMessage:
+async def _open_summary(run: Run, turn: PreparedTurn, info: UserMessage) -> AssistantMessage:
     """The message that will hold the summary; until it is finished the old boundary counts."""
     now_ms = run.engine.clock.now_ms()
     model = turn.model

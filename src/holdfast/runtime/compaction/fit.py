@@ -29,7 +29,7 @@ def is_off(workspace: Workspace) -> bool:
     return flags.enabled(flags.DISABLE_AUTOCOMPACT) or (config is not None and config.auto is False)
 
 
-def room_of(turn: PreparedTurn) -> ContextLimits:
+def limits_of(turn: PreparedTurn) -> ContextLimits:
     """The room of the turn's model."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     return measuring.context_limits(
@@ -44,7 +44,7 @@ def needed(turn: PreparedTurn, characters: int) -> Trigger | None:
 
 def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
     """Why a request of so many characters calls for a compaction, whoever wants one."""
-    room, history, model = room_of(turn), turn.history, turn.model
+    room, history, model = limits_of(turn), turn.history, turn.model
     why = measuring.needed(room, history, model, characters=characters)
     if why is None or measuring.needed(room, history, model, characters=characters, usage=False) is not None:
         return why
@@ -60,7 +60,7 @@ def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
 def fits(turn: PreparedTurn) -> bool:
     """Whether the request is within its room by its own length, whatever was counted."""
     characters = _fixed(turn) + _characters(turn, turn.shown)
-    room = room_of(turn)
+    room = limits_of(turn)
     return measuring.needed(room, turn.history, turn.model, characters=characters, usage=False) is None
 
 
@@ -71,7 +71,7 @@ def divided(
 
     `overflowed`: the provider found the request too long, so the tail holds no media.
     """
-    limits = room_of(turn)
+    limits = limits_of(turn)
     config = turn.workspace.loaded.config.compaction
     configured = None if config is None else config.preserve_recent_tokens
     turns = None if config is None else config.tail_turns
@@ -140,7 +140,7 @@ def _no_shorter(
     turn: PreparedTurn, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
 ) -> ContextOverflowFault | None:
     """Why the request would be as long as it was. Where a person wants few messages, fewer are enough."""
-    if measuring.is_over(room_of(turn), len(turn.shown)):
+    if measuring.is_over(limits_of(turn), len(turn.shown)):
         return None
     told = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
     messages: list[ProviderMessage] = [
@@ -166,7 +166,7 @@ def _too_long(
     turn: PreparedTurn, divided: Divided, carried: Carried, summary: str
 ) -> ContextOverflowFault | None:
     """Why the request would still be too long, with this summary."""
-    target = _target(room_of(turn))
+    target = _target(limits_of(turn))
     if target is None:
         return None
     ratio = measuring.ratio(turn.history, turn.model)

@@ -56,18 +56,20 @@ def context_limits(
 def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
     """Characters a token, as the model's own count of the last request told; four until it has told."""
     wanted = f"{model.provider_id}/{model.id}"
-    return next((each for name, each in _told(history) if name == wanted), float(size.CHARACTERS_A_TOKEN))
+    return next(
+        (each for name, each in _reported_ratios(history) if name == wanted), float(size.CHARACTERS_A_TOKEN)
+    )
 
 
 def ratios(history: Sequence[MessageWithParts]) -> dict[str, float]:
     """Characters a token, of each model that has told: a compaction must not make us forget it."""
     found: dict[str, float] = {}
-    for name, each in _told(history):
+    for name, each in _reported_ratios(history):
         found.setdefault(name, each)
     return dict(islice(found.items(), RATIOS_MAX))
 
 
-def _told(history: Sequence[MessageWithParts]) -> Iterator[tuple[str, float]]:
+def _reported_ratios(history: Sequence[MessageWithParts]) -> Iterator[tuple[str, float]]:
     """What models have told, the latest first. What was known at a compaction stands in its request."""
     for message in reversed(history):
         info = message.info

@@ -15,8 +15,9 @@ from holdfast.provider.fault import fault_of
 from holdfast.provider.request import assemble, size
 from holdfast.provider.request.events import FinishReason
 from holdfast.provider.request.request import Request, Text, User
+from holdfast.runtime.answer.completion import complete_with_retries
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.compaction import asking, carry, current_request, fit, measure, wording
+from holdfast.runtime.compaction import carry, current_request, fit, measure, wording
 from holdfast.runtime.compaction.divide import Divided
 from holdfast.runtime.compaction.fit import SUMMARY_TOKENS_MAX
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
@@ -86,7 +87,7 @@ async def write(
         summary = await folding.over(_pieces(turn, divided.head), _summary_before(turn.history))
         with_tail = isinstance(summary, str) and bool(divided.tail) and gives_way(summary)
         if isinstance(summary, str) and with_tail:
-            summary = await folding.over(_told(turn, divided.tail) or [NOTHING_MORE], summary)
+            summary = await folding.over(_as_text(turn, divided.tail) or [NOTHING_MORE], summary)
     finally:
         await folding.release()
     if not isinstance(summary, str):
@@ -97,14 +98,14 @@ async def write(
 
 def _pieces(turn: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
     """What has to be summarised: also the request that was carried until now, and is no longer."""
-    own = _told(turn, head)
+    own = _as_text(turn, head)
     before = carried_before(turn.history)
     if before.request and not current_request.current(turn.history).continued:
         own = [transcript.framed("person", before.request), *own]
     return own or [NOTHING_MORE]
 
 
-def _told(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
+def _as_text(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
     """Messages as text. The words of the current request are carried over, and need not be summarised; what
     came with them has to.
     """
@@ -162,7 +163,7 @@ class _Folding:
             return BudgetFault(data=MessageData(message=why))
         self._reserved.append(key)  # Held to the end: what was used stays used.
         try:
-            said = await asking.ask(self._run, self._ready.workspace, request)
+            said = await complete_with_retries(self._run, self._ready.workspace, request)
         except ProviderError as error:
             return error
         self.taken = usage.add(self.taken, said.tokens)

@@ -1,1 +1,1 @@
-"""What one running session works with: its dependencies, its limits, its records and its signals."""
+"""What a running session uses: its dependencies, limits, recorder and events."""

@@ -1,4 +1,4 @@
-"""What the engine works with: the rooms below it, and what the application gives it."""
+"""The engine's dependencies: store, clock, feed, provider, limits. Built once, by `app.py`."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -28,30 +28,32 @@ if TYPE_CHECKING:
     from holdfast.net.stream import Http
 
 OnAsk = Callable[[PermissionRequest], Awaitable[PermissionAnswer | None]]
-"""A program that answers in the place of a person; None leaves the question open for others."""
+"""A program that answers for the user; None leaves the question open for the user."""
 
 
 class Presence(Protocol):
-    """Knows whether a person would see a question about a session."""
+    """Knows whether the user would see a question about a session."""
 
     def attached(self, session: Session) -> bool: ...
 
 
-class Nobody:
-    """No person is ever attached: an ask means no."""
+class NeverPresent:
+    """The user is never attached: a permission that has to be asked for is denied."""
 
     def attached(self, session: Session) -> bool:
         return False
 
 
 class Trees:
-    """A lock for each root: one task of this process changes it at a time, so children do not collide."""
+    """A lock for each root session: one task of this process changes it at a time, so its children do not
+    conflict.
+    """
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
 
     def of(self, root: str) -> anyio.Lock:
-        """The lock of a root; it is forgotten when nobody holds it."""
+        """The lock of a root; it exists as long as a task refers to it."""
         lock = self._locks.get(root)
         if lock is None:
             lock = self._locks[root] = anyio.Lock()
@@ -67,23 +69,23 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     host: Host
     feed: Feed
     provider: Callable[[Workspace], Provider]
-    """Who answers requests in these surroundings: real wires, or a script."""
+    """The provider for a workspace: real wires, or a script."""
     workspace: Callable[[Session], Awaitable[Workspace]]
     tools: Callable[[Session], Registry]
     """The tools that a session may call."""
     keep: Keep
-    """Keeps output of tools that is too long for the record."""
+    """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)
-    """Ends the process groups of tools when this process cannot; started with the first of them."""
-    presence: Presence = Nobody()
+    """Ends the process groups of tools when this process cannot; started with the first group."""
+    presence: Presence = NeverPresent()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
     trees: Trees = msgspec.field(default_factory=Trees)
     plugins: Callable[[Workspace], Dispatcher]
     contexts: Callable[[Session], Sequence[SystemContextRegistry]]
-    """What others contribute to the System Context of a session's place."""
+    """What the application contributes to the System Context of a session."""
     http: Callable[[], "Http"]
     cache: Path
-    """The folder for copies of what was fetched."""
+    """The folder for copies of fetched files."""
     warn: Callable[[str], None]
-    """Tells whoever operates this process."""
+    """Logs a warning for the operator of this process."""

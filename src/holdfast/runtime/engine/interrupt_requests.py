@@ -1,4 +1,4 @@
-"""Interrupts that were asked for from another process: records, answered by whoever runs the session."""
+"""Interrupts requested by another process: records, answered by the process that runs the session."""
 
 from collections.abc import Collection
 from typing import Final
@@ -22,7 +22,9 @@ INTERRUPT_S: Final = 10.0
 
 
 async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | None) -> None:
-    """Stop a session that another owner runs, and wait until it is given back; `Refused` where it is not."""
+    """Stop a session that another owner runs, and wait until it is released; `Refused` if it is not in
+    time.
+    """
     store, session, owner = engine.store, running.id, running.owner
     request = InterruptRequest(
         id=engine.mint.ascending("per"),
@@ -43,10 +45,10 @@ async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | N
                 await watch.wait()
     finally:
         watch.close()
-    # No owner may act later on an interrupt whose caller was refused.
+    # No owner may act on an interrupt after its caller was refused.
     withdrawn = await withdraw(store, request, engine.clock.now_ms())
     record = await store.session(session)
-    # One that was answered has stopped its run, whichever owner has the session since.
+    # An answered interrupt has stopped its run, whichever owner has the session since.
     if not withdrawn or record is None or record.owner is None:
         return
     if record.owner != owner:
@@ -55,13 +57,13 @@ async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | N
 
 
 async def waiting(store: Store, session: str) -> list[InterruptRequest]:
-    """Those that nobody has answered yet."""
+    """The session's interrupts that are not answered yet."""
     records = await store.select("request", session=session, mark=Mark.OPEN)
     return [value for record in records if isinstance(value := _value(record), InterruptRequest)]
 
 
 def _value(record: StoredRecord) -> object:
-    """The record, or nothing when it cannot be read: one bad record must not end every drain."""
+    """The record's value; None if it cannot be read: one bad record must not end every drain."""
     try:
         return record.value()
     except RecordCorrupt:
@@ -69,7 +71,7 @@ def _value(record: StoredRecord) -> object:
 
 
 async def answer(store: Store, recorder: Recorder, only: Collection[str] | None = None) -> None:
-    """Mark those that wait as answered, or only these of them."""
+    """Mark the waiting interrupts as answered; only those in `only`, if given."""
     now_ms = recorder.clock.now_ms()
     puts = [
         put(_answered(value, now_ms))
@@ -89,7 +91,7 @@ async def withdraw(store: Store, request: InterruptRequest, now_ms: int) -> bool
 
 
 async def is_answered(store: Store, request: InterruptRequest) -> bool:
-    """Whether the run that it meant was stopped, or had ended; or the session is gone."""
+    """Whether the run it meant was stopped or had ended, or the session is gone."""
     record = await store.get(request.session_id, "request", request.id)
     return record is None or record.mark is not Mark.OPEN
 

@@ -17,8 +17,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     retry_total_ms: int = 10 * 60 * 1_000
     malformed_max: int = 2
     failing_max: int = 12
-    """So many turns in a row may have nothing but failed calls."""
+    """How many turns in a row may have only failed calls."""
     context_wait_ms: int = 30 * 1_000
     """How long a prompt waits for a System Context that cannot be read."""
     answer_wait_ms: int = 10 * 60 * 1_000
-    """How long a drain waits for a person who is there and silent, before it parks."""
+    """How long a drain waits for the reply of a user who is attached, before it parks."""

@@ -1,8 +1,8 @@
-"""The store as a running session sees it: one that may be away for a moment.
+"""The store with retries: it may be unreachable for a moment.
 
 A database restarts, a network drops, another process holds a lock for too long: as long as this process is
-sure of its lease, such a moment is waited for and what was asked is asked again. What must stay true: nothing
-is written twice. A commit that was surely not written is repeated; one that may have been is looked up first.
+sure of its lease, it waits and repeats the call. What must stay true: nothing is written twice. A commit that
+was surely not written is repeated; one that may have been written is looked up first.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -48,7 +48,7 @@ class PatientStore:
         """Whether the last wait was in vain: then nobody waits again until a call has succeeded."""
 
     async def repeat(self, ask: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
-        """Ask until the store answers, or until waiting is no longer allowed."""
+        """Repeat the call until the store answers, or waiting is no longer allowed."""
         until_s: float | None = None
         pause_s = PAUSE_S
         while True:
@@ -71,19 +71,21 @@ class PatientStore:
                 return answer
 
     async def commit(self, batch: Batch) -> Receipt:
-        """Write a batch. Under a fence `StoreUnsure` is the caller's: only it may change its fence."""
+        """Write a batch. Under a fence `StoreUnsure` is raised to the caller: only it may renumber its
+        fence.
+        """
         for attempt in range(1, UNSURE_MAX + 1):
             try:
                 return await self.repeat(self._store.commit, batch)
             except StoreUnsure:
                 if batch.fence is not None or attempt == UNSURE_MAX:
                     raise
-                if (receipt := await written(self, batch, after=0)) is not None:
+                if (receipt := await find_receipt(self, batch, after=0)) is not None:
                     return receipt
         raise AssertionError
 
     async def release(self, fence: Fence, *, settled: bool = False) -> None:
-        """Give a session back. When that was in doubt and the claim is gone, it was given back."""
+        """Release a claim. If the answer was lost and the claim is gone, it was released."""
         for attempt in range(1, UNSURE_MAX + 1):
             try:
                 return await self.repeat(self._store.release, fence, settled=settled)
@@ -166,13 +168,13 @@ class PatientStore:
         await self._store.close()
 
 
-async def written(store: Store, batch: Batch, *, after: int) -> Receipt | None:
-    """The receipt of a batch whose answer was lost; None when it was not written.
+async def find_receipt(store: Store, batch: Batch, *, after: int) -> Receipt | None:
+    """The receipt of a batch whose answer was lost; None if it was not written.
 
-    A batch is all or nothing, so one record of it is proof: its content, under a number above `after`, the
-    last number that the writer knew of; and one that is not there is proof of the contrary. A message that
-    only gets its place proves nothing: whoever admitted it had written the same content. A batch that only
-    removes is as good as written when nothing of it is left.
+    A batch is all or nothing, so one of its records is proof: it was written if the record has that content
+    and a number above `after`, the last number that the writer knew; and not if the record is missing. A
+    message that only gets its place proves nothing, since its admission wrote the same content. A batch that
+    only removes counts as written when none of its records is left.
     """
     numbers, proof, left = [], False, False
     for change in batch.changes:

@@ -14,7 +14,7 @@ from holdfast.workspace.workspace import Workspace
 
 
 class Sampled(msgspec.Struct, frozen=True, kw_only=True):
-    """What a prompt chose. A switch after this counts for the next turn."""
+    """What a prompt chose. A later switch counts for the next turn."""
 
     session: Session
     workspace: Workspace
@@ -25,7 +25,7 @@ class Sampled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreparedTurn(msgspec.Struct, frozen=True, kw_only=True):
-    """All that one turn needs, fixed."""
+    """Everything one provider turn uses. Fixed at the boundary; nothing in it changes until the turn ends."""
 
     session: Session
     workspace: Workspace
@@ -37,22 +37,22 @@ class PreparedTurn(msgspec.Struct, frozen=True, kw_only=True):
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
     moved: tuple[str, ...]
-    """Why the prefix may differ from that of the request before, as far as it is known here."""
+    """The reasons known at the boundary why the prefix may differ from that of the request before."""
     history: list[MessageWithParts]
-    """Everything that was said since the last compaction, in its order."""
+    """All messages since the last compaction, in order."""
     toolset: Toolset
     policy: Policy
     last_step: bool
     compacts: bool
-    """Whether a request that does not fit is compacted without the user's request."""
+    """Whether a request that does not fit is compacted automatically."""
     owed: bool = True
-    """Whether the model has something to answer, apart from a compaction."""
+    """Whether the model owes an answer, apart from a compaction."""
     rests: bool = False
-    """Whether it has, and waits for a prompt or `resume` to go on with it: see `plan.rests`."""
+    """Whether it owes an answer and the work rests: see `work.rests`."""
     asked: MessageWithParts | None = None
-    """A compaction that somebody asked for, and that was not tried yet."""
+    """A compaction that the user requested and that was not tried yet."""
 
     compacted: bool = False
-    """Whether the model sees a summary in the place of the beginning."""
+    """Whether the model view begins with a summary."""
     shown: list[MessageWithParts]
-    """What the model sees of the history."""
+    """The model view of the history."""

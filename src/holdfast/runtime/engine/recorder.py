@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
-from holdfast.runtime.engine.patience import UNSURE_MAX, written
+from holdfast.runtime.engine.patience import UNSURE_MAX, find_receipt
 from holdfast.schema import ids
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
 from holdfast.schema.message import Message
@@ -26,13 +26,13 @@ M = TypeVar("M", bound=Message)
 P = TypeVar("P", bound=Part)
 
 _TRIES = 200
-"""Each try that fails means that another prompt was admitted, and only so many can wait in an inbox."""
+"""Each failed try means that another prompt was admitted, and an inbox holds only so many."""
 _QUICK = 3
 _PAUSE_S = 0.02
 
 
 class Ids:
-    """Hands out ids, each greater than every one before it."""
+    """Makes ids, each greater than every one before it."""
 
     def __init__(self, next_id: Callable[[ids.Prefix], str]) -> None:
         self._next = next_id
@@ -47,7 +47,7 @@ class Ids:
 
 
 class Recorder:
-    """The pen of one run."""
+    """Writes the records of one run, under its fence."""
 
     def __init__(self, store: Store, fence: Fence, clock: Clock, mint: Mint) -> None:
         self._store = store
@@ -65,9 +65,9 @@ class Recorder:
     async def commit(
         self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
     ) -> Receipt:
-        """Write changes under the fence, and wait for it even when cancelled.
+        """Write changes under the fence, and wait for the result even when cancelled.
 
-        A write that nobody waits for could land behind the settling of what it wrote.
+        Otherwise the write could land after the settlement of what it wrote.
         """
         if self.lost:
             raise LeaseLost(f"session {self.session} may be run by another process by now")
@@ -83,9 +83,10 @@ class Recorder:
         return receipt
 
     async def _write(self, batch: Batch) -> Receipt:
-        """Write a batch once, also when the answer of the store is lost.
+        """Write a batch once, also if the store's answer is lost.
 
-        Another number of the fence keeps away what may still be on its way; then what is there is known.
+        Then the fence gets another number, which keeps away a write that may still be on its way, and the
+        store is asked what is there.
         """
         for attempt in range(1, UNSURE_MAX + 1):
             try:
@@ -94,25 +95,25 @@ class Recorder:
                 if attempt == UNSURE_MAX or self.lost:
                     raise
                 self.fence = await self._store.renumber(self.fence)
-                if (receipt := await written(self._store, batch, after=self._seen)) is not None:
+                if (receipt := await find_receipt(self._store, batch, after=self._seen)) is not None:
                     return receipt
                 batch = replace(batch, fence=self.fence)
         raise AssertionError
 
     def hold(self, *changes: Change, expect: Sequence[Expectation] = ()) -> None:
-        """Write changes with whatever is written next, before it: they are not worth a sync of their own.
+        """Write changes together with the next write, before it: they are not worth a sync of their own.
 
-        Whoever holds something sees to it that it is written soon: `flush`.
+        The caller makes sure that a write, or `flush`, follows soon.
         """
         self._held = (*self._held[0], *changes), (*self._held[1], *expect)
 
     async def flush(self) -> None:
-        """Write what is held."""
+        """Write the held changes."""
         if self._held[0]:
             await self.commit()
 
     async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
-        """A new message, greater than every one before it, and what goes with it."""
+        """Write a new message, its id greater than every one before it, together with other changes."""
         for _ in range(_TRIES):
             message = make(MessageID(self._next("msg")))
             if await self._rose(put(message), *more):
@@ -125,7 +126,9 @@ class Recorder:
         more: Sequence[Change] = (),
         expect: Sequence[Expectation] = (),
     ) -> list[Part]:
-        """New parts in one commit, each greater than every one before it, and what goes with them."""
+        """Write new parts in one commit, their ids greater than every one before, together with other
+        changes.
+        """
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
             if await self._rose(*map(put, parts), *more, expect=expect):
@@ -135,14 +138,14 @@ class Recorder:
     async def write(
         self, compose: Callable[["Ids"], Sequence[Change]], *, expect: Sequence[Expectation] = ()
     ) -> None:
-        """Several messages and parts in one commit: `compose` makes them of ids that rise."""
+        """Write several messages and parts in one commit: `compose` makes them from ascending ids."""
         for _ in range(_TRIES):
             if await self._rose(*compose(Ids(self._next)), expect=expect):
                 return
         raise self._stuck()
 
     async def _rose(self, *changes: Change, expect: Sequence[Expectation] = ()) -> bool:
-        """Whether the changes were written; not when another process has made a greater id meanwhile."""
+        """Whether the changes were written; not if another process has made a greater id meanwhile."""
         try:
             await self.commit(*changes, expect=(Rising(self.session), *expect))
         except Conflict:
@@ -151,7 +154,7 @@ class Recorder:
                 raise
             self._top = record.top
             self._overtaken += 1
-            if self._overtaken > _QUICK:  # Out of step with whoever is quicker.
+            if self._overtaken > _QUICK:  # A random pause, so that two writers do not collide again.
                 await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
             return False
         self._overtaken = 0

@@ -1,8 +1,8 @@
-"""Hears what reaches a running session from outside, through this process or another: answers and interrupts.
+"""Watches the store for replies and interrupts that concern the sessions of this process.
 
-They are records, so they survive whoever wrote them. One listener a process looks at the store when something
-may have changed. What must stay true: nobody waits for an answer that is already there, and a wake that is
-lost costs at most the store's own poll.
+They are records, written by this process or another, so they outlive their writer. One watcher a process
+reads the store when something may have changed. What must stay true: no task waits for a reply that is
+already stored, and a lost wake delays it at most until the store's own poll.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ PAUSE_S = 0.05
 
 
 class RequestWatcher:
-    """The ears of one process."""
+    """The replies and interrupts that this process waits for."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -32,7 +32,7 @@ class RequestWatcher:
         self._news = anyio.Event()
 
     async def run(self) -> None:
-        """Listen until cancelled."""
+        """Watch until cancelled."""
         watch = self._store.watch()
         try:
             while True:
@@ -41,9 +41,9 @@ class RequestWatcher:
                 self._news = anyio.Event()
                 with contextlib.suppress(
                     StoreError
-                ):  # Busy, or away for a moment: the next look may succeed.
+                ):  # Busy or unreachable for a moment: the next look may succeed.
                     await self._look()
-                await anyio.sleep(PAUSE_S)  # A turn writes often; a person's answer is as quick with a pause.
+                await anyio.sleep(PAUSE_S)  # A turn writes often, and a reply of the user can wait this long.
                 await watch.wait()
         finally:
             watch.close()
@@ -60,7 +60,7 @@ class RequestWatcher:
                     continue
                 if each.claim is None or each.claim >= fence.number:
                     interrupt()
-                else:  # The run that it meant has ended: whoever asked for it need not wait.
+                else:  # The run that it meant has ended: its caller need not wait.
                     await interrupt_requests.withdraw(self._store, each, self._clock.now_ms())
 
     async def _is_open(self, session: str, id: str) -> bool:
@@ -70,11 +70,11 @@ class RequestWatcher:
     async def answered(
         self, session: str, id: str, *, wait_s: float
     ) -> PermissionRequest | QuestionRequest | None:
-        """The request once it was answered; None when nobody did in time, or when it was removed."""
+        """Wait until the request is answered; None if it is not in time, or was removed."""
         event = self._waiting.setdefault((session, id), anyio.Event())
         self._news.set()
         try:
-            if await self._is_open(session, id):  # It may have been answered before anybody listened for it.
+            if await self._is_open(session, id):  # It may have been answered before this wait began.
                 with anyio.move_on_after(wait_s):
                     await event.wait()
         finally:
@@ -86,16 +86,17 @@ class RequestWatcher:
         return None
 
     def look(self, session: str, id: str) -> None:
-        """The request was answered just now: whoever waits need not wait until that is noticed."""
+        """This process has just answered the request: end the wait for it at once."""
         if (event := self._waiting.get((session, id))) is not None:
             event.set()
 
     def runs(self, fence: Fence, interrupt: Callable[[], None]) -> None:
-        """This process runs the session by this claim; `interrupt` is called when it is asked to stop.
+        """This process runs the session under this claim; `interrupt` is called when it has to stop.
 
-        Not for an interrupt that names another owner, or an earlier claim: it meant work that has ended. Nor
-        does one mean this process that named it before it lost its lease, since it has another name now. A
-        claim that is given another number gets a higher one, so that of the run's beginning tells.
+        Not for an interrupt that names another owner or an earlier claim: it meant work that has ended. An
+        interrupt that named this process before it lost its lease does not count either, since it is another
+        owner now. A claim that is renumbered gets a higher number, so the number at the beginning of the run
+        decides.
         """
         self._running[fence.session] = fence, interrupt
         self._news.set()

@@ -1,4 +1,4 @@
-"""One drain's hold on a session: who writes, with what around it, and how it is told to stop."""
+"""One drain of a session: its recorder, its dependencies, and how it is interrupted."""
 
 from typing import TYPE_CHECKING
 
@@ -42,17 +42,18 @@ class Run:
         self.interrupted = False
         self.abandoned = False
         self.epoch: Epoch | None = None
-        """The epoch in force, once it is known: nobody else changes it while this run has the session."""
+        """The epoch in force, once it was read: no other process changes it while this run has the session.
+        """
         self._turn_began_ms: int | None = None
         self.summarises = False
-        """Whether a person wants prompts to be summarised."""
+        """Whether the user's settings want prompts summarised."""
         self.answered = False
-        """Whether a person's answer let a call run that had waited for it: the work goes on."""
+        """Whether a reply of the user let a waiting call run: the work continues."""
         self.breaks = 0
-        """How many streams in a row broke off after something was said."""
+        """How many streams in a row broke off after their first output."""
 
     def begin_turn(self) -> None:
-        """Count the time of a turn from now on."""
+        """Measure the time of a turn from now on."""
         self._turn_began_ms = self.engine.clock.boot_ms()
 
     def turn_ms(self) -> int:
@@ -72,7 +73,7 @@ class Run:
             self.scope.cancel()
 
     def abandon(self) -> None:
-        """Stop without another write: somebody else may have the session by now."""
+        """Stop without another write: another process may have the session by now."""
         self.abandoned = True
         self.recorder.lost = True
         self.scope.cancel()
@@ -84,7 +85,7 @@ class Run:
         return record.value()
 
     def provider(self, workspace: Workspace) -> Provider:
-        """Who answers here."""
+        """The provider for a workspace."""
         return self.engine.provider(workspace)
 
     def output_limits(self, workspace: Workspace) -> OutputLimits:

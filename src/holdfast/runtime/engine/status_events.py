@@ -1,4 +1,4 @@
-"""Tells listeners what is no state: busy, retry, idle, errors, and what tools have to say. Live only."""
+"""Publishes live events that are not stored: busy, retry, idle, errors, and events of tools."""
 
 import contextlib
 import re
@@ -19,56 +19,59 @@ from holdfast.schema.status import BusyStatus, IdleStatus, RetryStatus, SessionS
 from holdfast.schema.wire import JsonMap, encode
 
 OWN: Final = "holdfast.tool."
-"""What the types of events that tools tell begin with: they cannot pass for those of the bus."""
+"""The prefix of the types of tools' events: they cannot imitate those of the bus."""
 OWN_BYTES_MAX: Final = 64 * 1024
 _NAME = re.compile(r"[a-z][a-z0-9_.-]{0,63}")
 
 
 def status(feed: Feed, session: str, now: SessionStatus) -> None:
-    """What the session is doing."""
+    """Publish what the session is doing."""
     feed.publish(
         "session.status", session, encode(StatusProperties(session_id=SessionID(session), status=now))
     )
 
 
 def busy(feed: Feed, session: str) -> None:
-    """Somebody works on it."""
+    """Publish that a process works on it."""
     status(feed, session, BusyStatus())
 
 
 def retry(feed: Feed, session: str, *, attempt: int, message: str, next_ms: int) -> None:
-    """The provider failed and will be asked again."""
+    """Publish that the provider failed and will be asked again."""
     status(feed, session, RetryStatus(attempt=attempt, message=message, next=next_ms))
 
 
 async def idle(feed: Feed, session: str) -> None:
-    """Nothing runs any more. Told once, when everything else about the session is stored, and told."""
-    with contextlib.suppress(StoreError):  # Away: what is stored is told when it can be read again.
+    """Publish that nothing runs any more: once, after everything else about the session is stored and
+    published.
+    """
+    # Unreachable: stored changes are published when they can be read again.
+    with contextlib.suppress(StoreError):
         await feed.caught_up()
     status(feed, session, IdleStatus())
     feed.publish("session.idle", session, encode(OfSession(session_id=SessionID(session))))
 
 
 def part(feed: Feed, shown: Part, now_ms: int) -> None:
-    """How a part looks at this moment, before it is stored."""
+    """Publish how a part looks now, before it is stored."""
     properties = PartProperties(session_id=shown.session_id, part=shown, time=now_ms)
     feed.publish("message.part.updated", shown.session_id, encode(properties))
 
 
 def compacted(feed: Feed, session: str) -> None:
-    """The model's view of the session begins with a summary now."""
+    """Publish that the model view begins with a summary now."""
     feed.publish("session.compacted", session, encode(OfSession(session_id=SessionID(session))))
 
 
 def error(feed: Feed, session: str, fault: Fault) -> None:
-    """Something failed; it is stored already."""
+    """Publish an error that is stored already."""
     feed.publish(
         "session.error", session, encode(ErrorProperties(session_id=SessionID(session), error=fault))
     )
 
 
 def own(feed: Feed, call: ToolPart, name: str, properties: JsonMap) -> None:
-    """Something that a tool has to say, with the call that it comes from."""
+    """Publish an event of a tool, with the call that it comes from."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(f"{name[:80]!r} is no name of an event: a-z, 0-9, _ . and -, at most 64")
     whose = {"sessionID": call.session_id, "messageID": call.message_id, "callID": call.call_id}

@@ -71,11 +71,11 @@ async def ensure_epoch(run: Run, chosen: Sampled) -> Epoch:
     if known is not None and not known.value.left and known.value.directory == chosen.session.directory:
         return known
     cause = "first" if known is None else "move"
-    made = await _first(run, chosen)
+    made = await _first_baseline(run, chosen)
     return await _begin(run, chosen, made.baseline, made.snapshot, cause=cause, before=known)
 
 
-async def _first(run: Run, chosen: Sampled) -> Initialized:
+async def _first_baseline(run: Run, chosen: Sampled) -> Initialized:
     """A complete baseline, as soon as there is one."""
     deadline = anyio.current_time() + run.engine.limits.context_wait_ms / 1_000
     attempt, why = 0, "nothing answered in time"
@@ -116,7 +116,7 @@ async def _begin(
     epoch = ContextEpoch(
         id=run.engine.mint.ascending("evt"),
         session_id=chosen.session.id,
-        baseline=await observe.transformed(run, chosen, baseline),
+        baseline=await observe.transform_baseline(run, chosen, baseline),
         snapshot=kept,
         begun=kept,
         cause=cause,
@@ -162,7 +162,7 @@ async def reconcile(
             ), None
         case Updated(text=text, snapshot=admitted):
             updated = replace(value, snapshot=admitted.to_json())
-            told = await _tell(run, updated, text)
+            told = await _write_update(run, updated, text)
             return await _keep(run, updated, epoch.position, stored=True), told
         case never:
             assert_never(never)
@@ -188,7 +188,7 @@ def _decided(
     return action
 
 
-async def _tell(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
+async def _write_update(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
     """One Mid-Conversation System Message, stored with the snapshot; none where there is nothing to say."""
     if not text:
         await run.recorder.commit(put(epoch))

@@ -30,7 +30,7 @@ async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | No
     new = read_paths(run.history.unsearched())
     if not new:
         return nested
-    known = [*map(Path, nested), *_told(epoch)]
+    known = [*map(Path, nested), *_known_sources(epoch)]
     places = chosen.workspace.places
 
     def look() -> list[str]:
@@ -63,5 +63,5 @@ def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
     return list(paths)
 
 
-def _told(epoch: Epoch) -> list[Path]:
+def _known_sources(epoch: Epoch) -> list[Path]:
     return nested_instructions.paths_in(Snapshot.readable(epoch.value.snapshot))

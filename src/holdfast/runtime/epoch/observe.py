@@ -73,7 +73,7 @@ def shown_tools(registry: Registry, chosen: Sampled) -> set[str]:
     return shown & choose.BRIEF_TOOLS if choose.is_brief(chosen.model) else shown
 
 
-async def transformed(run: Run, chosen: Sampled, baseline: str) -> str:
+async def transform_baseline(run: Run, chosen: Sampled, baseline: str) -> str:
     """The baseline as plugins leave it: they are asked once, when it is rendered."""
     plugins = run.engine.plugins(chosen.workspace)
     if not plugins.wants(SYSTEM_TRANSFORM):

@@ -153,7 +153,7 @@ def _earlier(pin: Pin) -> Earlier:
     return Earlier(system=pin.system, tools=pin.tools, own=pin.own)
 
 
-def _told(pins: JsonMap) -> list[ToolDefinition]:
+def _known_tools(pins: JsonMap) -> list[ToolDefinition]:
     """Every tool that an agent of the epoch was told of, as the first of them was."""
     found: dict[str, ToolDefinition] = {}
     for data in pins.values():
@@ -164,7 +164,7 @@ def _told(pins: JsonMap) -> list[ToolDefinition]:
 
 def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
     """The tools as other agents of the epoch were told of them, where they take the same arguments."""
-    known = {tool.name: tool for tool in _told(pins)}
+    known = {tool.name: tool for tool in _known_tools(pins)}
     return [
         known[tool.name] if tool.name in known and known[tool.name].input == tool.input else tool
         for tool in tools

@@ -32,7 +32,7 @@ async def policy_of(
         if record is not None:
             parent = record.value()
             there = await engine.workspace(parent)
-            agent_above = agent_of(await _in_force(engine, parent), there)
+            agent_above = agent_of(await _with_latest_agent(engine, parent), there)
             above = await policy_of(engine, parent, there, agent_above, depth=depth - 1)
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
@@ -51,7 +51,7 @@ def _left_behind(session: Session) -> list[Ruleset]:
         return [[Rule(permission="*", pattern="*", action="deny")]]
 
 
-async def _in_force(engine: Engine, session: Session) -> Session:
+async def _with_latest_agent(engine: Engine, session: Session) -> Session:
     """The session with the agent of its latest turn: one that was only asked for changes nothing yet."""
     cursor: str | None = None
     while True:

@@ -1,1 +1,1 @@
-"""What a session's messages say, as stored, and questions about them; pure but for `session_history`."""
+"""A session's messages as stored, and questions about them; pure except for `session_history`."""

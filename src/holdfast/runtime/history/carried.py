@@ -1,4 +1,4 @@
-"""What a compaction carried over, as data: for the next compaction, and for the bounds of the work. Pure."""
+"""What a compaction carried over, as data: for the next compaction and for the bounds of the work. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,8 +16,9 @@ KEY: Final = "compaction"
 
 
 class CarriedCall(msgspec.Struct, frozen=True):
-    """A call that the model made, and how often in a row: what tells a loop. `answer` is a digest; `refused`:
-    it was not run the last time, since it repeats itself.
+    """A call that the model made, and how often in a row, so that a loop is noticed across a compaction.
+
+    `answer` is a digest; `refused`: the last one was not run, since it repeated itself.
     """
 
     tool: str
@@ -28,8 +29,10 @@ class CarriedCall(msgspec.Struct, frozen=True):
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):
-    """What is carried over. `steps`, `calls` and `ratios` are for us: how often the model has answered the
-    prompt, what it called last, and how many characters a token of each model has.
+    """What is carried over.
+
+    `steps`, `calls` and `ratios` are not for the model: how often it has answered the prompt, what it called
+    last, and how many characters a token of each model has.
     """
 
     request: str = ""
@@ -44,7 +47,7 @@ class Carried(msgspec.Struct, frozen=True, kw_only=True):
     ratios: dict[str, float] = msgspec.field(default_factory=dict)
 
     def metadata(self) -> JsonMap:
-        """As data, for the compaction after this one."""
+        """As JSON data, for the next compaction."""
         return {KEY: msgspec.to_builtins(self)}
 
 
@@ -61,6 +64,6 @@ def carried_in(message: MessageWithParts) -> Carried | None:
 
 
 def carried_before(history: Sequence[MessageWithParts]) -> Carried:
-    """What the compaction before carried over."""
+    """What the previous compaction carried over."""
     shown = model_view.project(history)
     return (carried_in(shown[0]) if shown else None) or Carried()

@@ -12,16 +12,16 @@ class Epoch(msgspec.Struct, frozen=True):
     value: ContextEpoch
     position: int
     fresh: bool = False
-    """It was begun at this boundary."""
+    """Whether it began at this boundary."""
 
     @property
     def id(self) -> str:
-        """The name that steps keep."""
+        """The epoch's id, as steps record it."""
         return self.value.id
 
     @property
     def rules(self) -> int:
-        """By which history is lowered in it."""
+        """The rules by which history is lowered in it."""
         return rules_of(self.value)
 
 

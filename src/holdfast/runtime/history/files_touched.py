@@ -1,4 +1,4 @@
-"""The ledger of files: which were read, written and deleted, told by the records of calls. Pure."""
+"""Which files were read, written and deleted, from the records of calls. Pure."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
@@ -10,14 +10,14 @@ from holdfast.schema.part import PatchPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 
 PATHS_MAX: Final = 200
-"""Of each kind, the latest."""
+"""How many paths of each kind are kept: the latest."""
 
 READING: Final = frozenset({"read"})
 WRITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
-    """Paths, the latest last. One that was written and then deleted is deleted."""
+    """Paths, the latest last. A path that was written and then deleted is in `deleted` only."""
 
     read: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
@@ -30,14 +30,14 @@ class Ledger(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ledger(before: Ledger, messages: Sequence[MessageWithParts]) -> Ledger:
-    """The ledger so far with what these messages tell."""
+    """The ledger `before`, plus the files of these messages."""
     read, written, deleted = (
         dict.fromkeys(before.read),
         dict.fromkeys(before.written),
         dict.fromkeys(before.deleted),
     )
     for message in messages:
-        for kind, path in _told(message):
+        for kind, path in _files_of(message):
             _touch({"read": read, "written": written, "deleted": deleted}[kind], path)
             if kind == "written":
                 deleted.pop(path, None)
@@ -46,9 +46,10 @@ def ledger(before: Ledger, messages: Sequence[MessageWithParts]) -> Ledger:
     return Ledger(read=_latest(read), written=_latest(written), deleted=_latest(deleted))
 
 
-def _told(message: MessageWithParts) -> Iterable[tuple[str, str]]:
-    """What a message tells of files. The patch of a step names what its calls have deleted too, and does not
-    say so: the calls do.
+def _files_of(message: MessageWithParts) -> Iterable[tuple[str, str]]:
+    """The files that a message's calls touched.
+
+    The patch of a step names deleted files too, without saying that they are deleted; only the calls say so.
     """
     gone: set[str] = set()
     for part in message.parts:
@@ -65,7 +66,7 @@ def _told(message: MessageWithParts) -> Iterable[tuple[str, str]]:
 
 
 def _touched(tool: str, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """What a call did to which files, by what its tool noted."""
+    """The files a call touched, from the metadata that its tool recorded."""
     path = metadata.get("filepath")
     if isinstance(path, str) and tool in READING:
         yield "read", path

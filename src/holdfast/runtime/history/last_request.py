@@ -1,4 +1,4 @@
-"""What this process made of a session for its last request: the next one is made from there."""
+"""What this process built for a session's last request, so that the next one reuses it."""
 
 from holdfast.provider.request.lowering import Lowered
 from holdfast.provider.request.prefix import Names

@@ -1,8 +1,8 @@
-"""The Session History of a turn: what of the stored messages the model sees, in which order. Pure.
+"""The model view: which stored messages the model sees, in which order. Pure.
 
-After a compaction that is the summary, then the tail that was kept word for word, then what came since.
-Attempts to compact that came to nothing leave no trace in it, and neither do earlier summaries, which the
-last one has taken in. System messages of former epochs stay stored and are no longer shown.
+After a compaction that is the summary, then the tail that was kept word for word, then everything since.
+Failed compactions are left out, and so are earlier summaries, which the last one includes. System messages of
+former epochs stay stored and are no longer shown.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMe
 from holdfast.schema.part import CompactionPart, TextPart
 
 CONTINUED: Final = "compaction_continue"
-"""In the metadata of a text of ours that goes on with the person's prompt."""
+"""In the metadata of a text of ours that continues the user's prompt after a compaction."""
 RESTS: Final = "compaction_rests"
-"""Beside it: the work rested when it was compacted, and goes on for a prompt or `resume` only."""
+"""With it: the work rested when it was compacted, and continues only for a prompt or `resume`."""
 
 
 def compaction_of(message: MessageWithParts) -> CompactionPart | None:
-    """The request to compact that a message is, if it is one."""
+    """The request to compact that a message holds, if any."""
     if not isinstance(message.info, UserMessage):
         return None
     return next((part for part in message.parts if isinstance(part, CompactionPart)), None)
@@ -41,14 +41,16 @@ def is_finished_summary(message: MessageWithParts) -> bool:
 
 
 def is_continuing(message: MessageWithParts, mark: str = CONTINUED) -> bool:
-    """Whether a message is our word to go on after a compaction."""
+    """Whether a message is the one by which we continue the work after a compaction."""
     return any(isinstance(part, TextPart) and bool((part.metadata or {}).get(mark)) for part in message.parts)
 
 
 def asked(
     history: Sequence[MessageWithParts], joining: Sequence[MessageWithParts]
 ) -> MessageWithParts | None:
-    """A compaction that was asked for by hand and not tried yet: it joins now, or nothing came since."""
+    """A compaction that the user requested and that was not tried yet: it joins now, or nothing came
+    since.
+    """
     now = [each for each in joining if compaction_of(each) is not None]
     if now:
         return now[-1]
@@ -58,12 +60,12 @@ def asked(
 
 
 def spoken(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
-    """What was said, in its order, without the traces of compactions."""
+    """The conversation in its order, without the messages of compactions."""
     return [each for each in history if compaction_of(each) is None and not is_summary(each)]
 
 
 def project(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
-    """What the model sees: summary, kept tail, what came since; everything, where nothing was compacted."""
+    """What the model sees: summary, kept tail, everything since. Without a compaction, the whole history."""
     summary = next((each for each in reversed(history) if is_finished_summary(each)), None)
     if summary is None:
         return spoken(history)

@@ -1,8 +1,8 @@
-"""The messages of a session, kept from turn to turn: from the last compaction on, in the model's order.
+"""The messages of a session, cached from turn to turn: from the last compaction on, in the model's order.
 
-What is read from the store once is not read again: a turn takes up what has changed since the last one, so
-that at a thousand messages it costs about what it costs at ten. What must stay true: what is answered is what
-the store holds. Where the changes cannot tell, everything is read anew.
+A turn reads only what has changed since the last one, so that at a thousand messages it costs about what it
+costs at ten. What must stay true: `read` returns what the store holds. If the changes are not enough to know
+it, everything is read again.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _BATCH = 500
 
 
 class CachedMessage:
-    """One message as it was last read; its value is made when somebody looks."""
+    """One message as it was last read; decoded when its value is first used."""
 
     __slots__ = ("_value", "compacts", "info", "parts", "values")
 
@@ -32,7 +32,7 @@ class CachedMessage:
         self._value: MessageWithParts | None = None
 
     def take(self, record: StoredRecord) -> None:
-        """A new state of the message or of one of its parts."""
+        """Replace the record of the message or of one of its parts."""
         if record.kind == "message":
             self.info = record
         else:
@@ -58,7 +58,7 @@ class CachedMessage:
 
 
 def _unmarked() -> dict[Mark, dict[str, str]]:
-    """Nothing by any mark: for each, the records that have it, with their messages."""
+    """An empty index by mark: for each mark, the records that have it, with their messages."""
     return {mark: {} for mark in Mark if mark is not Mark.NONE}
 
 
@@ -74,20 +74,21 @@ class SessionHistory:
         self._order: list[CachedMessage] = []
         self._values: list[MessageWithParts] = []
         self._at: dict[str, int] = {}
-        """Where each message stands in the order, which is kept from reading to reading."""
+        """The index of each message in the order, which is kept from reading to reading."""
         self._moved = False
-        """Whether the order has to be made anew."""
+        """Whether the order has to be computed again."""
         self._changed: set[str] = set()
         self._compacting: set[str] = set()
         self._marked = _unmarked()
         self.record: SessionRecord | None = None
         """The session, as of the last reading."""
-        self.touched: set[str] = set()
-        """Messages that came or changed since instructions beside the files they read were looked for and
-        what was found was stored: who finds them takes them out then, not before."""
+        self.unsearched_ids: set[str] = set()
+        """Messages added or changed since the instruction files beside the files they read were last
+        searched. The search removes them once its result is stored.
+        """
 
     async def read(self) -> list[MessageWithParts]:
-        """Messages by their place, from the last compaction on, those that wait in the inbox included."""
+        """The messages by place, from the last compaction on, including those that wait in the inbox."""
         self.record = await self._store.session(self._session)
         if self._cursor is None or not await self._catch_up():
             await self._read_all()
@@ -108,13 +109,13 @@ class SessionHistory:
         return list(self._values)
 
     def _place(self, held: CachedMessage, *, moved: bool) -> None:
-        """Note that a message came or changed. Nearly always it is the last, and the order stays as it is.
+        """Note that a message was added or changed. Nearly always it is the last, and the order is unchanged.
 
-        One that came and cannot be read is not noted: each reading then finds it again, and names it.
+        A new message that cannot be read is not noted: each reading then finds it again, and raises its name.
         """
         id = held.info.id
         if id not in self._at and not (self._order and self._order[-1].info.place > held.info.place):
-            self._values.append(held.value)  # First, since it may raise.
+            self._values.append(held.value)  # First: it may raise.
             self._at[id] = len(self._order)
             self._order.append(held)
         elif id not in self._at or (moved and self._order[-1] is not held):
@@ -122,13 +123,13 @@ class SessionHistory:
         self._changed.add(id)
 
     async def with_(self, messages: Sequence[str]) -> list[MessageWithParts]:
-        """What was last read, and these messages: a waiting prompt may stand before the last compaction."""
+        """What was last read, plus these messages: a waiting prompt may come before the last compaction."""
         for id in messages:
             if id not in self._held:
                 page = await self._store.messages(MessageQuery(self._session, only=id))
                 for message in page.messages:
                     self._hold(message, None)
-                    self.touched.add(id)
+                    self.unsearched_ids.add(id)
                     self._moved = True
         return self._messages()
 
@@ -141,10 +142,10 @@ class SessionHistory:
         for message in page.messages:
             self._hold(message, before.get(message.info.id))
         self._seen = 0 if self.record is None else self.record.head
-        self.touched = set(self._held)
+        self.unsearched_ids = set(self._held)
 
     def _hold(self, message: StoredMessage, known: CachedMessage | None) -> None:
-        """Keep a message; what was decoded of it before and has not changed since is not decoded again."""
+        """Cache a message; parts that have not changed since are not decoded again."""
         held = self._held[message.info.id] = CachedMessage(message.info)
         held.parts = {part.id: part for part in message.parts}
         for record in (message.info, *message.parts):
@@ -157,7 +158,7 @@ class SessionHistory:
             held.values = {id: value for id, value in known.values.items() if id in kept}
 
     async def _catch_up(self) -> bool:
-        """Take up what changed; False when everything has to be read anew."""
+        """Apply the changes since the last reading; False if everything has to be read again."""
         recent = True
         while True:
             changes = await self._store.changes(self._cursor, self._session, limit=_BATCH, recent=recent)
@@ -173,17 +174,19 @@ class SessionHistory:
             if self.record is not None and self._seen >= self.record.head:
                 return True
             if not recent:
-                return False  # A store may tell of a change later than it shows it: it is looked at whole.
+                return False  # The store does not list every change yet: read everything.
             recent = False
 
     def _take(self, record: StoredRecord, *, fresh: bool) -> bool:
-        """Take up one change; False when it may move the boundary of what the model sees."""
+        """Apply one change; False if it may move the beginning of the model view."""
         if record.kind == "message":
             known = self._held.get(record.id)
             if record.mark is Mark.SUMMARY or (known is not None and known.info.mark is Mark.SUMMARY):
                 return known is not None and known.info.seq == record.seq
             if known is None and not fresh:
-                return False  # An old one, written again: its parts, and whether it is seen, are not known.
+                # An old message, written again: its parts, and whether it is in the model view, are not
+                # known.
+                return False
             if known is None:
                 known = CachedMessage(record)
                 self._place(known, moved=True)
@@ -193,28 +196,28 @@ class SessionHistory:
                 known.take(record)
                 self._place(known, moved=moved)
             self._note(record, record.id)
-            self.touched.add(record.id)
+            self.unsearched_ids.add(record.id)
             return True
         if record.kind == "part" and (held := self._held.get(record.parent or "")) is not None:
             if record.id not in held.parts or held.parts[record.id].seq != record.seq:
                 held.take(record)
                 self._changed.add(held.info.id)
             self._note(record, held.info.id)
-            self.touched.add(held.info.id)
+            self.unsearched_ids.add(held.info.id)
         return True
 
     @property
     def has_compaction(self) -> bool:
-        """Whether anybody has ever tried to compact what was last read."""
+        """Whether what was last read contains a compaction, or an attempt."""
         return bool(self._compacting)
 
     @property
     def is_open(self) -> bool:
-        """Whether anything of what was last read is unfinished: a message, a text, a call."""
+        """Whether anything in what was last read is unfinished: a message, a text, a call."""
         return bool(self._marked[Mark.OPEN])
 
     def _note(self, record: StoredRecord, message: str) -> None:
-        """Remember a record by its mark, so that nobody has to look through all of them."""
+        """Index a record by its mark."""
         for mark, records in self._marked.items():
             if mark is not record.mark:
                 records.pop(record.id, None)
@@ -229,12 +232,15 @@ class SessionHistory:
         return message in self._held
 
     def unsearched(self) -> list[MessageWithParts]:
-        """The messages that came or changed since instructions beside their files were last stored."""
-        fresh = [held for id in self.touched if (held := self._held.get(id)) is not None]
+        """The messages added or changed since instruction files beside their files were last searched."""
+        fresh = [held for id in self.unsearched_ids if (held := self._held.get(id)) is not None]
         return [held.value for held in sorted(fresh, key=lambda held: held.info.place)]
 
-    def told_before(self, position: int) -> frozenset[str]:
-        """What was told of the context before a position: in former epochs. Words about the work stay."""
+    def former_context(self, position: int) -> frozenset[str]:
+        """Ids of system messages about the System Context before a position, that is of former epochs.
+
+        System messages about the work are not among them: they stay in the model view.
+        """
         return frozenset(
             held.info.id
             for held in self._with(Mark.SYSTEM)

@@ -1,7 +1,7 @@
-"""Writes messages down as plain text, for the model that summarises them. Pure.
+"""Messages as plain text, for the model that summarises them. Pure.
 
-What must stay true: no media and nothing that only one provider understands is in it; whatever a person or a
-tool wrote cannot pass for the frame around it.
+What must stay true: it contains no media and nothing specific to a provider; no text of the user or a tool
+can imitate the headings of the transcript.
 """
 
 import re
@@ -37,7 +37,7 @@ INPUT_CHARS_MAX: Final = 4_000
 
 
 def pieces(messages: Sequence[MessageWithParts]) -> list[str]:
-    """One piece of text a message that says anything."""
+    """One text for each message that has any."""
     written = (_message(message) for message in messages)
     return [piece for piece in written if piece]
 
@@ -53,7 +53,7 @@ def _message(message: MessageWithParts) -> str:
 
 
 def framed(who: str, text: str) -> str:
-    """Text under its speaker; what looks like a frame inside it is made harmless."""
+    """Text under a heading with its author; lines in it that look like a heading are escaped."""
     inner = _FRAME.sub("<\N{ZERO WIDTH SPACE}", text)
     return f'<message from="{who}">\n{inner}\n</message>'
 
@@ -96,7 +96,7 @@ def _call(part: ToolPart) -> Iterable[str]:
 
 def _result(state: ToolCompleted) -> str:
     if state.refused is not None:
-        return QUARANTINED  # Whichever model refused it: another one summarises, and another one reads it.
+        return QUARANTINED  # Marked for any model: another one summarises, and another one reads the summary.
     return PRUNED if state.time.compacted is not None else shortened(state.output, RESULT_CHARS_MAX)
 
 
@@ -109,7 +109,7 @@ def shortened(text: str, chars_max: int) -> str:
 
 
 def chunks(texts: Sequence[str], chars_max: int) -> list[str]:
-    """The pieces in order, joined to texts of at most so many characters; one that is longer is cut."""
+    """The texts in order, joined into chunks of at most so many characters; a longer one is cut."""
     found: list[str] = []
     current: list[str] = []
     length = 0

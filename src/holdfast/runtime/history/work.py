@@ -1,4 +1,4 @@
-"""The choices of a drain, as plain functions over values: is there anything to do, and what comes next."""
+"""Questions about the state of the work, as plain functions: is an answer owed, does the work rest. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.execute import STOPPED
 
 BROKEN_OFF: Final = "unknown"
-"""The finish of a message that is no end: its stream broke off, or what was asked for is missing."""
+"""The finish of an answer that does not end the work: its stream broke off, or a required part is missing."""
 
 
 def last_answer(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
@@ -21,7 +21,7 @@ def last_answer(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
 
 
 def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
-    """The latest prompt in the model's history; a note is none."""
+    """The latest prompt in the model's history that wants a reply."""
     return next(
         (each for each in reversed(history) if isinstance(each.info, UserMessage) and not each.info.no_reply),
         None,
@@ -29,8 +29,8 @@ def newest_user(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
 
 
 def owes_answer(history: Sequence[MessageWithParts]) -> bool:
-    """Whether the model has still something to say: to the person, or to the results of its calls."""
-    last = _last_said(history)
+    """Whether the model owes an answer: to the user, or to the results of its calls."""
+    last = _last_message(history)
     if last is None:
         return False
     if isinstance(last.info, UserMessage):
@@ -38,27 +38,29 @@ def owes_answer(history: Sequence[MessageWithParts]) -> bool:
     assert isinstance(last.info, AssistantMessage)
     if last.info.error is not None or last.info.structured is not None or _was_stopped(last):
         return False
-    # A provider may say that it stopped for calls where there is none: then nothing is owed.
+    # A provider may report `tool-calls` without any call: then nothing is owed.
     return last.info.finish in (None, BROKEN_OFF) or has_calls(last)
 
 
 def is_unfinished(history: Sequence[MessageWithParts]) -> bool:
-    """Whether the work was cut off, and no process goes on with it: its answer is open, or owes more and has
-    no call that waits for a person.
+    """Whether the work was cut off and no process continues it: its answer is open, or owes more and has no
+    call that waits for the user.
     """
-    last = _last_said(history)
+    last = _last_message(history)
     if last is None or not isinstance(last.info, AssistantMessage):
         return last is not None
     return last.info.time.completed is None or (not unsettled(last) and owes_answer([last]))
 
 
 def _is_aside(info: Message) -> bool:
-    """Whether a message asks for nothing: a word of ours about the work, or a person's note."""
+    """Whether a message asks for nothing: a system message, or a prompt without reply."""
     return isinstance(info, SystemMessage) or (isinstance(info, UserMessage) and bool(info.no_reply))
 
 
 def _was_stopped(message: MessageWithParts) -> bool:
-    """Whether a person's no, without a word for the model, ended the work with this message."""
+    """Whether the user ended the work with this message, by rejecting a call without a message for the
+    model.
+    """
     return any(
         isinstance(part, ToolPart)
         and isinstance(part.state, ToolError)
@@ -68,8 +70,10 @@ def _was_stopped(message: MessageWithParts) -> bool:
 
 
 def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
-    """The last answer to the prompt that `since` begins with. Where several prompts were answered together,
-    the answer stands under the last of them; what came after a compaction of ours still belongs to the work.
+    """The last answer to the prompt that `since` begins with.
+
+    Where several prompts were answered together, the answer's parent is the last of them; answers after an
+    automatic compaction still belong to the same work.
     """
     first = since[0].info.id
     if model_view.compaction_of(since[0]) is not None:
@@ -83,8 +87,8 @@ def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
             begun.append(id)
         if isinstance(message.info, UserMessage) and begun:
             works[id] = id if begins(message) else begun[-1]
-        # An answer to what stands before all this is none of ours, and a summary ends no work; one that
-        # could not be written does, unless the work went on without it.
+        # An answer to an earlier prompt does not count, and a summary ends no work. A summary that failed
+        # does, unless the work continued without it.
         elif (work := works.get(_parent(message) or "")) is not None and not _goes_on(message):
             last[work] = message
     return next((last[id] for id in begun if id in last), None)
@@ -101,17 +105,17 @@ def _parent(message: MessageWithParts) -> str | None:
 
 
 def rests(history: Sequence[MessageWithParts]) -> bool:
-    """Whether only a prompt or `resume` goes on with what the model owes: the outcome of a call is unknown,
-    or a compaction could not be made and ended the work.
+    """Whether the work rests: an answer is owed, and only a prompt or `resume` continues it. The outcome of a
+    call is unknown, or a failed compaction ended the work.
     """
-    last = _last_said(history)
+    last = _last_message(history)
     gave_up = last is not None and model_view.is_summary(last) and not _goes_on(last)
     return gave_up or is_recoverable(history)
 
 
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
-    """Whether the last answer has a call whose outcome is unknown; a compaction since changes nothing."""
-    last = _last_said(model_view.spoken(history))
+    """Whether the last answer has a call with an unknown outcome, also if a compaction came since."""
+    last = _last_message(model_view.spoken(history))
     if last is None or not isinstance(last.info, AssistantMessage):
         return last is not None and model_view.is_continuing(last, model_view.RESTS)
     return any(
@@ -121,12 +125,12 @@ def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
     )
 
 
-def _last_said(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
+def _last_message(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
     return next((each for each in reversed(history) if not _is_aside(each.info)), None)
 
 
-def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
-    """Whether the model was told this since the latest prompt."""
+def has_notice(history: Sequence[MessageWithParts], text: str) -> bool:
+    """Whether a system message with this text was written since the latest prompt."""
     for each in reversed(history):
         if isinstance(each.info, SystemMessage) and each.info.text == text:
             return True
@@ -136,20 +140,20 @@ def was_told(history: Sequence[MessageWithParts], text: str) -> bool:
 
 
 def has_calls(message: MessageWithParts) -> bool:
-    """Whether the message calls tools of ours, whatever reason the provider gave for its end."""
+    """Whether the message has calls of our tools, whatever finish reason the provider gave."""
     return any(
         isinstance(part, ToolPart) and not (part.metadata or {}).get("providerExecuted")
         for part in message.parts
     )
 
 
-def words(message: MessageWithParts) -> list[str]:
-    """What the model has said and thought in a message."""
+def model_texts(message: MessageWithParts) -> list[str]:
+    """The model's texts and reasoning in a message."""
     return [part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart)]
 
 
 def unsettled(message: MessageWithParts) -> list[ToolPart]:
-    """Calls that were recorded and never settled."""
+    """Calls that are recorded and not settled."""
     return [
         part
         for part in message.parts
@@ -171,7 +175,9 @@ def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
 
 
 def begins(message: MessageWithParts) -> bool:
-    """Whether a person's prompt begins here: not a note, a compaction, or our word to go on after one."""
+    """Whether the message is a prompt that begins work: wants a reply, and neither is a compaction nor
+    continues after one.
+    """
     return (
         isinstance(message.info, UserMessage)
         and not message.info.no_reply
@@ -181,12 +187,12 @@ def begins(message: MessageWithParts) -> bool:
 
 
 def prompt_text(message: MessageWithParts) -> str:
-    """What the user said in a message, word for word; attachments by name."""
-    return "\n".join(words for words in map(words_of, message.parts) if words is not None)
+    """The user's text in a message, word for word; attachments by name."""
+    return "\n".join(words for words in map(user_text, message.parts) if words is not None)
 
 
-def words_of(part: Part) -> str | None:
-    """What the user said in a part; None for what came with it."""
+def user_text(part: Part) -> str | None:
+    """The user's text in a part; None for a part that only came with it."""
     if isinstance(part, TextPart) and not part.synthetic and not part.ignored and part.text.strip():
         return part.text
     return f"[attached: {part.filename or part.mime}]" if isinstance(part, FilePart) else None

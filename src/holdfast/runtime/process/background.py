@@ -1,8 +1,8 @@
-"""The tasks that outlive a call: drains, the listener, the lease. Begun with the first of them.
+"""The tasks of this process that outlive a call: drains, the request watcher, the lease.
 
-They live in a task of their own, so that an error of whoever opened the application reaches him as it is, and
-is not wrapped together with theirs. What must stay true: no error of one of them ends the others. One that
-always runs is warned of and begins again after a pause.
+They run in a task of their own, started with the first of them, so that an error of the program that opened
+the application is not wrapped in a group with theirs. What must stay true: an error of one task ends no
+other. A task that is to run always is warned about and started again after a pause.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ PAUSE_S, PAUSE_MAX_S = 0.5, 10.0
 
 
 class Background:
-    """A task group that runs beside its owner until it is closed."""
+    """A task group that runs until it is closed."""
 
     def __init__(self, *always: Callable[[], Coroutine[Any, Any, None]], warn: Callable[[str], None]) -> None:
         self._always = always
@@ -32,7 +32,7 @@ class Background:
         self._stop = asyncio.Event()
 
     async def group(self) -> TaskGroup:
-        """The group, begun when it is first asked for."""
+        """The group, started by the first call."""
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="holdfast-background")
         await self._ready.wait()
@@ -41,13 +41,13 @@ class Background:
         return self._group
 
     def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        """Do something beside the rest, if there is anything yet to do it in."""
+        """Run something in the group; nothing happens before the group has started."""
         if self._group is not None:
             self._group.start_soon(self._once, work, *arguments)
 
     @property
     def begun(self) -> bool:
-        """Whether anything runs here."""
+        """Whether the group was started."""
         return self._task is not None
 
     async def _run(self) -> None:
@@ -61,7 +61,7 @@ class Background:
                 group.cancel_scope.cancel()
         finally:
             self._group = None
-            self._ready.set()  # Nobody waits for what is dead.
+            self._ready.set()  # Waiters must not wait for a group that has ended.
 
     async def _once(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
         try:
@@ -69,7 +69,7 @@ class Background:
         except BaseException as error:
             if ends_the_program(error):
                 raise
-            self._tell(work, error)
+            self._warn_of(work, error)
 
     async def _again(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         pause_s = PAUSE_S
@@ -80,12 +80,12 @@ class Background:
             except BaseException as error:
                 if ends_the_program(error):
                     raise
-                self._tell(work, error)
+                self._warn_of(work, error)
             pause_s = PAUSE_S if anyio.current_time() - begun_s > PAUSE_MAX_S else pause_s
             await anyio.sleep(pause_s)
             pause_s = min(2 * pause_s, PAUSE_MAX_S)
 
-    def _tell(self, work: Callable[..., object], error: BaseException) -> None:
+    def _warn_of(self, work: Callable[..., object], error: BaseException) -> None:
         name = getattr(work, "__qualname__", "a task").strip("_")
         self._warn(f"{name} failed, and the rest goes on: {described(error)}")
 

@@ -1,7 +1,7 @@
-"""Admits a prompt for a tool, into a child of the session that the tool works for.
+"""Admits a tool's prompt to a child of the tool's session.
 
-What must stay true: a tool reaches no session but those below its own, whose ceiling holds for them; what was
-admitted is durable before the tool goes on, and a wake that is lost costs nothing but time.
+What must stay true: a tool reaches only descendants of its session, which are bound by its ceiling; the
+prompt is durable before the tool continues, so a lost wake costs nothing but time.
 """
 
 import contextlib
@@ -31,6 +31,7 @@ class ChildPrompts:
             raise Refused(f"session {session} is no child of {above}, and a tool prompts only children")
         prompt = Prompt(parts=[TextPartInput(text=text)], id=id, agent=agent)
         admitted = await admission.admit(self._engine, session, prompt)
-        with contextlib.suppress(Refused):  # This process closes: whoever opens the store finds the prompt.
+        # This process closes: the next that opens the store finds the prompt.
+        with contextlib.suppress(Refused):
             await self._wake(session)
         return admitted.prompt.id

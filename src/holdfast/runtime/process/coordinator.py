@@ -1,8 +1,8 @@
 """Which sessions this process runs: one drain a session, many sessions side by side.
 
-A wake is a hint and may be lost: the inbox is the truth, and whoever opens the application later finds it.
-What must stay true: a session that is woken while it drains is looked at again before it rests; a drain that
-fails leaves no entry behind; an interrupt returns when everything is settled.
+A wake is a hint and may be lost: the inbox is stored, and the next process that opens the application finds
+it. What must stay true: a session that is woken while it drains is drained again before it rests; a drain
+that fails leaves no entry behind; an interrupt returns when everything is settled.
 """
 
 import contextlib
@@ -39,12 +39,12 @@ from holdfast.tools.plain import described
 HISTORIES_MAX = 16
 GIVE_BACK_S = 5.0
 LATE_S = 0.5
-"""How long the least pause is between two claims of a session whose owner is late."""
+"""The least pause between two claims of a session whose owner is late with its lease."""
 LOOK_S = 0.5
-"""How long the least pause is between two looks for prompts that were admitted elsewhere."""
+"""The least pause between two searches for prompts that other processes admitted."""
 CLOSE_S = 4.5
 RETIRE_S = 1.0
-"""How much of the time to close is kept for giving everything back."""
+"""The part of `CLOSE_S` that is kept for releasing the claims."""
 
 
 class RunningSession:
@@ -54,21 +54,24 @@ class RunningSession:
         self.run: Run | None = None
         self.done = anyio.Event()
         self.again = False
+        """Drain once more before it rests: the session was woken while it drained."""
         self.force = force
+        """Continue although the outcome of the last tool call is unknown: the user resumed the session."""
         self.stop = False
+        """Interrupted: drain no more. What is open is settled as interrupted."""
         self.waiting: anyio.CancelScope | None = None
-        """Around the wait for another process that runs the session; each wait has one of its own."""
+        """The scope of the wait for another process that runs the session; each wait makes its own."""
         self.error: HoldfastError | None = None
 
     def end(self) -> None:
-        """No more after what runs now. Who wakes the session from here on wants another beginning."""
+        """Stop after the current drain. A wake that comes later starts the session anew."""
         self.again, self.force, self.stop = False, False, True
         if self.waiting is not None:
             self.waiting.cancel()
 
 
-def _stop(entry: RunningSession, run: Run) -> None:
-    """Somebody in another process wants the session to stop. He may be heard more than once."""
+def _interrupt_run(entry: RunningSession, run: Run) -> None:
+    """Interrupt the run for another process. The request may be seen more than once."""
     if not run.interrupted:
         entry.end()
         run.interrupt()
@@ -78,22 +81,23 @@ class Coordinator:
     """The drains of one process."""
 
     def __init__(self, engine: Engine, *beside: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """`beside`: what else runs for as long as this process works on sessions."""
+        """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
-        self._known: dict[str, tuple[SessionHistory, LastRequest]] = {}
-        self._kept: dict[str, Fence] = {}
-        """Claims that are not known to be released: the store may have been away when a drain ended."""
+        self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
+        self._unreleased: dict[str, Fence] = {}
+        """Claims that are not known to be released: the store may have been unreachable when a drain ended.
+        """
         self._closing = False
         self._admit = ChildPrompts(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
-        """The store, waited for when it is away."""
+        """The store with retries while it is unreachable."""
         self.watcher = RequestWatcher(self.patient, engine.clock)
-        self.ownership = ProcessLease(engine, self._lost, (engine.host.id,), engine.guard)
-        self.resumption = Resumption(engine, self.ownership.owner, self.wake)
+        self.lease = ProcessLease(engine, self._abandon_all, (engine.host.id,), engine.guard)
+        self.resumption = Resumption(engine, self.lease.owner, self.wake)
         self._background = Background(
             self.watcher.run,
-            self.ownership.keep,
+            self.lease.keep,
             *beside,
             self._keep_given_back,
             self.resumption.keep,
@@ -107,7 +111,7 @@ class Coordinator:
         return list(self._entries)
 
     async def wake(self, session: str, *, force: bool = False) -> None:
-        """See to a session soon. Woken again while it runs, it is looked at again before it rests."""
+        """Drain a session soon. If it is draining already, it is drained once more before it rests."""
         entry = self._entries.get(session)
         if entry is not None:
             entry.again = True
@@ -117,7 +121,7 @@ class Coordinator:
             self.titles.look(session)
 
     async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
-        """Work on a session in the background; None when it was begun meanwhile."""
+        """Start to work on a session; None if another task has started it meanwhile."""
         group = await self._background.group()
         if (known := self._entries.get(session)) is not None:
             known.again, known.force = True, known.force or entry.force
@@ -127,23 +131,23 @@ class Coordinator:
         return group
 
     async def wait(self, session: str) -> None:
-        """Return when this process no longer runs the session; what went wrong in claiming it is raised."""
+        """Return when this process no longer runs the session; raises the error of its claim or drain."""
         while (entry := self._entries.get(session)) is not None:
             await entry.done.wait()
             if entry.error is not None:
                 raise entry.error
 
     async def interrupt(self, session: str, *, reason: str | None = None) -> bool:
-        """Stop what the session does, here or in another process, and wait until it is settled.
+        """Stop the session, here or in another process, and wait until everything is settled.
 
-        Answers whether there was anything to stop.
+        Returns whether there was anything to stop.
         """
         stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
         if record is not None and record.owner is not None:
             await interrupt_requests.stop_elsewhere(self._engine, record, reason)
         elif record is not None and await self._is_unfinished(session):
-            await self._end_left(session)
+            await self._close_abandoned(session)
         else:
             return stopped
         return True
@@ -159,12 +163,12 @@ class Coordinator:
         return True
 
     async def _is_unfinished(self, session: str) -> bool:
-        """Whether anything is left open: a call that waits for a person, or what a dead runner had begun."""
+        """Whether anything is open: a call that waits for the user, or the work of a dead runner."""
         kinds: tuple[Kind, ...] = ("request", "message", "part")
         return any([await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds])
 
-    async def _end_left(self, session: str) -> None:
-        """Settle what is open in a session that nobody runs."""
+    async def _close_abandoned(self, session: str) -> None:
+        """Settle what is open in a session that no process runs."""
         entry = RunningSession(force=False)
         entry.end()
         if await self._begin(session, entry) is not None:
@@ -174,16 +178,16 @@ class Coordinator:
         refused = 0
         try:
             while True:
-                if not entry.stop:  # Else it was woken after the interrupt, which is kept.
+                if not entry.stop:  # Otherwise `again` is a wake after the interrupt, and stays.
                     entry.again = False
                 entry.error = None
                 had = await self._drain(session, entry)
                 if entry.stop:
                     return
                 refused = 0 if had else refused + 1
-                if refused and not await self._free_again(session, entry, late=refused > 1):
+                if refused and not await self._wait_until_free(session, entry, late=refused > 1):
                     return
-                # The session was given back with an empty inbox; who admitted something since has woken it.
+                # The claim was released with an empty inbox; a later prompt has set `again`.
                 if had and not entry.again:
                     return
                 entry.force = entry.force and not had
@@ -198,15 +202,15 @@ class Coordinator:
             self._entries.pop(session, None)
             entry.done.set()
             if entry.stop and entry.again and not self._closing:
-                # It was woken while it stopped: what was said after the interrupt is not lost with it.
+                # It was woken while it stopped: work on the prompts that came after the interrupt.
                 after = self._entries[session] = RunningSession(force=entry.force)
                 group.start_soon(self._work, session, after, group)
 
-    async def _free_again(self, session: str, entry: RunningSession, *, late: bool) -> bool:
-        """Wait while somebody else runs the session; whether there is something left to do when he is gone.
+    async def _wait_until_free(self, session: str, entry: RunningSession, *, late: bool) -> bool:
+        """Wait while another owner runs the session; then say whether there is still something to do.
 
-        He sees to what was admitted, unless he dies, or had stopped when it came. One who is `late` is not
-        busy, but keeps his claims until he is buried: then each look comes a while after the one before.
+        That owner works on what was admitted, unless it dies or had stopped before. An owner that is `late`
+        keeps its claims until it is buried, so the session is not busy: then a pause precedes each look.
         """
         watch = self._engine.store.watch()
         try:
@@ -215,7 +219,7 @@ class Coordinator:
                     await anyio.sleep(LATE_S)
                     await watch.wait()
                 while (record := await self.patient.session(session)) is not None and record.busy:
-                    if record.owner == self.ownership.id:
+                    if record.owner == self.lease.id:
                         await self._give_back(session)
                     await watch.wait()
                 waiting = await self.patient.repeat(promotion.pending, self._engine, session)
@@ -226,26 +230,30 @@ class Coordinator:
         return False
 
     async def _keep_given_back(self) -> None:
-        """Give back claims that could not be when their drains ended, as soon as the store takes it."""
+        """Release, as soon as the store is reachable, the claims that could not be released after their
+        drains.
+        """
         while True:
             await anyio.sleep(GIVE_BACK_S)
-            for session in [each for each in self._kept if each not in self._entries]:
-                with contextlib.suppress(StoreError):  # Still away: the next look may succeed.
+            for session in [each for each in self._unreleased if each not in self._entries]:
+                with contextlib.suppress(StoreError):  # Still unreachable: the next try may succeed.
                     await self._give_back(session)
 
     async def _give_back(self, session: str) -> None:
-        """Release a claim of ours that could not be released when its drain ended."""
-        if (fence := self._kept.get(session)) is not None:
-            with contextlib.suppress(LeaseLost):  # Somebody else has it: it is given back.
+        """Release a claim that could not be released when its drain ended."""
+        if (fence := self._unreleased.get(session)) is not None:
+            with contextlib.suppress(LeaseLost):  # Another owner has the session: the claim is released.
                 await self.patient.release(fence)
-            self._kept.pop(session, None)
+            self._unreleased.pop(session, None)
 
     async def _keep_taking_up(self) -> None:
-        """As an owner, run what processes elsewhere have admitted for this place."""
+        """While this process is an owner, run the sessions that others admitted prompts to for this
+        placement.
+        """
         watch = self._engine.store.watch()
         try:
             while True:
-                if self.ownership.id is not None:
+                if self.lease.id is not None:
                     for session in await promotion.admitted_for(self.patient, self._engine.host.id):
                         if session not in self._entries and not self._closing:
                             await self.wake(session)
@@ -255,16 +263,16 @@ class Coordinator:
             watch.close()
 
     async def _claim(self, session: str) -> Fence | Held:
-        """Claim a session. An owner that was buried without noticing registers anew, once."""
-        owner = await self.patient.repeat(self.ownership.owner)
+        """Claim a session. If this owner was buried meanwhile, register as a new one and try once more."""
+        owner = await self.patient.repeat(self.lease.owner)
         try:
             claimed = await self.patient.claim(session, owner)
         except LeaseLost:
-            self.ownership.forget(owner)
-            owner = await self.patient.repeat(self.ownership.owner)
+            self.lease.forget(owner)
+            owner = await self.patient.repeat(self.lease.owner)
             claimed = await self.patient.claim(session, owner)
         if isinstance(claimed, Held) and claimed.owner == owner:
-            # Granted before, and the answer was lost: nobody else in this process runs the session.
+            # The store granted the claim and its answer was lost: no other task here runs the session.
             record = await self.patient.session(session)
             if record is not None and record.owner == owner:
                 return await self.patient.renumber(Fence(session, owner, record.claim))
@@ -273,35 +281,35 @@ class Coordinator:
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
         engine = self._engine
-        # Interrupts from before the claim were meant for whoever ran the session then.
+        # Interrupts from before the claim were meant for the owner that ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
         await self._give_back(session)
         fence = await self._claim(session)
         if isinstance(fence, Held):
             return False
-        self._kept[session] = fence
+        self._unreleased[session] = fence
         owner = fence.owner
-        store = PatientStore(self._engine.store, lambda: self.ownership.left_s(owner))
-        # What stands around the session is read from the store too: which folders the user trusts.
+        store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
+        # The workspace is read from the store too (which folders the user trusts), so it waits likewise.
         workspace = engine.workspace
         engine = replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
-        run = Run(engine, recorder, *self._remembered(session), watcher=self.watcher, admit=self._admit)
+        run = Run(engine, recorder, *self._take_cached(session), watcher=self.watcher, admit=self._admit)
         entry.run, drained = run, None
         try:
             if late:
                 await interrupt_requests.answer(engine.store, recorder, only=late)
-            # Not before that: the watcher would take the late ones for orders to this run.
-            self.watcher.runs(fence, lambda: _stop(entry, run))
+            # Only now: the watcher would apply the late ones to this run.
+            self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
             if entry.stop:
                 run.interrupt()
             drained = await drain(run, force=entry.force)
         finally:
             self.watcher.stopped(session)
             entry.run = None
-            self._kept[session] = recorder.fence
+            self._unreleased[session] = recorder.fence
             if drained is not None and (drained.released or drained.how == "abandoned"):
-                self._kept.pop(session, None)
+                self._unreleased.pop(session, None)
         if drained.error is not None:
             raise drained.error
         if drained.how == "abandoned":
@@ -312,28 +320,31 @@ class Coordinator:
             self._background.start(prompt_summary.write, self._engine, session)
         return True
 
-    def _remembered(self, session: str) -> tuple[SessionHistory, LastRequest]:
-        """What was decoded and sent of a session before is not made again; the least used is forgotten."""
-        known = self._known.pop(session, None) or (SessionHistory(self.patient, session), LastRequest())
-        self._known[session] = known
-        while len(self._known) > HISTORIES_MAX:
-            del self._known[next(iter(self._known))]
+    def _take_cached(self, session: str) -> tuple[SessionHistory, LastRequest]:
+        """The decoded history and the last request of a session, cached for its next drain; the oldest are
+        dropped.
+        """
+        known = self._cached.pop(session, None) or (SessionHistory(self.patient, session), LastRequest())
+        self._cached[session] = known
+        while len(self._cached) > HISTORIES_MAX:
+            del self._cached[next(iter(self._cached))]
         return known
 
-    def _lost(self) -> None:
-        """The lease is no longer sure: stop everything at once. What is written after this is refused."""
+    def _abandon_all(self) -> None:
+        """The lease may be lost: abandon every run at once. The store refuses what is written after this."""
         for session, entry in self._entries.items():
             if entry.run is None:
-                continue  # It has claimed nothing yet.
+                continue  # Not claimed yet.
             if not entry.run.interrupted:
                 self.resumption.note(session)
             entry.end()
             entry.run.abandon()
 
     async def close(self) -> None:
-        """Interrupt the drains of this process, then give everything back. Others' work is left alone.
+        """Interrupt the drains of this process, then release its claims. Other processes' runs are left
+        alone.
 
-        Within `CLOSE_S`, whatever tools and stores do: what is not given back by then is buried by others.
+        Takes at most `CLOSE_S`, whatever tools and stores do: other owners bury what is not released by then.
         """
         self._closing = True
         self.resumption.close()
@@ -344,15 +355,15 @@ class Coordinator:
                     ending.start_soon(self._interrupt_here, session)
         try:
             with anyio.CancelScope(deadline=until, shield=True):
-                await self.ownership.retire()
+                await self.lease.retire()
         except StoreError as error:
-            # It must not take the place of the error with which a program leaves. Others bury this owner.
+            # A warning only: raised here, it would hide the error that the program ends with.
             self._engine.warn(f"this process could not give back what it had claimed: {error}")
         finally:
-            await self._let_go(until)
+            await self._close_background(until)
 
-    async def _let_go(self, until: float) -> None:
-        """End what runs beside the drains, the guard last: it ends the programs that are left."""
+    async def _close_background(self, until: float) -> None:
+        """End the background tasks, then the guard, which ends the programs of tools that are left."""
         with anyio.CancelScope(deadline=until, shield=True):
             await self._background.close()
         with anyio.CancelScope(shield=True):

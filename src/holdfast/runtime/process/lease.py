@@ -1,8 +1,8 @@
-"""This process as an owner: registered when it first claims, renewed while it lives, gone when it closes.
+"""This process as an owner: registered by its first claim, renewed while it lives, retired when it closes.
 
-What must stay true: an owner that could not renew stops itself before anybody may bury it. The time since the
+What must stay true: an owner that could not renew stops itself before another may bury it. The time since the
 last good renewal counts from when it was *sent*, by a clock that counts suspension. A process that registers
-anew gives back what its former self had claimed: nobody has to wait until that one counts as dead.
+again first retires its former owner, so that no other has to wait until that one counts as dead.
 """
 
 import os
@@ -21,13 +21,14 @@ from holdfast.tools.plain import described
 STOP_AFTER_MS = int(0.8 * LEASE_MS)
 LATE_MS = LEASE_MS // 20
 AGAIN_MS = RENEW_MS // 10
-"""How long after a renewal that failed the next one is tried."""
+"""The pause after a renewal that failed."""
 MARGIN_MS = 20
-"""Renewals come a little more than an interval apart: who has renewed once may then bury others."""
+"""Renewals are a little more than an interval apart, so that an owner that has renewed once may bury others.
+"""
 
 
 class ProcessLease:
-    """The lease of this process. `lost` is called when it can no longer be sure of it."""
+    """The lease of this process. `lost` is called when the store may have given it up."""
 
     def __init__(
         self, engine: Engine, lost: Callable[[], None], placements: tuple[str, ...], guard: Guard
@@ -44,7 +45,7 @@ class ProcessLease:
         self.id: str | None = None
 
     async def owner(self) -> str:
-        """The owner's id, registered by the first who asks."""
+        """The owner's id; the first call registers it."""
         async with self._lock:
             while self._former:
                 await self._engine.store.retire(self._former[-1])
@@ -60,12 +61,12 @@ class ProcessLease:
             return self.id
 
     def _sent(self, sent_ms: int) -> None:
-        """A renewal that was sent then was good: until when we, and our tools, may go on."""
+        """A renewal sent at that time succeeded: this process and its tools may go on until its deadline."""
         self._sent_ms, self._failed = sent_ms, False
         self._guard.renew(sent_ms + STOP_AFTER_MS)
 
     async def keep(self) -> None:
-        """Renew until cancelled, and bury those who no longer do."""
+        """Renew until cancelled, and bury owners that no longer renew."""
         while True:
             if self.id is None:
                 self._registered = anyio.Event()
@@ -85,13 +86,13 @@ class ProcessLease:
         return self._sent_ms + STOP_AFTER_MS - self._engine.clock.boot_ms()
 
     def left_s(self, id: str) -> float:
-        """For how long an owner that this process is may go on; 0 for one that it was."""
+        """For how long this process may still write as that owner; 0 for a former one."""
         return max(0, self._left_ms()) / 1_000 if id == self.id else 0.0
 
     async def _renew(self, id: str) -> None:
         sent_ms = self._engine.clock.boot_ms()
         left_ms = self._left_ms()
-        # Who comes late, after a pause of the process, may ask once: the store refuses whom it buried.
+        # After a pause of the process, one late renewal is tried: the store refuses an owner that was buried.
         wait_ms = min(RENEW_MS, left_ms) if left_ms > 0 else LATE_MS
         try:
             with anyio.fail_after(wait_ms / 1_000):
@@ -109,7 +110,7 @@ class ProcessLease:
             await self._bury(id)
 
     async def _bury(self, id: str) -> None:
-        """Bury others; what goes wrong with it must not hold up the next renewal."""
+        """Bury dead owners; an error must not delay the next renewal."""
         try:
             with anyio.move_on_after(RENEW_MS / 1_000):
                 await self._engine.store.bury(id)
@@ -119,14 +120,14 @@ class ProcessLease:
             self._engine.warn(f"owners that are gone could not be looked for: {described(error)}")
 
     def forget(self, id: str) -> None:
-        """The owner is this process no longer: stop what ran under it."""
+        """This process is that owner no longer: stop what runs under it."""
         if self.id == id:
             self.id = None
             self._former.append(id)
             self._lost()
 
     async def retire(self) -> None:
-        """Give everything back."""
+        """Retire the owner: the store releases all its claims."""
         if self.id is not None:
             id, self.id = self.id, None
             await self._engine.store.retire(id)

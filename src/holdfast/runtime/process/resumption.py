@@ -1,8 +1,8 @@
-"""Goes on, when the store is back, with the sessions that the loss of this process's lease has cut off.
+"""Continues the sessions that were cut off when this process lost its lease, once the store is reachable.
 
-Each by the `recovery` setting of its directory at that moment: `auto` goes on with it, `ask` tells those who
-follow the session that it waits for `resume`, `off` leaves it alone. What must stay true: nothing goes on
-past an unknown outcome, which waits for a person in any case.
+By the `recovery` setting of each session's directory at that moment: `auto` continues it, `ask` publishes
+that it waits for `resume`, `off` does nothing. What must stay true: nothing continues after an unknown
+outcome; only the user decides about that.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,11 +17,11 @@ from holdfast.schema.config import Recovery
 from holdfast.schema.fault import UnknownData, UnknownFault
 
 AGAIN_S: Final = 0.5
-"""How long between two looks whether a store that was away is back."""
+"""The pause between two checks whether the store is reachable again."""
 
 
 class Resumption:
-    """The sessions that were cut off. `owner` registers this process anew; `wake` begins a drain."""
+    """The sessions that were cut off. `owner` registers this process again; `wake` starts a drain."""
 
     def __init__(
         self, engine: Engine, owner: Callable[[], Awaitable[str]], wake: Callable[[str], Awaitable[None]]
@@ -41,23 +41,23 @@ class Resumption:
 
     @property
     def waiting(self) -> list[str]:
-        """The sessions that it is not yet decided about."""
+        """The sessions that are not decided about yet."""
         return list(self._sessions)
 
     def close(self) -> None:
-        """Go on with nothing more."""
+        """Continue no more sessions."""
         self._closed = True
         self._sessions.clear()
 
     async def keep(self) -> None:
-        """Until cancelled."""
+        """Decide about sessions as they are noted, until cancelled."""
         while True:
             await self._lost.wait()
             for session in self.waiting:
                 try:
                     await self._owner()
                     await self._one(session)
-                except StoreError:  # Still away.
+                except StoreError:  # Still unreachable.
                     await anyio.sleep(AGAIN_S)
                     break
                 self._sessions.pop(session, None)
@@ -79,7 +79,7 @@ class Resumption:
                 pass
 
     async def _setting(self, session: str) -> Recovery:
-        """What the settings of the session's place say; where they cannot be read, a person decides."""
+        """The session's `recovery` setting; `ask` where the settings cannot be read."""
         record = await self._engine.store.session(session)
         if record is None:
             return "off"

@@ -62,17 +62,17 @@ async def _write(engine: Engine, id: str) -> None:
     answers = history[history.index(newest) :]
     whole = "\n\n".join(transcript.pieces(answers))
     user = newest.info
-    title = await _asked(
+    title = await _ask(
         engine, workspace, session, user=user, agent_name="title", said=said, tokens_max=TITLE_TOKENS
     )
-    body = await _asked(
+    body = await _ask(
         engine, workspace, session, user=user, agent_name="summary", said=whole, tokens_max=BODY_TOKENS
     )
     if title or body:
         await _store(engine, newest, side_call.first_line(title, TITLE_CHARS), body[:BODY_CHARS])
 
 
-async def _asked(
+async def _ask(
     engine: Engine,
     workspace: Workspace,
     session: Session,

@@ -46,14 +46,14 @@ class Titles:
         """Give the session a title, unless that is settled."""
         if session not in self._settled:
             self._under_way[session] = anyio.Event()
-            self._begin(self._entitle, session, self._under_way[session])
+            self._begin(self._give_title, session, self._under_way[session])
 
     async def wait(self, session: str) -> None:
         """Return when this process looks for no title of the session."""
         if (done := self._under_way.get(session)) is not None:
             await done.wait()
 
-    async def _entitle(self, session: str, done: anyio.Event) -> None:
+    async def _give_title(self, session: str, done: anyio.Event) -> None:
         try:
             if await name(self._engine, session):
                 self._settled[session] = None

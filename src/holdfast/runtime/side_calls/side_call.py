@@ -10,7 +10,7 @@ import anyio
 from holdfast.provider.catalog import cost
 from holdfast.provider.catalog.model import Model
 from holdfast.provider.request.request import Request
-from holdfast.runtime.answer.completion import Completion, said
+from holdfast.runtime.answer.completion import Completion, complete
 from holdfast.runtime.budget import reservations, spending
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.agent import Agent
@@ -37,20 +37,22 @@ async def ask(engine: Engine, workspace: Workspace, session: Session, request: R
     if await reservations.reserve(engine, session, request, key, for_ms=int(WAIT_S * 1_000)) is not None:
         return ""
     try:
-        return await _heard(engine, workspace, session, request, key)
+        return await _complete(engine, workspace, session, request, key)
     finally:
         with anyio.CancelScope(shield=True):
             await reservations.forget(engine, session, key)
 
 
-async def _heard(engine: Engine, workspace: Workspace, session: Session, request: Request, key: str) -> str:
-    heard = await said(engine.provider(workspace), request)
-    if not isinstance(heard, Completion):
+async def _complete(
+    engine: Engine, workspace: Workspace, session: Session, request: Request, key: str
+) -> str:
+    result = await complete(engine.provider(workspace), request)
+    if not isinstance(result, Completion):
         return ""
-    spent = cost.cost(heard.tokens, request.model.prices)
-    used = spending.Used(turn=key, tokens=heard.tokens, cost=spent, time_ms=0)
+    spent = cost.cost(result.tokens, request.model.prices)
+    used = spending.Used(turn=key, tokens=result.tokens, cost=spent, time_ms=0)
     await reservations.settle(engine, session, used)
-    return _THOUGHT.sub("", heard.text).strip()
+    return _THOUGHT.sub("", result.text).strip()
 
 
 def first_line(text: str, chars_max: int) -> str:
