@@ -1,4 +1,4 @@
-"""Makes assistant messages: what an answer looks like when it begins, and when it never does. Pure."""
+"""Makes assistant messages: an answer that begins, a summary, and an answer that never began. Pure."""
 
 from msgspec.structs import replace
 
@@ -24,7 +24,7 @@ def begun(turn: PreparedTurn, id: MessageID, now_ms: int) -> AssistantMessage:
 def summary(
     turn: PreparedTurn, asked: UserMessage, id: MessageID, now_ms: int, *, model: Model, agent: str
 ) -> AssistantMessage:
-    """The summary that a compaction is going to write."""
+    """The message that a compaction will write its summary to."""
     made = _made(id, asked, agent, now_ms)
     return replace(made, model_id=model.id, provider_id=model.provider_id, path=_path(turn), summary=True)
 

@@ -48,7 +48,7 @@ def as_interrupted(call: ToolPart) -> Settlement:
 
 
 def as_left(call: ToolPart) -> Settlement:
-    """For a call that a dead runner left: nobody knows what one has done that had begun."""
+    """For a call that a dead runner left: if it had begun, what it did is unknown."""
     if isinstance(call.state, ToolPending):
         return as_interrupted(call)
     return execute.failed(UNKNOWN, outcome="unknown")
@@ -65,26 +65,30 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     error: Fault | None = None
     structured: JsonMap | None = None
     used: Used | None = None
-    """What the provider counted: a step of the answer, and part of the totals."""
+    """What the provider counted: recorded as a step of the answer and added to the totals."""
     reason: str = "error"
     """Why that step ended."""
     note: str | None = None
-    """What the model is told next: the history must not end with its own words."""
+    """A system message that follows: the model view must not end with the model's own text."""
     settles: Settles = left_open
 
 
 def failed(fault: Fault, used: Used | None = None) -> Ending:
-    """An answer that came to nothing, or a work that ends with this answer."""
+    """An answer that failed, or after which the work ends with an error."""
     return Ending(finish="error", error=fault, used=used)
 
 
 def broken_off(note: str | None = None) -> Ending:
-    """An answer that is no end: what arrived stays in the model's view, and an answer is still owed."""
+    """An answer that does not end the work: what arrived stays in the model view, and an answer is still
+    owed.
+    """
     return Ending(finish=work.BROKEN_OFF, note=note)
 
 
 def closed(answer: MessageWithParts, ending: Ending, ids: Ids, now_ms: int, mint: Mint) -> list[Put]:
-    """The records of an answer that ends: texts, calls, step, message, and what the model is told of it."""
+    """The records of an answer that ends: texts, calls, step, message, and the system message that
+    follows.
+    """
     parts: list[Part] = list(_closed_texts(answer, now_ms))
     parts += [
         settled(call, settlement, now_ms=now_ms, mint=mint)
@@ -121,7 +125,7 @@ def ended(answer: MessageWithParts, ending: Ending, now_ms: int) -> AssistantMes
 
 
 def _closed_texts(answer: MessageWithParts, now_ms: int) -> list[TextPart | ReasoningPart]:
-    """The texts that were still being written, ended as they are."""
+    """The open texts, ended as they are."""
     return [
         replace(part, time=Span(start=part.time.start, end=now_ms))
         for part in answer.parts
@@ -171,7 +175,7 @@ async def end(
 
 
 async def give_up(run: Run, fault: Fault) -> None:
-    """Put an error on the last answer of the session: the work ends with it."""
+    """End the work: write an error to the session's last answer."""
     last = work.last_answer(await run.history.read())
     if last is None:
         status_events.error(run.engine.feed, run.recorder.session, fault)
@@ -182,7 +186,7 @@ async def give_up(run: Run, fault: Fault) -> None:
 async def end_unbegun(
     run: Run, begin: Callable[[MessageID, int], AssistantMessage], fault: Fault, *, publish: bool = True
 ) -> None:
-    """Write an answer that never began, to hold the reason."""
+    """Write an answer that never began, to hold the error."""
     now_ms = run.engine.clock.now_ms()
 
     def make(id: MessageID) -> AssistantMessage:

@@ -1,4 +1,4 @@
-"""What a turn came to: how its answer ends, and what comes next."""
+"""How a turn ended: how its answer is closed, and what comes next."""
 
 from typing import Literal
 
@@ -33,24 +33,23 @@ _BROKEN_KINDS = frozenset({"malformed-stream", "no-finish", "connection", "stall
 class TurnOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What comes next.
 
-    continue: the model is owed an answer to its calls, or its stream broke and it is asked again; done: it
-    has said what it wanted; stop: the user, a rule or an error ended the work; park: a call waits for the
-    user.
+    continue: the model is owed the results of its calls, or its stream broke and it is asked again; done: it
+    has answered; stop: the user, a rule or an error ended the work; park: a call waits for the user.
     """
 
     next: Literal["continue", "done", "stop", "park"]
     failed: bool = False
-    """It made calls, and not one of them succeeded."""
+    """Whether it made calls and none of them succeeded."""
     compacted: bool = False
-    """It was no turn of the model's work, but a compaction."""
+    """Whether it was a compaction instead of a turn of the work."""
     overflowed: bool = False
-    """The provider found the request too long: it is to be compacted before another try."""
+    """Whether the provider found the request too long: it has to be compacted before another try."""
     malformed: bool = False
-    """The stream broke off after something was said: the next turn begins from the store."""
+    """Whether the stream broke off after its first output: the next turn begins from the store."""
 
 
 async def close(run: Run, turn: PreparedTurn, message: AssistantMessage, answer: Answer) -> TurnOutcome:
-    """Record how the answer of a turn ended, and say what comes next."""
+    """Record how the answer of a turn ended, and return what comes next."""
     failed = answer.failed
     if failed is not None:
         return await _close_failed(run, turn, message, answer, failed)
@@ -67,7 +66,7 @@ async def close(run: Run, turn: PreparedTurn, message: AssistantMessage, answer:
 
 
 def _alone(message: AssistantMessage) -> MessageWithParts:
-    """An answer whose parts are closed already: the processor and the calls see to them."""
+    """The message without its parts: the processor and the calls have closed those."""
     return MessageWithParts(message, ())
 
 
@@ -99,7 +98,7 @@ def _finished(
 ) -> Ending:
     finish = answer.finish
     assert finish is not None
-    # A provider that does not know why it stopped has stopped all the same.
+    # A provider that gives no known reason has stopped all the same.
     reason = "other" if finish.reason == work.BROKEN_OFF else finish.reason
     spent = cost.cost(finish.tokens, turn.model.prices)
     return Ending(
@@ -115,7 +114,7 @@ def _finished(
 async def _close_failed(
     run: Run, turn: PreparedTurn, message: AssistantMessage, answer: Answer, error: ProviderError
 ) -> TurnOutcome:
-    """A stream that broke after it had said something is gone on with; any other failure ends the work."""
+    """Continue after a stream that broke off after its first output; any other failure ends the work."""
     spent_ms, said = run.turn_ms(), answer.said
     tokens = round(answer.characters / size.CHARACTERS_A_TOKEN)
     await reservations.settle_unfinished(
@@ -135,23 +134,23 @@ async def _close_failed(
 
 
 async def _continue_broken(run: Run, message: AssistantMessage, answer: Answer) -> TurnOutcome:
-    """Go on with an answer whose stream broke off, unless too many in a row have."""
+    """Continue after an answer whose stream broke off, unless too many in a row have."""
     if answer.calls.parked:
         await ending.end(run, _alone(message), ending.broken_off())
         return TurnOutcome(next="park")
     run.breaks += 1
     if run.breaks > run.engine.limits.malformed_max:
-        # An answer that failed is not shown to the model, so the model is told nothing of it either.
+        # A failed answer is not in the model view, so no system message refers to it either.
         told = f"the provider's stream broke off {run.breaks} times in a row"
         await ending.end(run, _alone(message), ending.failed(UnknownFault(data=UnknownData(message=told))))
         return TurnOutcome(next="stop")
-    # After calls the model is sent their results, which are no words of its own.
+    # After calls the model view ends with their results, which are not the model's own text.
     note = ending.BROKEN if answer.calls.count == 0 else None
     await ending.end(run, _alone(message), ending.broken_off(note))
     return TurnOutcome(next="continue", malformed=True)
 
 
 async def refuse(run: Run, message: AssistantMessage, why: str) -> TurnOutcome:
-    """End a turn that may not begin: the tree has spent what it may."""
+    """End a turn that may not begin: the tree of sessions has spent its budget."""
     await ending.end(run, _alone(message), ending.failed(BudgetFault(data=MessageData(message=why))))
     return TurnOutcome(next="stop")

@@ -1,8 +1,8 @@
-"""Turns what a provider says into records and live deltas: provider events in, records out.
+"""Turns a provider's events into records and live deltas.
 
 One processor serves one assistant message. What must stay true: the record of a part is committed before the
-first delta of its text is told; deltas are never committed one by one; text that was heard is on disk at the
-latest `CHECKPOINT_MS` after its first unsaved character, even when the provider falls silent; a call is
+first delta of its text is published; deltas are never committed one by one; text that arrived is on disk at
+the latest `CHECKPOINT_MS` after its first unsaved character, even if the provider falls silent; a call is
 recorded as running before its tool starts.
 """
 
@@ -68,11 +68,11 @@ class OpenText:
 
     @property
     def unsaved(self) -> bool:
-        """Whether there is text that no commit has."""
+        """Whether some text is not committed yet."""
         return self._length > self._saved
 
     def add(self, text: str) -> int:
-        """Append, and answer where the piece begins."""
+        """Append, and return the offset of the piece."""
         offset = self._length
         self._pieces.append(text)
         self._length += len(text)
@@ -85,9 +85,10 @@ class OpenText:
         return self.part
 
     def final(self, now_ms: int, metadata: JsonMap | None) -> TextPart | ReasoningPart:
-        """The part as it ends: closed, with what the provider says last about it.
+        """The part as it ends: closed, with the provider's last metadata.
 
-        Text is trimmed at its end. Thinking is not: it may be signed, and then goes back byte for byte.
+        The end of a text is trimmed. That of reasoning is not: it may be signed, and then is sent back byte
+        for byte.
         """
         start = self.part.time.start if self.part.time is not None else now_ms
         text = self._joined()
@@ -105,7 +106,7 @@ class OpenText:
 
 
 class Processor:
-    """Listens to one answer. `on_call` is told of each call that is ours to run."""
+    """Processes one answer. `on_call` is called with each call that this runtime has to run."""
 
     def __init__(
         self,
@@ -135,7 +136,7 @@ class Processor:
         self.failed: Failed | None = None
 
     async def take(self, event: ProviderEvent) -> None:
-        """Take one event in."""
+        """Process one event."""
         match event:
             case TextDelta(id=id, text=text) | ReasoningDelta(id=id, text=text):
                 self._delta(id, text)
@@ -150,7 +151,7 @@ class Processor:
             case ToolResulted() | ToolFailed():
                 await self._hosted(event)
             case StepStart():
-                # The first one was recorded before anything was sent.
+                # The first step was recorded before the request was sent.
                 self._step_pending = self._steps > 0
                 self._steps += 1
             case StepFinish():
@@ -158,12 +159,12 @@ class Processor:
             case Failed():
                 self.failed = event
             case Start() | Finish() | ToolInputDelta() | ToolInputEnd():
-                pass  # Arguments are of use when they are complete, and then they come as a whole.
+                pass  # Arguments are used when they are complete, and then come as a whole.
             case _:
                 assert_never(event)
 
     async def keep_saved(self) -> None:
-        """Checkpoint open texts in time, for as long as the answer lasts. Runs beside `hear`."""
+        """Checkpoint open texts in time, as long as the answer lasts. Runs beside `take`."""
         while True:
             await self._dirty.wait()
             self._dirty = anyio.Event()
@@ -171,14 +172,14 @@ class Processor:
             await self.save()
 
     async def save(self) -> None:
-        """Commit the text so far of every open part that has some unsaved."""
+        """Commit the text of every open part that has unsaved text."""
         async with self._lock:
             parts = [text.checkpoint() for text in self._texts.values() if text.unsaved]
             self._recorder.hold(*map(put, parts))
             await self._recorder.flush()
 
     async def end(self) -> None:
-        """Close what the provider left open, the text kept."""
+        """Close what the provider left open, and keep its text."""
         for id in list(self._texts):
             await self._close(id, None)
 
@@ -206,7 +207,7 @@ class Processor:
                 metadata=event.metadata,
             )
 
-        await self._close(id, None)  # A provider may open one twice: what was said in the first one stays.
+        await self._close(id, None)  # A provider may open one twice: the text of the first one stays.
         made = await self._add(make)
         assert isinstance(made, TextPart | ReasoningPart)
         self._texts[id] = OpenText(made)
@@ -215,7 +216,7 @@ class Processor:
         open_ = self._texts.get(id)
         if open_ is None:
             return
-        # Its last words are written with what comes next, at the latest when open texts would be.
+        # Its last text is written with the next commit, at the latest when open texts would be.
         async with self._lock:
             part = open_.final(self._clock.now_ms(), metadata)
             self._recorder.hold(put(part))
@@ -227,7 +228,7 @@ class Processor:
         await self._pending(event.id, event.name, hosted=event.hosted)
 
     async def _pending(self, given: str, name: str, *, hosted: bool) -> ToolPart:
-        """A new call. One that has the id of another gets an id of its own, and is a call of its own."""
+        """Record a new call. If another call has the same id, this one gets an id of its own."""
         id, count = given, 1
         while id in self._calls:
             count += 1
@@ -251,7 +252,7 @@ class Processor:
         return made
 
     def _first(self, given: str, is_it: Callable[[ToolPart], bool]) -> ToolPart | None:
-        """The first call of the id that the provider gave which is the one."""
+        """The first call with the provider's id for which `is_it` holds."""
         calls = (self._calls[id] for id in self._named.get(given, ()))
         return next((part for part in calls if is_it(part)), None)
 
@@ -271,7 +272,7 @@ class Processor:
             await self._on_call(RecordedCall(part, event.invalid))
 
     async def _hosted(self, event: ToolResulted | ToolFailed) -> None:
-        """A tool at the provider answered: kept exactly, never bounded."""
+        """Record the result of a hosted tool exactly as it came, not bounded."""
         part = self._first(event.id, _is_hosted_and_open)
         part = part or await self._pending(event.id, event.name, hosted=True)
         now = self._clock.now_ms()
@@ -300,7 +301,7 @@ class Processor:
         await self._recorder.commit(put(settled))
 
     async def _add(self, make: Callable[[PartID], Part]) -> Part:
-        """A new part, behind the beginning of its step: one commit, since a beginning alone says nothing."""
+        """Add a part after its step-start: in one commit, since a step-start alone says nothing."""
         self.said = True
         makes = [self._step, make] if self._step_pending else [make]
         self._step_pending = False
@@ -311,7 +312,7 @@ class Processor:
         return StepStartPart(id=id, session_id=self._message.session_id, message_id=self._message.id)
 
     def open_calls(self) -> list[ToolPart]:
-        """Calls whose arguments never came to an end, and those at the provider that it never answered."""
+        """Calls whose arguments never became complete, and hosted calls without a result."""
         return [
             part
             for part in self._calls.values()
@@ -320,6 +321,6 @@ class Processor:
 
 
 def _is_hosted_and_open(part: ToolPart) -> bool:
-    """Whether a tool at the provider was called and has not answered."""
+    """Whether the part is a hosted call without a result."""
     hosted = bool((part.metadata or {}).get("providerExecuted"))
     return hosted and isinstance(part.state, ToolPending | ToolRunning)

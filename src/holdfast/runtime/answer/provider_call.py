@@ -1,7 +1,8 @@
-"""Asks the model once, hears it to the end, and lets its calls run. Tries again only while nothing was said.
+"""One request to the model: streams its answer to the end and starts its calls. Retried only before the first
+output.
 
-What must stay true: whatever ends the stream, open texts are closed with what was heard, and every call that
-was started is settled (or waits for a person, as its record says).
+What must stay true: however the stream ends, open texts are closed with what arrived, and every call that was
+started is settled (or waits for the user, as its record says).
 """
 
 import random
@@ -41,13 +42,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     finish: StepFinish | None
     failed: ProviderError | None
     said: bool
-    """Whether anything of it was published."""
+    """Whether any output was published."""
     characters: int
     calls: CallsOutcome
 
 
 async def ask(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
-    """The model's answer. A failure before its first word is tried again, within bounds."""
+    """Ask the model. A failure before its first output is retried, within bounds."""
     waited_ms, attempt = 0, 0
     limits = run.engine.limits
     while True:
@@ -106,7 +107,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
     async def call(called: RecordedCall) -> None:
         if turn.last_step and called.part.tool != structured.NAME:
             settling.count += 1
-            # Where tools were forbidden, it was told and does not hear: the work ends with this turn.
+            # Where tools were forbidden, the model calls one all the same: the work ends with this turn.
             stops = request.tool_choice != "auto"
             settling.stopped = settling.stopped or stops
             await settling.settle(called.part, execute.denied(NO_STEPS, stops=stops))
@@ -133,7 +134,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
                 with anyio.CancelScope(shield=True):
                     await processor.end()
         saving.cancel_scope.cancel()
-    for part in processor.open_calls():  # Their arguments never came to an end.
+    for part in processor.open_calls():  # Their arguments never became complete.
         text = "The model's stream ended before the arguments of this call were complete."
         await settling.settle(part, execute.failed(text, outcome="interrupted"))
     return Answer(

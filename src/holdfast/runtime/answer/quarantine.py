@@ -1,11 +1,11 @@
-"""Takes content out of a model's view that its provider refuses: one broken picture must not end a session.
+"""Quarantine: takes content that a provider refuses out of the model view, so that a broken picture does not
+end the session.
 
-The provider names no record of ours. Suspected is what the refusal speaks of
-(`provider/wire/refusal.py`), as far as it came after the last request that was answered.
-
-What must stay true: the store keeps everything, and every other model is shown it; the model sees a line in
-its place; each content is taken out once, so that refusals come to an end; what was taken out in vain comes
-back with the end of the work; the prefix moves for this reason, by name, in the commit that makes it move.
+The provider names no record of ours. Suspected is the kind of content that the refusal is about
+(`provider/wire/refusal.py`), if it came after the last request that was answered. What must stay true: the
+store keeps everything, and every other model is shown it; the model sees a line in its place; each content is
+taken out once, so that refusals come to an end; what was taken out in vain is shown again when the work ends;
+the prefix moves for this named reason, in the commit that makes it move.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,11 +41,11 @@ WORDS_MAX: Final = 200
 
 
 def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
-    """What a refused request has to be sent without, each part marked; nothing where the refusal speaks of
+    """The parts without which a refused request has to be sent, each marked; none if the refusal is about
     something else. Pure.
     """
     topics = refusal.topics(error)
-    # To a model that has answered nothing yet every file is new. Results are text, which any model reads.
+    # For a model that has answered nothing yet, every file is new. Results are text, which any model reads.
     span = _unanswered(history, None if "result" in topics else model)
     if "address" in topics:
         loaded = _marked(span, frozenset({"address"}), model, error)
@@ -66,7 +66,7 @@ def _marked(
 
 
 def _is_pruned(part: Part) -> bool:
-    """Whether nothing of the result is sent anyway."""
+    """Whether the result is not sent anyway."""
     return (
         isinstance(part, ToolPart)
         and isinstance(part.state, ToolCompleted)
@@ -84,7 +84,7 @@ def _fits(content: Content, topics: frozenset[Topic], model: Model) -> bool:
 
 
 def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
-    """What was taken out for a refusal in the same words, and did not help: without the mark. Pure."""
+    """The parts that were taken out for a refusal with the same text, in vain: without the mark. Pure."""
     mark = (marks.name_of(model), _words(error))
 
     def changed(content: Content) -> Marks | None:
@@ -98,8 +98,10 @@ def _words(error: ProviderError) -> str:
 
 
 def _unanswered(history: Sequence[MessageWithParts], model: Model | None) -> Sequence[MessageWithParts]:
-    """What came after the last request that this model, or any, has answered, with that answer's own calls. A
-    summary is no answer to it.
+    """The messages after the last request that this model, or any, has answered, with the calls of that
+    answer.
+
+    A summary does not count as an answer.
     """
     for index in range(len(history) - 1, -1, -1):
         info = history[index].info
@@ -119,8 +121,9 @@ def _changed(history: Sequence[MessageWithParts], change: Change) -> list[Part]:
 
 
 async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, error: ProviderError) -> bool:
-    """Mark what the provider may have refused, end the answer that never came, and tell the user, in one
-    commit; False where nothing is suspected. The answer is still owed.
+    """In one commit: mark the suspected parts, end the refused answer, and inform the user.
+
+    False if nothing is suspected. The answer is still owed.
     """
     found = suspects(error, turn.shown, turn.model)
     epoch = await epochs.current(run)
@@ -150,7 +153,7 @@ async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, erro
 
 
 async def take_back(run: Run, turn: PreparedTurn, error: ProviderError) -> list[Put]:
-    """What was taken out in vain, to be shown again from the next request on."""
+    """The changes by which content taken out in vain is shown again from the next request on."""
     found = cleared(error, turn.shown, turn.model)
     epoch = await epochs.current(run)
     if not found or epoch is None:
@@ -161,7 +164,7 @@ async def take_back(run: Run, turn: PreparedTurn, error: ProviderError) -> list[
 
 
 def _names(parts: Sequence[Part], model: Model) -> Iterator[str]:
-    """What people call the content that was taken out."""
+    """How the user knows the content that was taken out."""
     for part in parts:
         if isinstance(part, FilePart):
             yield part.filename or part.mime

@@ -1,4 +1,4 @@
-"""When a request is tried again: bounded in number and total time, honouring the provider. Pure."""
+"""When a request is retried: bounded in number and total time, and by the provider's `Retry-After`. Pure."""
 
 from holdfast.errors import ProviderError
 from holdfast.runtime.engine.limits import Limits
@@ -11,9 +11,9 @@ JITTER = 0.25
 def wait_ms(
     error: ProviderError, attempt: int, *, waited_ms: int, random: float, limits: Limits
 ) -> int | None:
-    """How long to wait before the next attempt (the first failure is attempt 1); None ends it.
+    """How long to wait before the next attempt (the first failure is attempt 1); None: give up.
 
-    `random` lies between 0 and 1. A provider that wants a longer pause than all of our patience ends it too.
+    `random` is between 0 and 1. Give up as well if the provider wants a longer pause than the total we wait.
     """
     if not error.retryable or attempt > limits.retries_max:
         return None

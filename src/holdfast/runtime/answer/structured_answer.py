@@ -1,4 +1,4 @@
-"""Answers of a given form: whether one is still missing, and when to give up. Pure."""
+"""Structured output: whether it is still missing, and when to stop asking for it. Pure."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ REMINDER: Final = (
 
 
 def output_in(message: MessageWithParts) -> JsonMap | None:
-    """The answer of the form that was asked for, where a call in the message gave it."""
+    """The structured output, if a call in the message returned it."""
     given = [
         part.state.input
         for part in message.parts
@@ -30,7 +30,7 @@ def output_in(message: MessageWithParts) -> JsonMap | None:
 
 
 def is_missing(turn: PreparedTurn, answer: Answer) -> bool:
-    """Whether an answer of the form was asked for, and the model ended without calling any tool."""
+    """Whether structured output was requested and the model ended without calling any tool."""
     return (
         isinstance(turn.user.format, JsonSchemaFormat)
         and answer.calls.structured_output is None
@@ -39,7 +39,7 @@ def is_missing(turn: PreparedTurn, answer: Answer) -> bool:
 
 
 def fault(turn: PreparedTurn, answer: Answer) -> Fault | None:
-    """Why the work ends without the answer: it was tried often enough, or there is no step left."""
+    """Why the work ends without structured output: too many tries, or no step left."""
     form = turn.user.format
     if not isinstance(form, JsonSchemaFormat) or answer.calls.structured_output is not None:
         return None
@@ -56,7 +56,7 @@ def _tried_now(answer: Answer) -> int:
 
 
 def _tries_before(turn: PreparedTurn) -> int:
-    """Earlier tries for the same prompt: calls that were sent back, and answers without a call."""
+    """Earlier tries for the same prompt: invalid calls, and answers without a call."""
     count = 0
     begun = False
     for each in turn.history:

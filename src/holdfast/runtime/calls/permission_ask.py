@@ -1,8 +1,8 @@
-"""Asks whether a call may do something: the rules, what was approved before, and else a person.
+"""Decides whether a call may do something: by the rules, by stored approvals, otherwise by asking the user.
 
-A question is a record: it survives a restart and is answered once, from any client. What must stay true:
-where nobody is attached, ask means no, and that is recorded; a person who is there and silent is waited for
-within a bound, then the session parks and the question stays.
+A permission request is a record: it survives a restart and is answered once, from any client. What must stay
+true: where the user is not attached, ask means no, and that is recorded; a user who is attached and does not
+reply is waited for within a bound, then the session parks and the request stays open.
 """
 
 import asyncio
@@ -35,11 +35,11 @@ from holdfast.tool.output import ToolDenied, ToolParked
 from holdfast.tools.plain import plain
 
 LEAVE_S: Final = 0.05
-"""How long a program that answers questions has to end when nobody needs its answer any more."""
+"""How long an `on_ask` program has to end when its answer is no longer needed."""
 
 
 class PermissionAsk:
-    """Asks about the calls of one turn, by the policy of that turn."""
+    """Asks about the calls of one turn, under the policy of that turn."""
 
     def __init__(self, run: Run, turn: PreparedTurn, *, again: bool = False) -> None:
         wishes = turn.workspace.loaded.config.experimental
@@ -50,9 +50,9 @@ class PermissionAsk:
         self._policy = turn.policy
         self._worktree = str(turn.workspace.places.worktree)
         self._goes_on = wishes is not None and bool(wishes.continue_loop_on_deny)
-        """A no without words is told to the model, and does not end the work."""
+        """Whether a rejection without a message is only passed to the model and does not end the work."""
         self._again = again
-        """The calls are run again after a crash: they may have asked before."""
+        """Whether the calls are run again after a crash: they may have asked before."""
         self._open: dict[str, PermissionRequest] = {}
 
     async def ask(
@@ -64,7 +64,7 @@ class PermissionAsk:
         metadata: JsonMap,
         tool: ToolRef,
     ) -> None:
-        """Return when all of it is allowed; `ToolDenied` when not."""
+        """Return if every pattern is allowed; otherwise raise `ToolDenied`."""
         approved = await read_approvals(self._engine, self._session, self._worktree)
         verdict = self._policy.strictest(permission, patterns, approved)
         if self._again and verdict != "ask":
@@ -80,12 +80,12 @@ class PermissionAsk:
                 assert_never(verdict)
 
     def allows_anything(self, permission: str, pattern: str) -> bool:
-        """Whether the rules allow it by a wildcard only: the user may not have thought of it."""
+        """Whether the rules allow it only by a wildcard: the user may not have meant it."""
         verdict = self._policy.verdict(permission, pattern)
         return verdict == "allow" and not self._policy.names(permission, pattern)
 
     async def _close_decided(self, verdict: Action, known: PermissionRequest | None) -> None:
-        """The rules have come to answer a question that still waits: it is closed with what they say."""
+        """The rules now decide a request that still waits: close it with their verdict."""
         if known is None or known.time.heard is not None:
             return
         if known.answer is None:
@@ -98,11 +98,11 @@ class PermissionAsk:
             await self._recorder.commit(put(known))
 
     def waits(self, call: str) -> bool:
-        """Whether a question of the call is still to be answered."""
+        """Whether a request of the call is still open."""
         return any(each.tool is not None and each.tool.call_id == call for each in self._open.values())
 
     def withdrawn(self, call: str, why: str) -> list[Put]:
-        """The questions of a call that is over and that nobody answered, closed."""
+        """The open requests of a call that is over, closed."""
         now_ms = self._engine.clock.now_ms()
         no = PermissionAnswer(reply="reject", message=why)
         waiting = [
@@ -141,17 +141,19 @@ class PermissionAsk:
         await self._mark_received(request)
 
     async def _mark_received(self, request: PermissionRequest) -> None:
-        """Committed before the call goes on: after a crash from here on it may have had its effect."""
+        """Record that the call received its reply. Before it continues: after a crash it may have had its
+        effect.
+        """
         heard = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(put(replace(request, time=heard)))
 
     async def _wait(
         self, program: OnAsk | None, request: PermissionRequest, wait_s: float
     ) -> PermissionRequest | QuestionRequest | None:
-        """The request once it was answered, by whoever is first: a program and people share one wait."""
+        """Wait until the request is answered, by the user or the program, whichever is first."""
         if program is None:
             return await self._watcher.answered(self._session.id, request.id, wait_s=wait_s)
-        # A task of its own: a program that does not hear that its time is over is left behind.
+        # A task of its own: a program that ignores its cancellation is left behind.
         asked = asyncio.create_task(self._ask_program(program, request))
         heard = asyncio.create_task(self._watcher.answered(self._session.id, request.id, wait_s=wait_s))
         try:
@@ -164,15 +166,15 @@ class PermissionAsk:
             heard.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({asked, heard}, timeout=LEAVE_S)
-        # The program may have answered in the very last moment.
+        # The program may have answered just before the end.
         return found or await self._watcher.answered(self._session.id, request.id, wait_s=0)
 
     async def _ask_program(self, program: OnAsk, request: PermissionRequest) -> BaseException | None:
-        """Let a program answer; what it raises is a value, since it is the call's and no task's."""
+        """Let the program answer. Its error is returned: it belongs to the call, not to this task."""
         try:
             answer = await program(request)
             if answer is not None:
-                with contextlib.suppress(Conflict):  # Somebody else was quicker.
+                with contextlib.suppress(Conflict):  # The user, or another client, was quicker.
                     await reply(self._engine, self._session.id, request.id, answer.reply, answer.message)
                 self._watcher.look(self._session.id, request.id)
         except BaseException as error:
@@ -184,7 +186,7 @@ class PermissionAsk:
     async def _find_earlier(
         self, permission: str, patterns: Sequence[str], tool: ToolRef
     ) -> PermissionRequest | None:
-        """The same question of the same call, from before a restart."""
+        """The same request of the same call, from before a restart."""
         for record in await self._engine.store.select("request", session=self._session.id):
             value = record.value()
             if (
@@ -214,14 +216,15 @@ class PermissionAsk:
             tool=tool,
             time=RequestTime(created=self._engine.clock.now_ms()),
         )
-        request = plain(PermissionRequest, request)  # A tool may give anything.
+        request = plain(PermissionRequest, request)  # A tool may pass anything.
         await self._recorder.commit(put(request))
         return request
 
 
 def raise_if_rejected(request: PermissionRequest, *, goes_on: bool = False) -> None:
-    """Return for a yes, raise for a no, which the model hears. One without words ends the work, unless it
-    `goes_on`.
+    """Raise `ToolDenied` if the user rejected the request.
+
+    A rejection without a message also stops the session, unless it `goes_on`.
     """
     answer = request.answer
     if answer is None or answer.reply != "reject":

@@ -1,4 +1,4 @@
-"""Answers to permission requests, by the user or a program, and what was approved for good."""
+"""Replies to permission requests, by the user or a program, and stored approvals."""
 
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ def answered(request: PermissionRequest, answer: PermissionAnswer, now_ms: int) 
 
 
 async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> list[Put]:
-    """The open questions of calls that a runner who is gone left, closed."""
+    """Close the open requests of calls that a dead runner left."""
     if not calls:
         return []
     now_ms = engine.clock.now_ms()
@@ -42,7 +42,7 @@ async def withdraw(engine: Engine, session: str, calls: set[str], why: str) -> l
 
 
 async def read_approvals(engine: Engine, session: Session, worktree: str) -> list[Approved]:
-    """What was approved for good in this project and checkout."""
+    """The approvals of this project and checkout."""
     records = await engine.store.select("approval", session=project_scope(session.project_id))
     values = [record.value() for record in records]
     return [
@@ -55,11 +55,13 @@ async def read_approvals(engine: Engine, session: Session, worktree: str) -> lis
 async def reply(
     engine: Engine, session: str, id: str, kind: ReplyKind, message: str | None = None
 ) -> PermissionRequest:
-    """Answer a question, once. "Always" is saved, and settles what it covers; a no covers all that wait."""
+    """Answer a request, once. "Always" is stored as an approval and answers the requests it covers; a
+    rejection answers all that wait.
+    """
     given = checked(PermissionAnswer(reply=kind, message=message), "the answer")
 
     async def once() -> PermissionRequest:
-        # When another question is answered meanwhile, what this answer covers changes.
+        # If another request is answered meanwhile, this one covers others.
         request, changes, expect = await _answers(engine, session, id, given)
         await engine.store.commit(Batch(tuple(changes), tuple(expect)))
         return replace(request, answer=given)
@@ -70,7 +72,7 @@ async def reply(
 async def _answers(
     engine: Engine, session: str, id: str, given: PermissionAnswer
 ) -> tuple[PermissionRequest, list[Change], list[Expectation]]:
-    """What an answer changes, under the condition that no question it covers changes meanwhile."""
+    """The changes that an answer makes, on the condition that no request it covers changes meanwhile."""
     record = await engine.store.get(session, "request", id)
     request = None if record is None else record.value()
     if record is None or not isinstance(request, PermissionRequest):

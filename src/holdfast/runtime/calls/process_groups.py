@@ -1,7 +1,7 @@
-"""The process groups of tools: started for one call, ended with it, whoever dies in between.
+"""The process groups of tools: started for one call and ended with it, also if a process dies in between.
 
-What must stay true: the guard knows of a group before its call goes on, and the running part names it, with
-the start time of its leader, so that whoever recovers the session can end what a dead owner left.
+What must stay true: the guard knows a group before its call continues, and the running part names it, with
+the start time of its leader, so that recovery can end the groups of a dead owner.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ GROUPS: Final = "groups"
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True):
-    """One process group, named so that no other can be taken for it."""
+    """One process group, identified so that a reused id is not mistaken for it."""
 
     pgid: int
     began: str
@@ -39,7 +39,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Groups:
-    """The groups of one call. `note` writes them into its part."""
+    """The groups of one call. `note` stores them in its part."""
 
     def __init__(self, guard: Guard, host: Host, note: Callable[[JsonMap], Awaitable[None]]) -> None:
         self._guard = guard
@@ -51,7 +51,7 @@ class Groups:
     async def spawn(
         self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None
     ) -> AsyncIterator[Process]:
-        """A program in a group of its own, for as long as the block lasts."""
+        """Run a program in a group of its own until the block ends."""
         try:
             process = await anyio.open_process(
                 list(command),
@@ -83,14 +83,14 @@ class Groups:
         await self._note({GROUPS: msgspec.to_builtins(self._running)})
 
     async def _end_now(self, process: Process, group: Group) -> None:
-        """Leave nothing behind: what still runs is ended by the guard, which outlives the turn."""
+        """End the group: the guard, which outlives the turn, kills what still runs."""
         self._running.remove(group)
         try:
             if processes.is_group(group.pgid):
                 self._guard.end(group.pgid)
             else:
                 self._guard.forget(group.pgid)
-        except OSError:  # No guard can be started: it is ended from here.
+        except OSError:  # No guard can be started: kill it from here.
             await _end(group)
         if process.stdout is not None:
             with contextlib.suppress(OSError):
@@ -98,7 +98,7 @@ class Groups:
 
 
 async def end_left(parts: Iterable[ToolPart], host: Host) -> None:
-    """End the groups that the calls of a dead owner left on this machine, and wait until they are gone."""
+    """End the groups that a dead owner's calls left on this machine, and wait until they are gone."""
     left = [group for part in parts for group in _groups(part) if _is_here(group, host)]
     async with anyio.create_task_group() as ending:
         for group in left:

@@ -1,7 +1,7 @@
-"""Calls that repeat themselves: how often in a row the model has made one and got the same answer. Pure.
+"""Loops: how often in a row the model has made the same call and got the same answer. Pure.
 
-Identical calls whose answers differ are no loop: the model polls for something, and the world moves. Those of
-one answer of the model count once: it made all of them before it could know what any of them gave.
+Identical calls with different answers are no loop: the model polls for a change. Identical calls in one
+answer of the model count once: it made them before it could know their results.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from holdfast.schema.wire import JsonMap
 REFUSED: Final = "doom_loop"
 """In the metadata of a call that was not run because it repeats itself: how often it was made in a row."""
 PATHS_MAX: Final = 16
-"""The runtime names the file with the whole output last; of what a tool names before, few are looked for."""
+"""How many of a result's paths are compared. The runtime names the managed file last."""
 
 
 class Made(NamedTuple):
-    """A call, by what tells a loop. Of those from before a compaction a digest is left, and no ids."""
+    """What identifies a repeated call. Of calls before a compaction only a digest is left, and no ids."""
 
     id: str | None
     message: str | None
@@ -35,7 +35,7 @@ class Made(NamedTuple):
 
     @property
     def answer(self) -> str | None:
-        """What it answered, as a digest; None where it has not, or was not run: that tells nothing."""
+        """The digest of its answer; None if it has none or was not run: then it proves no loop."""
         return self.digest if self.state is None else _digest(self.state)
 
     @property
@@ -54,7 +54,7 @@ class Row(NamedTuple):
 
 
 def made(part: ToolPart) -> Made:
-    """A call that was recorded."""
+    """A recorded call."""
     return Made(part.id, part.message_id, part.tool, part.state.input, part.state)
 
 
@@ -64,7 +64,8 @@ def _digest(state: ToolState) -> str | None:
             said = state.output
             paths = state.metadata.get("outputPaths")
             for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
-                said = said.replace(str(path), "")  # The same output is kept under another name each time.
+                # The same output is stored under another file name each time.
+                said = said.replace(str(path), "")
             said += "".join(file.url for file in state.attachments or ())
         case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
             pass
@@ -74,7 +75,7 @@ def _digest(state: ToolState) -> str | None:
 
 
 def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
-    """The calls since the person last spoke, in their order; a compaction in between sets nothing back."""
+    """The calls since the user's last prompt, in order; a compaction in between resets nothing."""
     calls: list[Made] = []
     for each in reversed(history):
         calls += [made(part) for part in reversed(each.parts) if isinstance(part, ToolPart)]
@@ -90,7 +91,7 @@ def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
 
 
 def repeated(before: Sequence[Made], part: ToolPart) -> Row:
-    """In how many answers in a row, this one included, the same tool was called with the same input and gave
+    """In how many answers in a row, including this one, the same tool was called with the same input and gave
     the same answer.
     """
     count, answer, refused = 1, None, False
@@ -109,12 +110,12 @@ def repeated(before: Sequence[Made], part: ToolPart) -> Row:
 
 
 def _further(call: Made, message: str | None) -> int:
-    """By how much a call makes a row longer whose neighbouring call stands in this message."""
+    """By how much a call lengthens a row whose neighbouring call is in this message."""
     return 0 if call.message is not None and call.message == message else call.times
 
 
 def carried(history: Sequence[MessageWithParts]) -> list[CarriedCall]:
-    """What a compaction keeps of the calls since the prompt: those that repeat one another as one."""
+    """What a compaction carries over of the calls since the prompt: repetitions as one."""
     kept: list[CarriedCall] = []
     message: str | None = None
     for each in calls_since_prompt(history):

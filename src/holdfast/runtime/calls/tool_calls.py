@@ -1,7 +1,7 @@
 """Runs the calls of one turn side by side, and settles each exactly once.
 
-What must stay true: a call was recorded as running before its tool starts; once a tool has succeeded, nothing
-can tear its result from its record; whatever ends a call early, its record says how.
+What must stay true: a call is recorded as running before its tool starts; once a tool has succeeded, its
+result is recorded; if a call ends early, its record says how.
 """
 
 import asyncio
@@ -39,11 +39,11 @@ from holdfast.tools.plain import described
 PATIENCE_S = 0.15
 """How long an interrupt waits for a tool to end."""
 RECORD_S = 30.0
-"""How long it waits for the output of one that has ended: a large one takes its time to be kept."""
+"""How long it waits for the output of a tool that has ended: a large output takes time to store."""
 LOOP = 3
-"""The same call in so many answers of the model in a row, with one result, is a loop."""
+"""The same call in so many answers in a row, with the same result, is a loop: the user is asked."""
 LOOP_MAX = 10
-"""So many end the work, unless a rule allows `doom_loop` by its name: `*` does not mean it."""
+"""So many end the work, unless a rule allows `doom_loop` by name; `*` does not count."""
 INTERRUPTED = "The call was interrupted."
 UNKNOWN = (
     "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
@@ -64,7 +64,7 @@ class CallsOutcome(msgspec.Struct, frozen=True, kw_only=True):
     parked: bool
     """A call still waits for the user's reply."""
     looped: Fault | None
-    """Why the work ends: the model has made one call again and again."""
+    """Why the work ends, if the model is in a loop."""
 
 
 class ToolCalls:
@@ -86,7 +86,7 @@ class ToolCalls:
         self.looped: Fault | None = None
 
     def outcome(self) -> CallsOutcome:
-        """What came of them so far."""
+        """Their outcome so far."""
         return CallsOutcome(
             count=self.count,
             succeeded=self.succeeded,
@@ -102,9 +102,9 @@ class ToolCalls:
         self._group = group
 
     async def start(self, called: RecordedCall, row: Row) -> None:
-        """Begin a call. Those over the limit of a turn are settled at once, unrun.
+        """Start a call. Calls over the limit of a turn are settled at once and not run.
 
-        `row` says how often in a row the model has made it: from the third time on a person is asked first.
+        `row`: how often in a row the model has made it; from the third time on the user is asked first.
         """
         self.count += 1
         self.structured_tries += called.part.tool == structured.NAME
@@ -113,7 +113,7 @@ class ToolCalls:
             await self.settle(called.part, execute.failed(text))
             return
         assert self._group is not None, "the turn gave one"
-        # The answer of a given form has a bound of its own.
+        # Structured output has a bound of its own.
         looping = Row() if called.part.tool == structured.NAME else row
         self._group.start_soon(self._run, called, looping)
 
@@ -123,7 +123,7 @@ class ToolCalls:
             settlement = await _run_bounded(call, self._carry_out(call, called, row), self._recorder)
         except ToolParked as parked:
             if self._ask.waits(call.call_id):
-                self.parked = True  # Not settled: the call waits for its answer, as its record says.
+                self.parked = True  # Not settled: the call waits for its reply, as its record says.
                 return
             settlement = execute.broken(called.part.tool, described(parked))
         except anyio.get_cancelled_exc_class():
@@ -143,7 +143,7 @@ class ToolCalls:
         refused = await self._refuse_loop(call, row)
         if refused is not None:
             return refused
-        # It may have been interrupted while somebody was asked.
+        # It may have been interrupted while the user was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
         return await self._execute(call, called)
 
@@ -171,11 +171,11 @@ class ToolCalls:
                 f"You called {part.tool} {row.times} times in a row with the same input, and it was not run "
                 f"again. {denied} Look at what it answered before, and try something else."
             )
-            # A model that calls it again after it has read the refusal would do so for ever.
+            # A model that repeats the call after it has read the refusal would do so for ever.
             return execute.denied(text, stops=denied.stops or row.refused, metadata=noted)
         except (ToolParked, LeaseLost, StoreError):
             raise
-        except BaseException as error:  # A program that answers questions may raise anything.
+        except BaseException as error:  # An `on_ask` program may raise anything.
             if is_cancelled(error):
                 raise
             return execute.failed(f"{part.tool} was not run: asking about it broke ({type(error).__name__}).")
@@ -196,7 +196,7 @@ class ToolCalls:
         )
 
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:
-        """Record what became of a call."""
+        """Record the settlement of a call."""
         done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._of.engine.mint)
         await self._recorder.commit(put(done), *self._ask.withdrawn(part.call_id, settlement.output))
 
@@ -204,10 +204,10 @@ class ToolCalls:
 async def _run_bounded(
     call: RunningCall, work: Coroutine[Any, Any, Settlement], recorder: Recorder
 ) -> Settlement:
-    """Do the work of a call in a task of its own: one that does not end when it is told to is left behind.
+    """Run a call in a task of its own: a tool that does not end when it is cancelled is left behind.
 
-    What it has done by then counts; what it does later is recorded nowhere. A tool that has ended has done
-    its work, so its output is waited for, unless nothing can be recorded any more.
+    What it has done by then counts; what it does later is not recorded. If the tool has ended, its output is
+    waited for, unless nothing can be recorded any more.
     """
     scope = anyio.CancelScope()
 
@@ -220,7 +220,7 @@ async def _run_bounded(
     try:
         await asyncio.wait({task})
     except asyncio.CancelledError:
-        call.cancelled = True  # Before it is told, so that it can see why.
+        call.cancelled = True  # First, so that the tool can see why it is cancelled.
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
@@ -234,14 +234,14 @@ async def _run_bounded(
             why = f"what it answered could not be recorded within {RECORD_S:g} s. What it did has happened."
             return execute.broken(call.part.tool, why)
         raise
-    if task.cancelled():  # By itself: nobody here has told it to end.
+    if task.cancelled():  # The tool cancelled itself.
         return execute.broken(call.part.tool, "CancelledError")
     return _given(task)
 
 
 def _leave(scope: anyio.CancelScope) -> None:
-    """Tell it no more: a scope tells a task that swallows its cancellation again in every round of the loop,
-    for as long as the task lasts, and there is no public way to end that.
+    """Cancel it no more: as long as the task lasts, a scope cancels a task that swallows its cancellation
+    again in every round of the loop, and there is no public way to end that.
     """
     handle = getattr(scope, "_cancel_handle", None)
     if handle is not None:

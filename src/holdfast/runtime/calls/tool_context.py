@@ -1,4 +1,4 @@
-"""The world of one running call, as its tool sees it."""
+"""The `ToolContext` of one running call."""
 
 import asyncio
 import contextlib
@@ -93,12 +93,14 @@ class RunningCall:
         self._refuse_when_over()
 
     def _refuse_when_over(self) -> None:
-        """A tool that did not hear its interruption does nothing more in the name of its call."""
+        """`ToolFailure` if the call is over: a tool that ignored its cancellation may do nothing more
+        for it.
+        """
         if self.over:
             raise ToolFailure(OVER)
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
-        """Show how far the call has come: live at once, stored at most once a second."""
+        """Publish the call's progress at once; store it at most once a second."""
         if not self._shown(title, metadata or {}):
             return
         status_events.part(self._feed, self.part, self._recorder.clock.now_ms())
@@ -110,7 +112,7 @@ class RunningCall:
             self._saving = loop.call_later(left_s, lambda: loop.create_task(self._save_late()))
 
     async def _note(self, noted: JsonMap) -> None:
-        """Store something about the call at once: whoever recovers it needs it."""
+        """Store metadata of the call at once: recovery needs it."""
         if self._shown(None, noted):
             await self._save()
 
@@ -133,12 +135,12 @@ class RunningCall:
 
     async def _save_late(self) -> None:
         self._saving = None
-        if not self.over:  # Its settlement has everything that was shown.
-            with contextlib.suppress(HoldfastError):  # Whoever settles the call meets it too.
+        if not self.over:  # Its settlement stores everything that was shown.
+            with contextlib.suppress(HoldfastError):  # The settlement of the call meets the same error.
                 await self._save()
 
     async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
-        """Replace what the session keeps under `kind`."""
+        """Replace the session's list of this `kind`."""
         self._refuse_when_over()
         if kind not in _OWN:
             raise InvalidInput(f"a tool may write {' and '.join(_OWN)} of its session, not {str(kind)[:60]}")
@@ -147,18 +149,18 @@ class RunningCall:
         await self._recorder.commit(Put(session, kind, session, stored.strip(kind, items)))
 
     def publish(self, name: str, properties: JsonMap) -> None:
-        """Tell whoever listens to the session, live only."""
+        """Publish an event to the session's clients, live only."""
         self._refuse_when_over()
         status_events.own(self._feed, self.part, name, plain(JsonMap, properties))
 
     async def admit(self, session: str, text: str, *, id: str | None = None, agent: str | None = None) -> str:
-        """Say something to a child of this session."""
+        """Admit a prompt to a child of this session."""
         self._refuse_when_over()
         return await self._admit(self.part.session_id, session, text, id=id, agent=agent)
 
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> "AbstractAsyncContextManager[Process]":
-        """Run a program in a process group of its own, for as long as the block lasts."""
+        """Run a program in a process group of its own until the block ends."""
         self._refuse_when_over()
         return self._groups.spawn(command, cwd=cwd or self.directory, env=env)

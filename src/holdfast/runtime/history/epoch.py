@@ -26,7 +26,7 @@ class Epoch(msgspec.Struct, frozen=True):
 
 
 def rules_of(epoch: ContextEpoch | None) -> int:
-    """The rules by which history is lowered: pinned by an epoch when it begins, and never changed in it."""
+    """The rules by which history is lowered. An epoch pins them when it begins and never changes them."""
     if epoch is None:
         return lowering.RULES
     return lowering.FIRST_RULES if epoch.lowering is None else epoch.lowering
