@@ -1,7 +1,7 @@
 """Keeps a tree of sessions within its budget: reserved on the root before each call, settled after it.
 
-What must stay true: two turns of one tree, in whatever processes, cannot both take the last of it; what was
-spent never falls; a reservation ends with its turn, and that of a dead runner when somebody asks next.
+What must stay true: two turns of one tree, in whatever processes, cannot both take the last of it; the amount
+spent never falls; a reservation ends with its turn, and that of a dead runner at the next reservation.
 """
 
 from collections.abc import Callable, Collection
@@ -41,16 +41,16 @@ def _now(engine: Engine) -> Moment:
 
 
 class OutOfTime(HoldfastError):
-    """The time of the tree was used up in the middle of a turn."""
+    """The tree's budget of time was used up in the middle of a turn."""
 
 
 async def reserve(
     engine: Engine, session: Session, request: Request, turn: str, *, for_ms: int | None = None
 ) -> str | None:
-    """Set aside what a turn may use at most; why not, when there is not enough left.
+    """Reserve what a turn may use at most; returns why not, if too little is left.
 
-    `for_ms` bounds the reservation of a call that no recovery knows of. That of a turn counts for as long as
-    somebody runs its session.
+    `for_ms` bounds the reservation of a side call, which no recovery settles. That of a turn counts as long
+    as a process runs its session.
     """
     if session.parent_id is None and session.budget is None:
         return None
@@ -77,8 +77,8 @@ async def reserve(
 async def shrink_reservation(
     engine: Engine, session: Session, turn: str, tokens: Tokens, model: Model
 ) -> None:
-    """Hold back no more than what the answer took, once it has come: its calls may run for long, and others
-    of the tree want to go on meanwhile.
+    """Shrink the reservation to what the answer took: its calls may run for long, and other turns of the tree
+    need the rest.
     """
     took, count = cost.cost(tokens, model.prices), int(total(tokens))
 
@@ -95,7 +95,7 @@ async def shrink_reservation(
 
 
 async def time_left_s(engine: Engine, session: Session) -> float | None:
-    """How long the tree may still work; None where nobody set a bound."""
+    """How long the tree may still work; None without a bound."""
     if session.parent_id is None and session.budget is None:
         return None
     record = await engine.store.session(await root_of(engine, session))
@@ -109,7 +109,7 @@ async def time_left_s(engine: Engine, session: Session) -> float | None:
 async def settle_root(
     engine: Engine, session: Session, used: Used
 ) -> tuple[tuple[Put, ...], tuple[Unchanged, ...]]:
-    """What a turn of a child changes on the root of its tree: written together with the turn's own end."""
+    """The change of the tree's root by a child's turn, to be written together with the turn's own end."""
     if session.parent_id is None:
         return (), ()
     root = await root_of(engine, session)
@@ -120,16 +120,16 @@ async def settle_root(
 
 
 async def settle(engine: Engine, session: Session, used: Used) -> None:
-    """Settle a call that is no turn of the session, such as the one for its title."""
+    """Settle a side call, such as the one for a title."""
     await _edit_root(engine, session, lambda root, _: settled(root, used))
 
 
 async def settle_unfinished(
     engine: Engine, session: Session, turn: str, time_ms: int, *, sent: bool, said: int = 0
 ) -> None:
-    """End the reservation of a turn that came to no end: its time counts, and what it took by our estimate.
+    """End the reservation of a turn without an end: its time counts, and its tokens by our estimate.
 
-    `sent`: the provider has taken the request; `said`: so many tokens of an answer came.
+    `sent`: the provider has received the request; `said`: so many tokens of an answer came.
     """
 
     def change(root: Session, _: Collection[str]) -> Session | None:
@@ -144,7 +144,7 @@ async def settle_unfinished(
 
 
 async def settle_dead(engine: Engine, session: Session, turn: str, *, said: int, worked_ms: int) -> None:
-    """End the reservation of a turn that a dead runner has left, unless another turn of the tree has."""
+    """End the reservation of a dead runner's turn, unless another turn of the tree has."""
     now = _now(engine)
 
     def change(root: Session, _: Collection[str]) -> Session | None:
@@ -157,7 +157,7 @@ async def settle_dead(engine: Engine, session: Session, turn: str, *, said: int,
 
 
 async def forget(engine: Engine, session: Session, turn: str) -> None:
-    """End a reservation that came to nothing, if it is still there."""
+    """End an unused reservation, if it still exists."""
 
     def change(root: Session, _: Collection[str]) -> Session | None:
         if root.spent is None or turn not in root.spent.reserved:
@@ -174,9 +174,9 @@ async def _edit_root(
     *,
     is_turn: bool = False,
 ) -> None:
-    """Read, change and write the root of the tree as one step. It may be another process's session.
+    """Read, change and write the root of the tree atomically. Another process may run that session.
 
-    `change` is also given the turns whose runners are gone.
+    `change` also gets the turns whose runners are gone.
     """
     root = await root_of(engine, session)
 
@@ -196,8 +196,10 @@ async def _edit_root(
 
 
 async def _find_over(engine: Engine, spent: Spent, asking: str | None) -> list[str]:
-    """Turns that hold something back though nobody runs their sessions any more. A session has one turn at a
-    time: what that of a new one still holds is of a runner before him.
+    """Turns with a reservation whose sessions no process runs any more.
+
+    A session has one turn at a time: for the session that reserves now, an older reservation is of an earlier
+    runner.
     """
     over = []
     for turn, each in spent.reserved.items():
@@ -213,7 +215,7 @@ async def _find_over(engine: Engine, spent: Spent, asking: str | None) -> list[s
 
 
 async def root_of(engine: Engine, session: Session) -> str:
-    """The root of the tree that a session stands in."""
+    """The root of a session's tree."""
     above = session
     for _ in range(_DEPTH_MAX):
         if above.parent_id is None:

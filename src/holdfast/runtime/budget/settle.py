@@ -1,6 +1,6 @@
-"""Writes the end of a call to a model together with what it took: one commit, whoever else writes.
+"""Writes the end of a call to a model together with its usage: one commit, also if others write meanwhile.
 
-What must stay true: a crash leaves either both or neither, on the session and on the root of its tree.
+What must stay true: a crash leaves both or neither, on the session and on the root of its tree.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,7 +21,9 @@ from holdfast.store.record import SessionRecord
 async def change(
     run: Run, compose: Callable[[Ids], Sequence[Change]], edit: Callable[[Session], Session]
 ) -> None:
-    """Write what `compose` makes together with a change of the session, whoever else changes it."""
+    """Write what `compose` makes together with a change of the session; repeated if another writer changes
+    it.
+    """
 
     async def once() -> None:
         record = await _record(run)
@@ -40,12 +42,12 @@ async def settle(
     *,
     change: Callable[[Session], Session] = lambda session: session,
 ) -> None:
-    """Write what `compose` makes, add what was used to the totals, and `change` the session besides."""
+    """Write what `compose` makes, add the usage to the totals, and `change` the session as well."""
     known = run.history.record
 
     async def once() -> None:
         nonlocal known
-        # Mostly this process alone writes it: what the turn began with is tried first.
+        # Mostly only this process writes it: try the session as the turn read it first.
         record, known = known or await _record(run), None
         session = with_step(change(record.value()), float(used.cost.amount), used.tokens)
         if session.parent_id is None:

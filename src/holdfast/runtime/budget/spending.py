@@ -18,14 +18,14 @@ from holdfast.store.owner import LEASE_MS
 
 
 class Moment(NamedTuple):
-    """A reading of the clock that nobody can set: it means something on this boot of this machine only."""
+    """A time of the boot clock, which cannot be set: it has a meaning only on this boot of this machine."""
 
     boot: str
     ms: int
 
 
 def worked_ms(spent: Spent, now: Moment) -> int:
-    """How long the tree has worked by now, turns under way on this machine included. Pure."""
+    """How long the tree has worked by now, including turns under way on this machine. Pure."""
     begun = _begun(spent.reserved.values(), now.boot)
     return spent.time_ms + (max(0, now.ms - min(begun)) if begun else 0)
 
@@ -36,7 +36,7 @@ def _begun(reserved: Iterable[Reserved], boot: str | None) -> list[int]:
 
 
 def without(spent: Spent, turn: str, *, time_ms: int) -> Spent:
-    """The end of a turn's reservation, its time counted as far as no other turn runs that will count it."""
+    """End a turn's reservation. Its time counts, except while another turn runs that will count it."""
     ended = spent.reserved.get(turn)
     left = {name: each for name, each in spent.reserved.items() if name != turn}
     begun = [] if ended is None else _begun(left.values(), ended.boot)
@@ -46,7 +46,7 @@ def without(spent: Spent, turn: str, *, time_ms: int) -> Spent:
 
 
 def after_failure(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
-    """The end of a turn that came to none: what was sent is gone, and what was said of the answer."""
+    """End a turn without an end: the request's tokens are spent, and those that came of the answer."""
     held = spent.reserved.get(turn)
     spent = without(spent, turn, time_ms=time_ms)
     if held is None or held.sent is None:
@@ -64,15 +64,15 @@ def after_failure(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
 
 
 def after_death(spent: Spent, turn: str, now: Moment, *, said: int, worked_ms: int = 0) -> Spent:
-    """The end of a turn whose runner died. When it died is stored nowhere; `worked_ms` is known of it.
+    """End a turn whose runner died at an unknown time; it is known to have worked for `worked_ms`.
 
     On the same boot its time counts until now, but no longer than a lease after what is known: a runner that
-    is down for a night does not use up the budget, and one that is killed at once again and again does. Of
-    another boot, or another machine, only what is known counts.
+    is down for a night does not use up the budget, and one that is killed again and again does. On another
+    boot or machine only what is known counts.
     """
     held = spent.reserved.get(turn)
     if held is None:
-        return spent  # Whoever ended it has counted it.
+        return spent  # It was ended and counted before.
     time_ms = 0
     if held.since is not None and held.boot == now.boot:
         time_ms = min(now.ms - held.since, worked_ms + LEASE_MS)
@@ -105,7 +105,7 @@ def settled(root: Session, used: Used) -> Session:
 
 
 def still_reserved(spent: Spent, now: Moment, over: Collection[str]) -> Spent:
-    """Without the reservations whose time is over, and those of runners who are gone."""
+    """Without the reservations that have ended, and those of runners that are gone."""
     for turn in over:
         spent = after_death(spent, turn, now, said=0)
     left = {name: each for name, each in spent.reserved.items() if not _has_ended(each, now)}
@@ -113,14 +113,16 @@ def still_reserved(spent: Spent, now: Moment, over: Collection[str]) -> Spent:
 
 
 def _has_ended(each: Reserved, now: Moment) -> bool:
-    """Whether a reservation that ends by itself has. One of another boot cannot be judged, and counts no
-    more: it is small, and this machine may have been started anew since.
+    """Whether a reservation with a time limit has ended.
+
+    One of another boot cannot be judged and counts as ended: it is small, and this machine may have been
+    restarted since.
     """
     return each.until is not None and (each.boot != now.boot or each.until <= now.ms)
 
 
 def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now: Moment) -> str | None:
-    """Why a turn may not begin, in words; None when it may. Pure."""
+    """Why a turn may not begin, as a sentence; None if it may. Pure."""
     if budget.time_ms is not None and (worked := worked_ms(spent, now)) >= budget.time_ms:
         return f"the budget of {budget.time_ms / 1000:g} s of work is used up ({worked / 1000:g} s)"
     under_way = sum(each.tokens for each in spent.reserved.values())

@@ -24,7 +24,7 @@ def with_step(session: Session, cost: Num, tokens: Tokens) -> Session:
 def with_usage(
     session: Session, *, added: Sequence[StepFinishPart] = (), gone: Sequence[StepFinishPart] = ()
 ) -> Session:
-    """The session with its totals moved by what came and what went."""
+    """The session with its totals changed by the steps that were added and removed."""
     cost, tokens = session.cost or 0, session.tokens or usage.ZERO
     for part in added:
         cost, tokens = usage.plus(cost, part.cost), usage.add(tokens, part.tokens)

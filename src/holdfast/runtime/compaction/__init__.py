@@ -1,1 +1,1 @@
-"""Compaction: the model's view begins anew with a summary; what was said stays stored."""
+"""Compaction: a summary replaces the beginning of the model view; the history stays stored."""

@@ -1,7 +1,7 @@
 """What a compaction carries over without a model: the request, todos, files, problems. Pure.
 
-It stands in the compaction's own user message, as text for the model and as data for the next compaction and
-for the bounds of the work, which a compaction must not set back.
+It is stored in the compaction's own user message: as text for the model, and as data for the next compaction
+and for the bounds of the work, which a compaction must not reset.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,16 +29,16 @@ CALLS_KEPT: Final = 3
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The person's request of the moment, and the instructions that came with it."""
+    """The user's current request, and the instructions that came with it."""
 
     text: str = ""
     system: str = ""
     owed: bool = False
-    """Whether the work on it goes on."""
+    """Whether the work on it continues."""
     continued: bool = False
-    """Whether what the compaction before carried over is part of it."""
+    """Whether it includes what the previous compaction carried over."""
     messages: Sequence[MessageWithParts] = ()
-    """The messages that say it, as far as they were not summarised before."""
+    """Its messages, as far as they were not summarised before."""
 
 
 def carry(
@@ -51,7 +51,7 @@ def carry(
     calls: Sequence[CarriedCall] = (),
     ratios: Mapping[str, float] | None = None,
 ) -> Carried:
-    """What has to be carried over when `head` is summarised."""
+    """What has to be carried over if `head` is summarised."""
     return Carried(
         request=wanted.text,
         system=wanted.system,
@@ -66,14 +66,14 @@ def carry(
 
 
 def besides(message: MessageWithParts) -> MessageWithParts:
-    """A message without what `request` tells of it: texts that came with the person's words, and tasks."""
+    """A message without the user's own text: what came with it, and tasks."""
     return MessageWithParts(
         message.info, tuple(part for part in message.parts if work.user_text(part) is None)
     )
 
 
 def _problems(head: Sequence[MessageWithParts]) -> Iterable[str]:
-    """Calls whose outcome nobody knows, or that a crash or a person cut off."""
+    """Calls with an unknown outcome, or that a crash or the user cut off."""
     for message in head:
         for part in message.parts:
             if not isinstance(part, ToolPart) or not isinstance(part.state, ToolError):
@@ -87,10 +87,10 @@ def _problems(head: Sequence[MessageWithParts]) -> Iterable[str]:
 
 
 def text(carried: Carried) -> str:
-    """What the model is told of it."""
+    """The text about it for the model."""
     blocks = [INTRODUCTION]
     if carried.request:
-        # Not told apart, the model might begin again with what is done.
+        # Without the distinction the model might begin again with what is done.
         said = f"{CURRENT if carried.owed else OVER}:\n<request>\n{carried.request}\n</request>"
         blocks.append(said)
     if carried.system:

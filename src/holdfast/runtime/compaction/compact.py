@@ -1,9 +1,8 @@
-"""Compacts a session: a summary takes the place of the beginning, in the model's view.
+"""Compacts a session: a summary replaces the beginning of the model view.
 
-What must stay true: everything that a compaction changes becomes true in one commit, so an attempt that fails
-or is cut off leaves the old boundary; it makes the request shorter and brings it under its target, or ends
-with a name that says what cannot shrink; it is tried at most twice before an answer comes, whatever asked
-for it.
+What must stay true: everything that a compaction changes is one commit, so an attempt that fails or is cut
+off changes nothing; it makes the request shorter and brings it under its target, or ends with an error that
+says what cannot shrink; it is tried at most twice before an answer comes, whatever requested it.
 """
 
 from typing import NamedTuple
@@ -36,7 +35,7 @@ from holdfast.store.put import put
 
 
 async def by_hand(run: Run, turn: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
-    """Compact because somebody asked for it."""
+    """Compact because the user requested it."""
     part = model_view.compaction_of(asked)
     assert isinstance(asked.info, UserMessage)
     assert part is not None, "it was found by this part"
@@ -44,7 +43,7 @@ async def by_hand(run: Run, turn: PreparedTurn, asked: MessageWithParts) -> Turn
 
 
 async def automatic(run: Run, turn: PreparedTurn, *, overflow: bool = False) -> TurnOutcome:
-    """Compact because the next request is, or was found to be, too long."""
+    """Compact because the next request is too long, by our measure or by the provider's (`overflow`)."""
     tried = measure.attempts(turn.history)
     if tried >= ATTEMPTS_MAX:
         why = f"the request is still too long after {ATTEMPTS_MAX} compactions"
@@ -75,17 +74,17 @@ async def automatic(run: Run, turn: PreparedTurn, *, overflow: bool = False) -> 
 
 
 async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: CompactionPart) -> TurnOutcome:
-    """One attempt, to its end."""
+    """Make one attempt."""
     run.begin_turn()
     message = await _open_summary(run, turn, info)
     todos = await _todos(run)
-    # Work that a compaction by hand came into goes on as well; or it can be gone on with, where it rests.
+    # Work that a requested compaction interrupted continues as well; or can be continued, if it rests.
     owed = part.auto or turn.owed or turn.rests
     spoken = model_view.spoken(turn.history)
     whole = _cut(turn, Divided(spoken, []), todos)
     cut = _cut(turn, fit.divided(turn, spoken, todos, overflowed=bool(part.overflow)), todos)
     if part.attempt == ATTEMPTS_MAX or _useless(turn, cut, "", goes_on=owed) is not None:
-        cut = whole  # The tail gives way before the work does.
+        cut = whole  # Rather give up the tail than the work.
     cut, written = await _summarise(run, turn, message, cut, whole, goes_on=owed)
     if isinstance(written, Refusal):
         return await _fail(run, turn, part, message, written)
@@ -127,7 +126,9 @@ def _useless(turn: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> C
 async def _summarise(
     run: Run, turn: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
 ) -> tuple[_Cut, Written | Refusal]:
-    """A summary that helps, or why there is none; and which cut it is of: `whole` where the tail gave way."""
+    """Write a summary that helps, or say why there is none. The returned cut is `whole` if the tail was given
+    up.
+    """
     if not cut.divided.head:
         what = fit.items(turn, cut.carried, cut.divided.tail)
         return cut, Refusal(fault=fit.overflow(f"there is nothing to summarise; {what}"))
@@ -152,8 +153,10 @@ async def _summarise(
 async def _fail(
     run: Run, turn: PreparedTurn, part: CompactionPart, message: AssistantMessage, refusal: Refusal
 ) -> TurnOutcome:
-    """An attempt that came to nothing. What one by hand came into goes on, as far as the room reaches; and so
-    does a request that fits by its length, where only a count spoke against it.
+    """End a failed attempt.
+
+    The work that a requested compaction interrupted continues as long as its requests fit. So does a request
+    that fits by its length, if only the token count spoke against it.
     """
     judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(turn)
     goes_on = judged if part.auto else turn.owed
@@ -167,7 +170,7 @@ async def _todos(run: Run) -> list[Todo]:
 
 
 async def _ask_to_continue(run: Run, turn: PreparedTurn, *, overflow: bool) -> bool:
-    """Whether the work goes on by itself after the compaction; a plugin may say no."""
+    """Whether the work continues by itself after the compaction; a plugin may say no."""
     plugins = run.engine.plugins(turn.workspace)
     if not plugins.wants(COMPACTION_AUTOCONTINUE):
         return True
@@ -182,13 +185,13 @@ async def _ask_to_continue(run: Run, turn: PreparedTurn, *, overflow: bool) -> b
 
 
 async def _open_summary(run: Run, turn: PreparedTurn, info: UserMessage) -> AssistantMessage:
-    """The message that will hold the summary; until it is finished the old boundary counts."""
+    """Write the message for the summary; until it is finished the earlier compaction stays in force."""
     now_ms = run.engine.clock.now_ms()
     model = turn.model
     try:
         agent = turn.workspace.agents.get(AGENT)
     except NotFound:
-        agent = None  # A person switched it off; the model of the turn summarises, without instructions.
+        agent = None  # The user disabled the agent: the model of the turn summarises, without instructions.
     if agent is not None and agent.model is not None:
         model = turn.workspace.providers.model(agent.model.provider_id, agent.model.model_id)
 

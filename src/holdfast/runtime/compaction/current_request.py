@@ -1,8 +1,7 @@
-"""What the person wants at this moment, word for word: every request that is still being worked on. Pure.
+"""The user's current request, word for word: every prompt that is still being worked on. Pure.
 
-A word that the person puts in between joins the request that it came into; it does not take its place. What
-ends a request is an answer that ended the work, with success or without, or a compaction that could not carry
-the request and said so.
+A prompt in between joins the request under way; it does not replace it. A request ends with an answer that
+ended the work, with success or without, or with a compaction that could not carry the request and said so.
 """
 
 from collections.abc import Sequence
@@ -18,9 +17,9 @@ from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMess
 class _Found(NamedTuple):
     messages: list[MessageWithParts]
     owed: bool
-    """Nothing has ended the work on them."""
+    """Whether nothing has ended the work on them."""
     to_the_start: bool
-    """Nothing has ended any work before them."""
+    """Whether nothing has ended any work before them."""
 
 
 def current(history: Sequence[MessageWithParts]) -> Wanted:
@@ -50,7 +49,7 @@ def current(history: Sequence[MessageWithParts]) -> Wanted:
 
 
 def _since(history: Sequence[MessageWithParts]) -> Sequence[MessageWithParts]:
-    """What came after the last completed compaction was asked for: the tail that it kept stands before."""
+    """The messages after the request for the last completed compaction; its kept tail comes before."""
     shown = model_view.project(history)
     return history[history.index(shown[0]) + 1 :]
 
@@ -71,7 +70,7 @@ def _found(history: Sequence[MessageWithParts]) -> _Found:
 
 
 def _asks(message: MessageWithParts) -> bool:
-    """Whether the person asks for something; a note does not."""
+    """Whether the message is a prompt that wants a reply."""
     info = message.info
     return isinstance(info, UserMessage) and not info.no_reply and bool(work.prompt_text(message))
 
@@ -88,8 +87,9 @@ def _is_automatic(message: MessageWithParts) -> bool:
 
 
 def _gave_up(message: MessageWithParts, automatic: set[str]) -> bool:
-    """Whether the work stopped because a compaction of its own could not bring the request into its room. One
-    after which it went on, with the request as it was, has another finish.
+    """Whether the work stopped because an automatic compaction could not make the request fit.
+
+    One after which the work continued, with the request unchanged, has another finish.
     """
     info = message.info
     return (

@@ -15,7 +15,7 @@ TAIL_SHARE: Final = 0.25
 TAIL_MESSAGES_MAX: Final = 20
 
 Measure = Callable[[Sequence[MessageWithParts]], int]
-"""About how many tokens messages have for the model."""
+"""Estimates the tokens of messages for the model."""
 
 
 class Divided(msgspec.Struct, frozen=True):
@@ -41,10 +41,10 @@ def divide(
     turns_max: int | None = None,
     messages_max: int = TAIL_MESSAGES_MAX,
 ) -> Divided:
-    """Keep whole turns from the end while they fit; the first that does not is split where its end fits.
+    """Keep whole turns from the end while they fit; split the first that does not, where its end fits.
 
-    A tail never begins with results whose calls were summarised: messages hold both, so any message will do.
-    Everything is summarised rather than nothing: a tail that would be the whole history is none.
+    A tail never begins with results whose calls were summarised: a message holds both, so any message will
+    do. If the tail would be the whole history, there is no tail and everything is summarised.
     """
     begin = len(spoken)
     left = tokens_max
@@ -63,7 +63,7 @@ def divide(
 
 
 def _turns(spoken: Sequence[MessageWithParts]) -> list[tuple[int, int]]:
-    """Where turns begin and end, the last first. What stands before the first prompt is a turn too."""
+    """The bounds of turns, the last first. What comes before the first prompt is a turn too."""
     starts = [index for index, each in enumerate(spoken) if isinstance(each.info, UserMessage)]
     if not starts or starts[0] != 0:
         starts = [0, *starts]
@@ -84,7 +84,7 @@ def _split(
 
 
 def without_media(divided: Divided) -> Divided:
-    """The same with a tail that begins after the last message with media."""
+    """The same, with the tail beginning after the last message with media."""
     last = max((index for index, each in enumerate(divided.tail) if _has_media(each)), default=-1)
     return Divided([*divided.head, *divided.tail[: last + 1]], divided.tail[last + 1 :])
 

@@ -30,7 +30,7 @@ def is_off(workspace: Workspace) -> bool:
 
 
 def limits_of(turn: PreparedTurn) -> ContextLimits:
-    """The room of the turn's model."""
+    """The limits of the turn's model, with the user's own."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     return measuring.context_limits(
         turn.model, turn.workspace.loaded.config.compaction, output_tokens_max=output
@@ -38,18 +38,18 @@ def limits_of(turn: PreparedTurn) -> ContextLimits:
 
 
 def needed(turn: PreparedTurn, characters: int) -> Trigger | None:
-    """Why the request has to be compacted before it is sent; None when it can go."""
+    """Why the request has to be compacted before it is sent; None if it can be sent."""
     return called_for(turn, characters) if turn.compacts else None
 
 
 def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
-    """Why a request of so many characters calls for a compaction, whoever wants one."""
+    """Why a request of so many characters calls for a compaction, automatic or requested."""
     room, history, model = limits_of(turn), turn.history, turn.model
     why = measuring.needed(room, history, model, characters=characters)
     if why is None or measuring.needed(room, history, model, characters=characters, usage=False) is not None:
         return why
-    # Only what was counted before speaks against a request that fits by its length. Where no compaction could
-    # make it shorter, or one has not lowered the count, the provider is to judge.
+    # The request fits by its length; only an earlier token count says otherwise. If no compaction could make
+    # it shorter, or one has not lowered the count, let the provider decide.
     if not measuring.has_grown(history, model, _target(room)):
         return None
     everything = Divided(model_view.spoken(history), [])
@@ -58,7 +58,7 @@ def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
 
 
 def fits(turn: PreparedTurn) -> bool:
-    """Whether the request is within its room by its own length, whatever was counted."""
+    """Whether the request fits by its length, whatever was counted."""
     characters = _fixed(turn) + _characters(turn, turn.shown)
     room = limits_of(turn)
     return measuring.needed(room, turn.history, turn.model, characters=characters, usage=False) is None
@@ -67,7 +67,7 @@ def fits(turn: PreparedTurn) -> bool:
 def divided(
     turn: PreparedTurn, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
 ) -> Divided:
-    """Head and tail, such that the tail leaves room for everything that has to be there.
+    """Head and tail, such that the tail leaves room for everything that is required.
 
     `overflowed`: the provider found the request too long, so the tail holds no media.
     """
@@ -84,7 +84,7 @@ def divided(
     target = _target(limits)
     if target is not None:
         fixed = round(_fixed(turn) / ratio)
-        # The tail gives way to what is carried over: at most what a summary of everything would carry.
+        # The tail leaves room for what is carried over: at most what a summary of everything would carry.
         before = carried_before(turn.history)
         most = carry.carry(before, current_request.current(turn.history), spoken, todos)
         carried = round(_wire(carry.text(most)) / ratio)
@@ -96,31 +96,31 @@ def divided(
 
 
 def _messages_max(limits: ContextLimits) -> int:
-    """How many messages the tail may have, so that the person's own limit is kept to after it."""
+    """How many messages the tail may have, so that the user's own limit holds after it."""
     if limits.max_messages is None:
         return divide.TAIL_MESSAGES_MAX
     return max(0, min(divide.TAIL_MESSAGES_MAX, limits.max_messages - measuring.MESSAGES_MIN))
 
 
 def _target(limits: ContextLimits) -> int | None:
-    """What the request after the compaction may have at most."""
+    """The most tokens the request after the compaction may have."""
     known = [each for each in (limits.usable, limits.max_tokens) if each is not None]
     return min(known, default=None)
 
 
 def _characters(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> int:
-    """How long messages are for the model."""
+    """The length of messages in a request."""
     shown = Request(model=turn.model, messages=lowering.lower(messages, turn.model))
     return size.characters(shown)
 
 
 def _wire(text: str) -> int:
-    """How long a text is in a request."""
+    """The length of a text in a request."""
     return len(msgspec.json.encode(text))
 
 
 def _fixed(turn: PreparedTurn) -> int:
-    """How long the part of the request is that no compaction shrinks."""
+    """The length of the part of the request that no compaction shrinks."""
     return size.characters(Request(model=turn.model, tools=turn.tools, system=turn.system, messages=()))
 
 
@@ -129,7 +129,7 @@ def useless(
 ) -> ContextOverflowFault | None:
     """Why a compaction with this summary would not help: the request would not fit, or be no shorter.
 
-    `goes_on`: our word to go on stands behind it.
+    `goes_on`: a message of ours that continues the work follows.
     """
     return _too_long(turn, divided, carried, summary) or _no_shorter(
         turn, divided, carried, summary, goes_on=goes_on
@@ -139,7 +139,7 @@ def useless(
 def _no_shorter(
     turn: PreparedTurn, divided: Divided, carried: Carried, summary: str, *, goes_on: bool
 ) -> ContextOverflowFault | None:
-    """Why the request would be as long as it was. Where a person wants few messages, fewer are enough."""
+    """Why the request would be no shorter. If the user limits the number of messages, fewer are enough."""
     if measuring.is_over(limits_of(turn), len(turn.shown)):
         return None
     told = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
@@ -180,7 +180,7 @@ def _too_long(
 
 
 def items(turn: PreparedTurn, carried: Carried, tail: Sequence[MessageWithParts], summary: str = "") -> str:
-    """What cannot shrink, in tokens."""
+    """A list of what cannot shrink, in tokens."""
     ratio = measuring.ratio(turn.history, turn.model)
     lengths = {
         "instructions and context": sum(map(len, turn.system)),

@@ -1,4 +1,4 @@
-"""How much room a model has, how long a request is, and whether it has to be compacted. Pure."""
+"""A model's limits, the length of a request, and whether it has to be compacted. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -19,19 +19,23 @@ from holdfast.schema.usage import Tokens
 RATIO_MIN: Final = 2.0
 RATIO_MAX: Final = 6.0
 RATIOS_MAX: Final = 16
-"""Models of which it is kept how long a token is, the latest."""
+"""How many models' ratios are kept, the latest."""
 RESERVED: Final = 20_000
 ATTEMPTS_MAX: Final = 2
 GROWN_SHARE: Final = 0.1
-"""By how much of the room a count has to grow after a compaction that did not lower it, to count again."""
+"""By what share of the limit a count has to grow, after a compaction that did not lower it, to count
+again.
+"""
 MESSAGES_MIN: Final = 4
-"""What a compaction leaves in any case, with room for an answer: its request, the summary, our word."""
+"""The messages that every compaction leaves, with room for an answer: its request, the summary, the one that
+continues the work.
+"""
 
 Trigger = Literal["estimate", "usage", "tokens", "messages"]
 
 
 class ContextLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request may hold. `usable` is None where the model's limits are not known."""
+    """How long a request may be. `usable` is None if the model's limits are not known."""
 
     usable: int | None
     max_tokens: int | None = None
@@ -41,7 +45,7 @@ class ContextLimits(msgspec.Struct, frozen=True, kw_only=True):
 def context_limits(
     model: Model, config: CompactionConfig | None, *, output_tokens_max: int | None = None
 ) -> ContextLimits:
-    """The room of a model, with the person's own limits."""
+    """The limits of a model, with the user's own."""
     config = config or CompactionConfig()
     answer = assemble.output_tokens(model, output_tokens_max)
     usable: int | None = None
@@ -54,7 +58,7 @@ def context_limits(
 
 
 def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
-    """Characters a token, as the model's own count of the last request told; four until it has told."""
+    """Characters per token, by the model's own count of the last request; four until there is one."""
     wanted = f"{model.provider_id}/{model.id}"
     return next(
         (each for name, each in _reported_ratios(history) if name == wanted), float(size.CHARACTERS_A_TOKEN)
@@ -62,7 +66,7 @@ def ratio(history: Sequence[MessageWithParts], model: Model) -> float:
 
 
 def ratios(history: Sequence[MessageWithParts]) -> dict[str, float]:
-    """Characters a token, of each model that has told: a compaction must not make us forget it."""
+    """Characters per token of each model that has counted: carried over by a compaction."""
     found: dict[str, float] = {}
     for name, each in _reported_ratios(history):
         found.setdefault(name, each)
@@ -70,7 +74,7 @@ def ratios(history: Sequence[MessageWithParts]) -> dict[str, float]:
 
 
 def _reported_ratios(history: Sequence[MessageWithParts]) -> Iterator[tuple[str, float]]:
-    """What models have told, the latest first. What was known at a compaction stands in its request."""
+    """The counts of models, the latest first. Those from before a compaction are in its message."""
     for message in reversed(history):
         info = message.info
         if isinstance(info, UserMessage) and (carried := carried_in(message)) is not None:
@@ -88,15 +92,15 @@ def _within(ratio: float) -> float:
 
 
 def reported(history: Sequence[MessageWithParts]) -> int:
-    """What the last answer and its request took, by the provider's own count; 0 when nobody told since the
-    last compaction.
+    """Tokens of the last answer and its request, by the provider's count; 0 without a count since the last
+    compaction.
     """
     last = _last_counted(history)
     return 0 if last is None else _total(last.tokens)
 
 
 def _last_counted(history: Sequence[MessageWithParts]) -> AssistantMessage | None:
-    """The last answer that somebody counted, if it came after the last compaction; a summary is no answer."""
+    """The last answer with a token count, if it came after the last compaction; a summary does not count."""
     for message in reversed(history):
         info = message.info
         if model_view.is_finished_summary(message):
@@ -107,8 +111,9 @@ def _last_counted(history: Sequence[MessageWithParts]) -> AssistantMessage | Non
 
 
 def floor_tokens(history: Sequence[MessageWithParts], model: Model) -> int:
-    """What this model counted where a compaction had just been made, or could not help: no other one will
-    lower it either. 0 when it has counted nothing since.
+    """The token count this model reported right after a compaction, or when one failed.
+
+    Another compaction cannot get below it. 0 if it has counted nothing since.
     """
     found = last = 0
     fresh = False
@@ -127,7 +132,7 @@ def floor_tokens(history: Sequence[MessageWithParts], model: Model) -> int:
 
 
 def has_grown(history: Sequence[MessageWithParts], model: Model, limit: int | None) -> bool:
-    """Whether what was last counted says more than what no compaction could lower to the limit."""
+    """Whether the last count is above what a compaction could not lower to the limit."""
     known = floor_tokens(history, model)
     return limit is None or known <= limit or reported(history) > known + limit * GROWN_SHARE
 
@@ -144,9 +149,9 @@ def needed(
     characters: int,
     usage: bool = True,
 ) -> Trigger | None:
-    """Why a request of so many characters needs a compaction before it; None when it does not.
+    """Why a request of so many characters needs a compaction before it; None if it does not.
 
-    Without `usage`: by its own length alone.
+    Without `usage`: by its length alone.
     """
     last = _last_counted(history) if usage else None
     return trigger(
@@ -160,9 +165,9 @@ def needed(
 def trigger(
     context_limits: ContextLimits, history: Sequence[MessageWithParts], *, estimated: int, same_model: bool
 ) -> Trigger | None:
-    """Why the next request needs a compaction before it; None when it does not.
+    """Why the next request needs a compaction before it; None if it does not.
 
-    What another model counted says nothing about this one's room.
+    A count by another model says nothing about this one.
     """
     used = reported(history) if same_model else 0
     if context_limits.usable is not None and estimated > context_limits.usable:
@@ -177,28 +182,28 @@ def trigger(
 
 
 def is_over(context_limits: ContextLimits, messages: int) -> bool:
-    """Whether there are more messages than the person wants."""
+    """Whether there are more messages than the user's limit."""
     return context_limits.max_messages is not None and messages > max(
         context_limits.max_messages, MESSAGES_MIN
     )
 
 
 def attempts(history: Sequence[MessageWithParts]) -> int:
-    """How often compaction was tried since an answer last came: the records tell, so a restart knows it."""
+    """How often compaction was tried since the last answer: from the records, so a restart knows it."""
     for message in reversed(history):
         info = message.info
         if (part := model_view.compaction_of(message)) is not None:
-            return part.attempt or 0  # One by hand does not count.
+            return part.attempt or 0  # A requested one does not count.
         if isinstance(info, UserMessage) and not model_view.is_continuing(message):
-            break  # The person has spoken since.
+            break  # The user has prompted since.
         if isinstance(info, AssistantMessage) and _answers(info, message):
             break
     return 0
 
 
 def _answers(info: AssistantMessage, message: MessageWithParts) -> bool:
-    """Whether the provider took the request. One that found it too long leaves a message with nothing in it,
-    which was broken off.
+    """Whether the provider accepted the request. A request that it found too long leaves an empty message
+    that broke off.
     """
     if info.summary or info.error is not None or not info.finish:
         return False

@@ -1,4 +1,4 @@
-"""Has the head of a conversation summarised: in one call, or in chunks where it is too long for one."""
+"""Lets a model summarise the head of a conversation: in one call, or in chunks if it is too long for one."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -48,7 +48,7 @@ NOTHING_MORE: Final = "[Nothing was said besides the current request.]"
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a compaction came to nothing, with what was used for it."""
+    """Why a compaction failed, and its usage."""
 
     fault: Fault
     tokens: Tokens = usage.ZERO
@@ -56,14 +56,14 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Written(msgspec.Struct, frozen=True, kw_only=True):
-    """A summary, with what the model took to write it."""
+    """A summary and its usage."""
 
     text: str
     tokens: Tokens
     cost: cost.Cost
     model: Model
     with_tail: bool = False
-    """Whether it tells of the tail too, which is then not kept."""
+    """Whether it includes the tail, which is then not kept."""
 
 
 async def write(
@@ -74,9 +74,10 @@ async def write(
     *,
     gives_way: Callable[[str], bool],
 ) -> Written | Refusal:
-    """The summary of the head, merged with the one before; folded in chunks where the head is too long.
+    """Write the summary of the head, merged with the previous summary, chunk by chunk if the head is too
+    long.
 
-    Where the tail has to give way to it, it is folded in as well: how long a summary is, nobody knows before.
+    If the summary turns out so long that the tail `gives_way`, the tail is summarised as well.
     """
     plugins = run.engine.plugins(turn.workspace)
     more = CompactionAsked()
@@ -97,7 +98,7 @@ async def write(
 
 
 def _pieces(turn: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
-    """What has to be summarised: also the request that was carried until now, and is no longer."""
+    """The texts to summarise, including a request that was carried until now and no longer is."""
     own = _as_text(turn, head)
     before = carried_before(turn.history)
     if before.request and not current_request.current(turn.history).continued:
@@ -106,8 +107,8 @@ def _pieces(turn: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
 
 
 def _as_text(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
-    """Messages as text. The words of the current request are carried over, and need not be summarised; what
-    came with them has to.
+    """Messages as text. The text of the current request is carried over and left out; what came with it is
+    not.
     """
     carried = {id(each) for each in current_request.current(turn.history).messages}
     return transcript.pieces([carry.besides(each) if id(each) in carried else each for each in messages])
@@ -132,7 +133,7 @@ class _Folding:
         self.taken = usage.ZERO
 
     async def over(self, pieces: Sequence[str], summary: str) -> str | Fault:
-        """Fold the pieces into the summary so far, chunk by chunk; smaller ones when the model refuses."""
+        """Fold the texts into the summary so far, chunk by chunk; in smaller chunks if the model refuses."""
         pending = _bounded(transcript.chunks(pieces, _chunk_characters(self._ready, self.model)))
         halvings = 0
         while pending:
@@ -161,7 +162,7 @@ class _Folding:
         why = await reservations.reserve(engine, session, request, key, for_ms=RESERVED_MS)
         if why is not None:
             return BudgetFault(data=MessageData(message=why))
-        self._reserved.append(key)  # Held to the end: what was used stays used.
+        self._reserved.append(key)  # Held until the compaction ends: usage stays reserved.
         try:
             said = await complete_with_retries(self._run, self._ready.workspace, request)
         except ProviderError as error:
@@ -172,14 +173,14 @@ class _Folding:
         return said.text or fit.overflow("the model wrote no summary")
 
     async def release(self) -> None:
-        """End the reservations; what was used is settled with the compaction itself."""
+        """End the reservations; the usage is settled with the compaction itself."""
         with anyio.CancelScope(shield=True):
             for key in self._reserved:
                 await reservations.forget(self._run.engine, self._ready.session, key)
 
 
 def _cut(reason: FinishReason) -> Fault | None:
-    """Why a summary that ended so is none: what is missing of it would be missing for good."""
+    """Why a summary with this finish reason cannot be used: what it lacks would be lost for the model."""
     match reason:
         case "content-filter":
             return ContentFilterFault(data=MessageData(message="the provider's filter ended the summary"))
@@ -192,7 +193,7 @@ def _cut(reason: FinishReason) -> Fault | None:
 
 
 def _bounded(chunks: list[str]) -> list[str]:
-    """At most `CHUNKS_MAX` of them, the first and the latest; what is left out is said."""
+    """At most `CHUNKS_MAX` chunks, the first and the latest; a line says what is left out."""
     if len(chunks) <= CHUNKS_MAX:
         return chunks
     gone = len(chunks) - CHUNKS_MAX + 1
@@ -210,7 +211,7 @@ def _who(turn: PreparedTurn, message: AssistantMessage) -> tuple[Agent | None, M
 
 
 def _chunk_characters(turn: PreparedTurn, model: Model) -> int:
-    """How much of the conversation one request to summarise may hold."""
+    """How many characters of the conversation one request to summarise may hold."""
     output = flags.positive(flags.EXPERIMENTAL_OUTPUT_TOKEN_MAX)
     usable = measure.context_limits(model, None, output_tokens_max=output or SUMMARY_TOKENS_MAX).usable
     tokens = 100_000 if usable is None else max(1_000, int(usable * 0.9) - SUMMARY_TOKENS_MAX - 1_000)
@@ -218,7 +219,7 @@ def _chunk_characters(turn: PreparedTurn, model: Model) -> int:
 
 
 def _summary_before(history: Sequence[MessageWithParts]) -> str:
-    """The text of the compaction before this one."""
+    """The summary of the previous compaction."""
     last = next((each for each in reversed(history) if model_view.is_finished_summary(each)), None)
     return "" if last is None else "\n".join(part.text for part in last.parts if isinstance(part, TextPart))
 

@@ -1,4 +1,4 @@
-"""What the summarising model is asked, and what the working model is told afterwards. Pure."""
+"""The texts for the model that summarises, and for the model that continues afterwards. Pure."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -33,9 +33,10 @@ def prompt(
     ask: str | None = None,
     shorter: bool = False,
 ) -> str:
-    """The request to summarise a piece of the conversation, with the summary of what came before it.
+    """The request to summarise a part of the conversation, with the summary of what came before it.
 
-    `ask` takes the place of our own words, never of what is to be summarised. `shorter`: one was cut.
+    `ask` replaces our own instructions, never what is to be summarised. `shorter`: an earlier summary was cut
+    off.
     """
     blocks = [f"<conversation>\n{conversation}\n</conversation>"]
     if previous.strip():

@@ -1,4 +1,4 @@
-"""Ends an attempt to compact: makes it true in one commit, or keeps why it came to nothing."""
+"""Writes the end of an attempt to compact: its result in one commit, or why it failed."""
 
 from collections.abc import Sequence
 
@@ -40,9 +40,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def finish(run: Run, result: Result, *, goes_on: UserMessage | None, rests: bool) -> None:
-    """Make the compaction true: summary, carried text, tail, totals and what follows, in one commit.
+    """Write the compaction: summary, carried text, tail, totals and what follows, in one commit.
 
-    `goes_on` is the prompt that the work goes on with: by itself, or, where it `rests`, when it is resumed.
+    `goes_on`: the prompt that the work continues with; by itself, or, if it `rests`, when it is resumed.
     """
     now_ms = run.engine.clock.now_ms()
     message, written = result.message, result.written
@@ -93,11 +93,11 @@ def _summary(ids: Ids, result: Result, now_ms: int) -> list[Put]:
 def _continuing(
     ids: Ids, user: UserMessage, part: CompactionPart, now_ms: int, *, had_files: bool, rests: bool
 ) -> list[Put]:
-    """A prompt of ours that goes on with the person's: same agent, same model, same wishes."""
+    """A prompt of ours that continues the user's: same agent, same model, same options."""
     info = replace(
         user, id=ids.message(), time=Created(created=now_ms), system=None, summary=None, extra=None
     )
-    # The tail after an overflow holds no media: what the request came with was left out.
+    # The tail after an overflow holds no media: the request's files were left out.
     lost = part.overflow and had_files
     words = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if lost else wording.CONTINUE
     text = TextPart(
@@ -112,10 +112,11 @@ def _continuing(
 
 
 async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on: bool, asked: bool) -> None:
-    """The attempt came to nothing: its message holds the reason and what it took; the old boundary counts.
+    """Write a failed attempt: its message holds the reason and the usage; the earlier compaction stays in
+    force.
 
-    `goes_on`: the work does not end with it, and the records have to tell. Then it is an error only for
-    a user who `asked` for it.
+    `goes_on`: the work does not end with it, and the records say so. Then it is an error only for a user who
+    `asked` for it.
     """
     spent = cost.cost(refusal.tokens, None if refusal.model is None else refusal.model.prices)
     used = Used(turn=message.id, tokens=refusal.tokens, cost=spent, time_ms=run.turn_ms())
@@ -130,6 +131,6 @@ async def fail(run: Run, message: AssistantMessage, refusal: Refusal, *, goes_on
 
 
 async def stop(run: Run, turn: PreparedTurn, fault: Fault) -> TurnOutcome:
-    """The turn cannot be taken: an answer that never began holds the reason."""
+    """End the work without a turn: an answer that never began holds the reason."""
     await ending.end_unbegun(run, lambda id, now_ms: assistant_message.begun(turn, id, now_ms), fault)
     return TurnOutcome(next="stop")

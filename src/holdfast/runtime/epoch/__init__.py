@@ -1,1 +1,1 @@
-"""What the model has been told, and why the next request may begin differently."""
+"""Context Epochs: what the model has been told, and why the next request may begin differently."""

@@ -1,8 +1,8 @@
-"""Begins and keeps Context Epochs: what the model was told first, and what it was told since.
+"""Begins Context Epochs and stores their changes.
 
 What must stay true: a baseline is complete when an epoch begins, stored before the first prompt is promoted,
 and used word for word while the epoch lasts; a change is one system message, stored together with the
-snapshot that it produced. What the world is like is asked for at a boundary, and only there.
+snapshot that it produced. Sources are observed at a boundary, and only there.
 """
 
 from collections.abc import Callable
@@ -43,7 +43,7 @@ PAUSE_S = 1.0
 
 
 class ContextUnavailable(ContextError):
-    """What the model must be told first cannot be read. The prompt waits in the inbox."""
+    """A source of the baseline cannot be read. The prompt waits in the inbox."""
 
 
 async def current(run: Run) -> Epoch | None:
@@ -63,9 +63,10 @@ async def _keep(run: Run, value: ContextEpoch, position: int, *, stored: bool = 
 
 
 async def ensure_epoch(run: Run, chosen: Sampled) -> Epoch:
-    """The epoch in force; begun now, where there is none or the session has moved.
+    """The epoch in force; a new one begins if there is none or the session has moved.
 
-    What cannot be read is waited for within a bound, visibly, and then the work ends with a name.
+    If a source cannot be read, wait for it within a bound, visibly to clients; then raise
+    `ContextUnavailable`.
     """
     known = await current(run)
     if known is not None and not known.value.left and known.value.directory == chosen.session.directory:
@@ -76,13 +77,13 @@ async def ensure_epoch(run: Run, chosen: Sampled) -> Epoch:
 
 
 async def _first_baseline(run: Run, chosen: Sampled) -> Initialized:
-    """A complete baseline, as soon as there is one."""
+    """Wait until a complete baseline can be observed."""
     deadline = anyio.current_time() + run.engine.limits.context_wait_ms / 1_000
     attempt, why = 0, "nothing answered in time"
     while True:
         attempt += 1
         problems: list[str] = []
-        # The last look ends with the wait, however long its sources might still take.
+        # The last observation ends with the wait, however long its sources might still take.
         with anyio.CancelScope(deadline=deadline) as looking:
             observed = await observe.observe(run, chosen, None, problems=problems)
             made, observed = rendered(observed, system_context.initialize)
@@ -136,7 +137,7 @@ async def _begin(
 
 
 def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
-    """What an epoch pins when it begins: the texts and tools of the agent that it is begun for."""
+    """What an epoch pins when it begins: texts and tools of the agent that it begins for."""
     told = pins.definitions(observe.toolset(run.engine, chosen))
     return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
 
@@ -144,9 +145,10 @@ def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
 async def reconcile(
     run: Run, chosen: Sampled, epoch: Epoch, *, compacted: bool, nested: list[str]
 ) -> tuple[Epoch, SystemMessage | None]:
-    """Compare the world with what the model was told: the epoch to go on with, and the message about it.
+    """Compare the sources with what the model was told. Returns the epoch to continue with, and the system
+    message about the change, if any.
 
-    `compacted`: a summary was written since the epoch began, so a fresh baseline takes its place.
+    `compacted`: a summary was written since the epoch began, so a new epoch with a fresh baseline begins.
     """
     value = epoch.value
     if nested != value.nested:
@@ -171,9 +173,9 @@ async def reconcile(
 def _decided(
     run: Run, observed: Observation, epoch: ContextEpoch, *, compacted: bool
 ) -> Unchanged | Updated | ReplacementReady:
-    """What to do about what was observed. A source that has no text for it is warned about."""
+    """What to do about the observation. Warns about a source that cannot render a change."""
     told = Snapshot.readable(epoch.snapshot)
-    # What cannot be read cannot be compared, so everything is said anew.
+    # A snapshot that cannot be read cannot be compared: tell everything again.
     decide: Callable[..., Reconciliation]
     decide = (
         system_context.replace if compacted or len(told) < len(epoch.snapshot) else system_context.reconcile
@@ -189,7 +191,7 @@ def _decided(
 
 
 async def _write_update(run: Run, epoch: ContextEpoch, text: str) -> SystemMessage | None:
-    """One Mid-Conversation System Message, stored with the snapshot; none where there is nothing to say."""
+    """Write one Mid-Conversation System Message together with the snapshot; none without a text."""
     if not text:
         await run.recorder.commit(put(epoch))
         return None
@@ -202,19 +204,19 @@ async def _write_update(run: Run, epoch: ContextEpoch, text: str) -> SystemMessa
 
 
 async def keep_pins(run: Run, epoch: Epoch, pins: dict[str, object], moved: str | None) -> Epoch:
-    """Keep what was pinned, before the model is told it; `moved` says why it is not what it was."""
+    """Store pins before the model is sent them; `moved` is why they differ from the earlier ones."""
     return await _keep(run, replace(because(epoch.value, moved), pins=pins), epoch.position)
 
 
 async def keep_reason(run: Run, epoch: Epoch, reason: str, *puts: Put) -> Epoch:
-    """Keep why the next request begins differently, together with what makes it so."""
+    """Store the reason why the next request begins differently, together with what makes it so."""
     value = because(epoch.value, reason)
     await run.recorder.commit(*puts, put(value))
     return await _keep(run, value, epoch.position, stored=True)
 
 
 def sent(epoch: ContextEpoch) -> ContextEpoch | None:
-    """The epoch once a request is sent: its reasons are told with it. None where that changes nothing."""
+    """The epoch after a request is sent: its reasons are used up. None if it had none."""
     return replace(epoch, reasons=(), sent=None) if epoch.reasons or epoch.sent is not None else None
 
 

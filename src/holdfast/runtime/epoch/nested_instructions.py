@@ -1,4 +1,4 @@
-"""Finds instruction files beside what the agent has read: they are told at the next boundary.
+"""Finds instruction files beside the files that the agent has read; the model is told at the next boundary.
 
 The paths come from the records of finished calls, so a crash in between loses none of them.
 """
@@ -23,8 +23,9 @@ READ: Final = "read"
 
 
 async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | None:
-    """The instruction files that the epoch knows, and those that came with what was read since; None where
-    they could not be looked for, so that the next boundary does it.
+    """The epoch's instruction files, plus those beside files that were read since.
+
+    None if they could not be searched: the next boundary tries again.
     """
     nested = epoch.value.nested
     new = read_paths(run.history.unsearched())
@@ -48,7 +49,7 @@ async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | No
 
 
 def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
-    """The files that were read, the first first, each once. Pure."""
+    """The files that were read, in order, each once. Pure."""
     paths: dict[str, None] = {}
     for message in history:
         for part in message.parts:

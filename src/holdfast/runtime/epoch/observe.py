@@ -1,4 +1,4 @@
-"""Looks at the world for a turn: composes the sources of its place, and observes each of them once."""
+"""Observes the Context Sources for a turn: each of them once."""
 
 from pathlib import Path
 
@@ -21,9 +21,9 @@ from holdfast.tools.registry import Registry, Toolset
 async def observe(
     run: Run, chosen: Sampled, epoch: ContextEpoch | None, *, problems: list[str] | None = None
 ) -> Observation:
-    """What every source says now; `epoch` is the one in force, None where one is about to begin.
+    """Observe every source; `epoch` is the one in force, None if one is about to begin.
 
-    `problems` is filled with what sources had to say about why they could not look.
+    `problems` is filled with the reasons of sources that could not be read.
     """
     engine, workspace = run.engine, chosen.workspace
     told = Snapshot() if epoch is None else Snapshot.readable(epoch.snapshot)
@@ -60,13 +60,13 @@ async def observe(
 
 
 def toolset(engine: Engine, chosen: Sampled) -> Toolset:
-    """The tools that the agent may see, on this model."""
+    """The tools that the agent may use on this model."""
     registry = engine.tools(chosen.session)
     return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
 
 
 def shown_tools(registry: Registry, chosen: Sampled) -> set[str]:
-    """The names of the tools that the agent may see, on this model."""
+    """The names of the tools that the agent may use on this model."""
     if not chosen.model.tool_call:
         return set()
     shown = registry.names() - visibility.hidden(registry.keys(), chosen.policy)
@@ -74,7 +74,7 @@ def shown_tools(registry: Registry, chosen: Sampled) -> set[str]:
 
 
 async def transform_baseline(run: Run, chosen: Sampled, baseline: str) -> str:
-    """The baseline as plugins leave it: they are asked once, when it is rendered."""
+    """Let plugins change the baseline: once, when it is rendered."""
     plugins = run.engine.plugins(chosen.workspace)
     if not plugins.wants(SYSTEM_TRANSFORM):
         return baseline

@@ -1,8 +1,8 @@
 """What an epoch pins for an agent on a family of models: instruction texts and tool definitions. Pure.
 
 Pinned bytes outlive restarts, upgrades and servers that are down: a tool that is away stays in the request,
-and a call of it fails in words. What moves them, once, and is told as the reason:
-- `agent`: the person edited the agent's own text;
+and a call of it fails with an explanation. What moves them, once, and is the recorded reason:
+- `agent`: the user edited the agent's own text;
 - `tools`: a tool appeared, or takes other arguments than the model was told. A description that an upgrade
   made better can wait for the next epoch; arguments that no longer fit cannot.
 """
@@ -32,17 +32,17 @@ EARLIER_MAX: Final = 8
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The texts and tools of one agent on one family. `own` names the person's own text for the agent."""
+    """The texts and tools of one agent on one family of models. `own` is a digest of the user's own text."""
 
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
     own: str | None = None
     earlier: tuple["Earlier", ...] = ()
-    """What it was before it moved, the latest first: a fork from then goes on with that."""
+    """Its earlier states, the latest first: a fork from that time continues with them."""
 
 
 class Earlier(msgspec.Struct, frozen=True, kw_only=True):
-    """A pin that moved."""
+    """An earlier state of a pin."""
 
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
@@ -50,7 +50,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request begins with. `pins` is what the epoch has to keep, when that changed."""
+    """What a request begins with. `pins`: what the epoch has to store, if that changed."""
 
     pin: Pin
     pins: JsonMap | None = None
@@ -58,7 +58,7 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefinition]) -> Pinned:
-    """The pin for a turn, made when there is none yet."""
+    """The pin for a turn; a new one if the epoch has none for this agent."""
     key = key_of(agent, model)
     known = _known(pins.get(key))
     own = _own_text(agent)
@@ -84,8 +84,8 @@ def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefini
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """A request that was sent: the names of its blocks, the tools that it had beside the pinned ones, and the
-    texts that followed the pinned ones.
+    """A request that was sent: the names of its blocks, its tools besides the pinned ones, and the texts
+    after the pinned ones.
     """
 
     names: Sequence[str]
@@ -94,14 +94,16 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """Pins as they were. `moved`: what the request began with is kept no more, so the next one differs."""
+    """Pins of an earlier time. `moved`: what the request began with is no longer stored, so the next one
+    differs.
+    """
 
     pins: JsonMap
     moved: Moved | None = None
 
 
 def restored(pins: JsonMap, sent: Sent) -> Restored:
-    """The pins as they were when a request was sent: what moved since is taken back."""
+    """The pins at the time of a request: later moves are undone."""
     found, has_begun = dict(pins), not sent.names
     for key, data in pins.items():
         pin = _known(data)
@@ -114,7 +116,7 @@ def restored(pins: JsonMap, sent: Sent) -> Restored:
 
 
 def _lives(pin: Pin) -> Iterator[Pin]:
-    """The pin, and what it was before, the latest first."""
+    """The pin and its earlier states, the latest first."""
     yield pin
     for number, before in enumerate(pin.earlier):
         rest = pin.earlier[number + 1 :]
@@ -128,24 +130,24 @@ def _begins(pin: Pin, sent: Sent) -> bool:
 
 
 def _moved_since(pins: JsonMap, sent: Sent) -> Moved:
-    """What differs from the request: the tools, where the texts of a pin stand in it."""
+    """What differs from the request: the tools, if it has the texts of a pin."""
     known = [pin for data in pins.values() if (pin := _known(data)) is not None]
     texts = (prefix.names_of(pin.system) for pin in known)
     return "tools" if any(set(names) <= set(sent.names) for names in texts) else "agent"
 
 
 def definition(tool: Tool) -> ToolDefinition:
-    """What the model is told of a tool."""
+    """A tool's definition for the model."""
     return ToolDefinition(name=tool.name, description=tool.description, input=tool.schema)
 
 
 def definitions(toolset: Toolset) -> list[ToolDefinition]:
-    """What the model is told of each tool."""
+    """The tools' definitions for the model."""
     return [definition(tool) for tool in toolset.tools]
 
 
 def formed(schema: JsonMap | None) -> tuple[ToolDefinition, ...]:
-    """The tool for an answer of a given form, which stands beside the pinned ones."""
+    """The tool for structured output, which is not pinned."""
     return () if schema is None else (definition(structured.structured_tool(schema)),)
 
 
@@ -154,7 +156,7 @@ def _earlier(pin: Pin) -> Earlier:
 
 
 def _known_tools(pins: JsonMap) -> list[ToolDefinition]:
-    """Every tool that an agent of the epoch was told of, as the first of them was."""
+    """Every tool pinned for an agent of the epoch, as it was pinned first."""
     found: dict[str, ToolDefinition] = {}
     for data in pins.values():
         for tool in () if (pin := _known(data)) is None else pin.tools:
@@ -163,7 +165,7 @@ def _known_tools(pins: JsonMap) -> list[ToolDefinition]:
 
 
 def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """The tools as other agents of the epoch were told of them, where they take the same arguments."""
+    """The tools as pinned for other agents of the epoch, where they take the same arguments."""
     known = {tool.name: tool for tool in _known_tools(pins)}
     return [
         known[tool.name] if tool.name in known and known[tool.name].input == tool.input else tool
@@ -172,7 +174,7 @@ def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefiniti
 
 
 def _shared_text(pins: JsonMap, key: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The texts with the base instructions that other agents on this family of models were told."""
+    """The texts, with the base instructions as pinned for other agents on this family of models."""
     family = key.partition("/")[2]
     for other, data in pins.items():
         pin = _known(data) if other.partition("/")[2] == family else None
@@ -182,13 +184,13 @@ def _shared_text(pins: JsonMap, key: str, texts: tuple[str, ...]) -> tuple[str, 
 
 
 def key_of(agent: Agent, model: Model) -> str:
-    """Agents on one family of models share what they are told."""
+    """The key of a pin: the agent and the family of the model."""
     family = "brief" if choose.is_brief(model) else choose.family(model)
     return f"{agent.name}/{family}" if model.tool_call else f"{agent.name}/{family}/no-tools"
 
 
 def _own_text(agent: Agent) -> str | None:
-    """The name of what the person wrote for the agent; None for a text of ours, which an upgrade changes."""
+    """A digest of the user's own text for the agent; None for a text of ours, which an upgrade changes."""
     if not agent.prompt or (agent.native and agent.prompt == builtin_agents.instructions(agent.name)):
         return None
     return hashlib.sha256(agent.prompt.encode()).hexdigest()[:16]
@@ -199,7 +201,7 @@ def _has_other_tools(known: Sequence[ToolDefinition], tools: Sequence[ToolDefini
 
 
 def _changed(known: Sequence[ToolDefinition], tools: Sequence[ToolDefinition]) -> dict[str, ToolDefinition]:
-    """The tools that the model was not told of, or not with these arguments."""
+    """The tools that are not pinned, or with other arguments."""
     inputs = {tool.name: tool.input for tool in known}
     return {tool.name: tool for tool in tools if inputs.get(tool.name) != tool.input}
 
@@ -209,7 +211,7 @@ def _sorted(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
 
 
 def _known(data: object) -> Pin | None:
-    """The pin as it was kept; one of another version is made anew."""
+    """The stored pin; None for one of another version, which is made again."""
     try:
         return None if data is None else typed.convert(data, Pin)
     except msgspec.ValidationError:

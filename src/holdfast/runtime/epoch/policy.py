@@ -26,7 +26,7 @@ async def policy_of(
     """The policy, with that of the whole tree above it."""
     above = None
     if session.parent_id is not None and depth == 0:
-        above = Policy((Rule(permission="*", pattern="*", action="deny"),))  # Too deep to be looked at whole.
+        above = Policy((Rule(permission="*", pattern="*", action="deny"),))  # Too deep to be read whole.
     elif session.parent_id is not None:
         record = await engine.store.session(session.parent_id)
         if record is not None:
@@ -47,12 +47,14 @@ def _left_behind(session: Session) -> list[Ruleset]:
     try:
         return typed.convert(origin.get(CEILINGS, []) if isinstance(origin, dict) else [], list[Ruleset])
     except msgspec.ValidationError:
-        # Written by no one we know: nothing is allowed that may have been forbidden.
+        # Not in a form that we write: deny everything, since anything may have been forbidden.
         return [[Rule(permission="*", pattern="*", action="deny")]]
 
 
 async def _with_latest_agent(engine: Engine, session: Session) -> Session:
-    """The session with the agent of its latest turn: one that was only asked for changes nothing yet."""
+    """The session with the agent of its latest turn: an agent that a waiting prompt chose changes nothing
+    yet.
+    """
     cursor: str | None = None
     while True:
         query = MessageQuery(session.id, limit=_LATEST, system=False, before=cursor)

@@ -1,7 +1,8 @@
-"""Whether a request extends the one before it in its epoch, and if not, why: law 7. Pure.
+"""Does a request begin with the same blocks as the one before it? If not: which block differs, and why
+(design law 7). Pure.
 
-Each step keeps the names of the blocks that it added, so that the whole request before can be named from the
-history alone, after a restart and in a fork too.
+Each step stores the names of the blocks that it added, so that the whole previous request can be named from
+the history alone, also after a restart and in a fork.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -22,16 +23,16 @@ PRUNING: Final = "pruning"
 QUARANTINE: Final = "quarantined block"
 
 UNKNOWN: Final = ""
-"""The name of a block that is told nowhere any more: it passes for every block."""
+"""The name of a block that is stored nowhere any more: it is equal to every block."""
 
 _OF_MESSAGES: Final = frozenset({EDIT, PRUNING, QUARANTINE})
-"""Reasons that move nothing before the messages."""
+"""Reasons that change nothing before the messages."""
 _OF_HEAD: Final = frozenset({"tools", "output format"})
-"""Reasons that move what stands before the messages, and nothing else."""
+"""Reasons that change only what comes before the messages."""
 
 
 def requests(history: Iterable[MessageWithParts]) -> list[str]:
-    """The epoch of each request that the history tells of, the first first."""
+    """The epoch of each request in the history, in order."""
     return [
         part.prefix.epoch
         for message in history
@@ -46,7 +47,7 @@ def before(
     *,
     remembered: tuple[str, list[str]] | None = None,
 ) -> SentRequest | None:
-    """The last request of the epoch; None where the history tells of none.
+    """The last request of the epoch; None if the history has none.
 
     `remembered` is what this process knows of it: the answer's id, and the names of the blocks.
     """
@@ -68,7 +69,7 @@ def _named(
     for message in history:
         for part in message.parts:
             if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.epoch == epoch:
-                # A step that named some of them may have been given up as damaged.
+                # A step that named some of them may have been removed as damaged.
                 names = names + [UNKNOWN] * (part.prefix.kept - len(names))
                 names[part.prefix.kept :] = part.prefix.blocks
                 assert isinstance(message.info, AssistantMessage)
@@ -89,7 +90,7 @@ def _sent(history: Sequence[MessageWithParts], answer: AssistantMessage, names: 
 def _remembered(
     history: Sequence[MessageWithParts], epoch: str, answer: str, blocks: list[str]
 ) -> SentRequest | None:
-    """What is remembered, if the last answer of the history is the one that it belongs to."""
+    """What is remembered, if it belongs to the last answer of the history."""
     for message in reversed(history):
         steps = [part for part in message.parts if isinstance(part, StepStartPart)]
         if not steps:
@@ -105,8 +106,8 @@ def _remembered(
 def named_whole(
     history: Sequence[MessageWithParts], epoch: str, gone: Collection[str]
 ) -> list[StepStartPart]:
-    """The steps that must name all their blocks when messages or parts (`gone`) are removed: those whose step
-    before, which names the rest of them, goes.
+    """The steps that must name all their blocks, because the step before that names the rest of them is
+    removed with `gone`.
     """
     found = []
     hole = False
@@ -129,24 +130,26 @@ def step(
     chars: int,
     head: int,
 ) -> StepPrefix:
-    """What the step keeps. `causes` are the reasons known for a prefix that may have moved; `head` is how
-    many blocks stand before the messages.
+    """What the step stores.
+
+    `causes`: the reasons known for a prefix that may have moved; `head`: how many blocks come before the
+    messages.
     """
     sent = [] if last is None else last.blocks
     same = _common(sent, blocks)
-    # After a removal the steps before do not name them any more.
+    # After a removal the earlier steps do not name them any more.
     kept = 0 if epoch.sent is not None else same
     added = StepPrefix(epoch=epoch.id, kept=kept, blocks=list(blocks[kept:]), chars=chars)
     if same == len(sent):
         return added
-    # A reason that cannot have moved this block is none: it would hide the one that did.
+    # A reason that cannot have changed this block does not count: it would hide the real one.
     elsewhere = _OF_MESSAGES if same < head else _OF_HEAD
     fitting = [cause for cause in causes if cause not in elsewhere]
     return replace(added, moved=fitting[0] if fitting else FAULT, block=same)
 
 
 def causes(last: SentRequest | None, user: UserMessage, *, also: Sequence[str] = ()) -> list[str]:
-    """Why the prefix may differ from that of the request before: what is different now, by name."""
+    """The reasons why the prefix may differ from that of the request before."""
     found = list(also)
     if last is None:
         return found

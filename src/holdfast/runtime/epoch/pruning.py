@@ -1,7 +1,8 @@
-"""Takes old tool output out of the model's view: the store keeps it, the request shows a marker.
+"""Pruning: takes old tool output out of the model view. The store keeps it, the request has a marker.
 
-It moves the prefix, so it is done where the prefix is new anyway, or where the cache arithmetic says that it
-pays. What must stay true: the latest output, that of the last two prompts, and that of protected tools stays.
+It moves the prefix, so it is done where the prefix is new anyway, or where it saves more than the lost cache
+costs. What must stay true: the latest output, that of the last two prompts, and that of protected tools
+stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,19 +28,21 @@ from holdfast.store.put import put
 PROTECT: Final = 40_000
 """Tokens of the latest output that stay in any case."""
 MINIMUM: Final = 20_000
-"""Tokens that are worth the trouble."""
+"""Tokens from which on pruning is worth it."""
 TURNS_KEPT: Final = 2
 PROTECTED: Final = frozenset({"skill"})
 EXPECTED_MAX: Final = 50
 PRUNED_FOR: Final = "prunedFor"
 """In the metadata of a call whose output was pruned: before which request (`PrunedFor`)."""
 READ_SHARE: Final = 0.1
-"""What reading from the cache costs, where nobody says, as a share of the input's price."""
+"""The price of a cached token as a share of the input's price, where the catalogue has none."""
 WRITE_SHARE: Final = 1.25
 
 
 class PrunedFor(msgspec.Struct, frozen=True):
-    """A request: which one of its epoch, counted from 1. A fork keeps both, and renames its messages."""
+    """A request by its epoch and its number there, counted from 1. A fork keeps both and renames its
+    messages.
+    """
 
     epoch: str
     request: int
@@ -48,7 +51,7 @@ class PrunedFor(msgspec.Struct, frozen=True):
 async def prune(
     run: Run, chosen: Sampled, epoch: Epoch, history: list[MessageWithParts]
 ) -> tuple[list[MessageWithParts], Epoch]:
-    """The history without output that is not worth its room, and the epoch, which knows if that moves it."""
+    """Prune what is worth it. Returns the history, and the epoch with the reason if this moves the prefix."""
     config = chosen.workspace.loaded.config.compaction
     wanted = None if config is None else config.prune
     if wanted is False or flags.enabled(flags.DISABLE_PRUNE):
@@ -70,7 +73,7 @@ async def prune(
 
 
 def _may_hold(history: Sequence[MessageWithParts]) -> bool:
-    """Whether the last request was so long that there may be anything to prune."""
+    """Whether the last request was long enough for anything to be pruned."""
     for message in reversed(history):
         for part in message.parts:
             if isinstance(part, StepStartPart) and part.prefix is not None and part.prefix.chars is not None:
@@ -79,7 +82,7 @@ def _may_hold(history: Sequence[MessageWithParts]) -> bool:
 
 
 def candidates(history: Sequence[MessageWithParts]) -> list[ToolPart]:
-    """The parts whose output may go, oldest last; none when they are too little. Pure."""
+    """The parts whose output may be pruned, oldest last; none if they have too few tokens. Pure."""
     prompts = kept = going = 0
     found: list[ToolPart] = []
     for message in reversed(history):
@@ -104,7 +107,7 @@ def candidates(history: Sequence[MessageWithParts]) -> list[ToolPart]:
 
 
 def pays(history: Sequence[MessageWithParts], old: Sequence[ToolPart], prices: Prices | None) -> bool:
-    """Whether the requests to come save more than writing the rest of the prefix anew costs. Pure.
+    """Whether future requests save more than it costs to cache the rest of the prefix again. Pure.
 
     As many turns are expected as there have been.
     """
@@ -122,12 +125,12 @@ def pays(history: Sequence[MessageWithParts], old: Sequence[ToolPart], prices: P
 
 
 def _shares(price: Price | None) -> tuple[float, float]:
-    """What a cached token and a written one cost, as shares of the input's price."""
+    """The prices of a cached and of a written token, as shares of the input's price."""
     if price is None or not price.input:
         return READ_SHARE, WRITE_SHARE
     if price.cache_read is None:
         return READ_SHARE, WRITE_SHARE
-    # A provider that caches by itself takes nothing for it: what is not read is plain input.
+    # A provider that caches by itself charges nothing for writing: what is not read is plain input.
     write = 1.0 if price.cache_write is None else float(price.cache_write / price.input)
     return float(price.cache_read / price.input), write
 
@@ -149,7 +152,7 @@ def _cleared(part: ToolPart, now_ms: int, before: PrunedFor) -> ToolPart:
 
 
 def unpruned(part: ToolPart, requests: Sequence[str]) -> ToolPart:
-    """The part as a history has it that tells of these requests (`moving.requests`) alone. Pure."""
+    """The part as it was in a history with only these requests (`prefix_change.requests`). Pure."""
     if not isinstance(part.state, ToolCompleted) or PRUNED_FOR not in part.state.metadata:
         return part
     if _is_sent(part.state.metadata[PRUNED_FOR], requests):
@@ -164,7 +167,7 @@ def _is_sent(data: object, requests: Sequence[str]) -> bool:
     try:
         pruned = typed.convert(data, PrunedFor)
     except msgspec.ValidationError:
-        return True  # Of another version: it stays as it is.
+        return True  # Of another version: it stays pruned.
     count = requests.count(pruned.epoch)
     return count >= pruned.request or (count > 0 and requests[-1] != pruned.epoch)
 

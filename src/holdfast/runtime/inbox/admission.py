@@ -1,8 +1,8 @@
-"""The inbox: prompts are admitted durably, then promoted into the model's history at a boundary.
+"""Admission: commits a prompt to the session's inbox; a boundary promotes it later.
 
-An admitted prompt shows at once as its user message, with the same id, so that every client sees it; its
-place in the model's history is given by its promotion. What must stay true: what was admitted is never lost,
-and admitting the same prompt twice is admitting it once.
+An admitted prompt is visible to every client at once as its user message, with the same id; its promotion
+gives it a place in the model's history. What must stay true: an admitted prompt is never lost, and admitting
+the same prompt twice is admitting it once.
 """
 
 from typing import Any, assert_never
@@ -47,7 +47,7 @@ _TRIES = 200
 
 
 class Prompt(msgspec.Struct, frozen=True, kw_only=True):
-    """What a caller says to a session."""
+    """What a caller sends to a session."""
 
     parts: list[PartInput]
     id: str | None = None
@@ -69,9 +69,10 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = True) -> Admitted:
-    """Accept a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`.
+    """Admit a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`.
 
-    If it is to be run and this process cannot reach the session's place, it says which place that is.
+    If the prompt is to be run (`runs`) and this process does not offer the session's placement, the receipt
+    names that placement.
     """
     prompt = checked(prompt, "the prompt")
     if prompt.id is not None:
@@ -87,12 +88,12 @@ async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = Tr
         known = None if prompt.id is None else await _known(engine, session, prompt)
         return known or await _write(engine, record, prompt, runs=runs)
 
-    # Another writer may come in between: with the session, a greater id, or this very prompt.
+    # Another writer may change the session, use a greater id, or admit this very prompt.
     return await on_conflict(once, tries=_TRIES)
 
 
 def _check_parts(prompt: Prompt) -> None:
-    """Refuse what the model would never be shown: nothing that a caller says may vanish silently."""
+    """Refuse what the model would never be shown: no part of a prompt may vanish silently."""
     if not prompt.parts:
         raise InvalidInput("a prompt needs at least one part")
     if len(prompt.parts) > 1 and any(isinstance(part, CompactionPartInput) for part in prompt.parts):
@@ -111,7 +112,7 @@ def _check_parts(prompt: Prompt) -> None:
 
 
 def _is_shown(part: PartInput, *, note: bool) -> bool:
-    """Whether the model sees the part. A note may also be for people alone."""
+    """Whether the model sees the part. A prompt without reply may also be for the user alone."""
     match part:
         case TextPartInput():
             return bool(part.text.strip()) and (note or not part.ignored)
@@ -129,7 +130,7 @@ async def _known(engine: Engine, session: str, prompt: Prompt) -> Admitted | Non
     if found is None:
         if await engine.store.get(session, "message", prompt.id) is None:
             return None
-        # Both are written at once: this very prompt may have come between the two looks.
+        # Both are one commit: this very prompt may have been admitted between the two reads.
         found = await engine.store.get(session, "prompt", prompt.id)
     if found is None:
         raise Conflict(f"message {prompt.id} exists already; give the prompt another id")
@@ -145,7 +146,7 @@ def _content(prompt: AdmittedPrompt) -> AdmittedPrompt:
 
 
 def elsewhere(engine: Engine, session: Session) -> str | None:
-    """The place where a session runs, if that is none of this process."""
+    """The session's placement, if this process does not offer it."""
     return None if session.placement in (None, engine.host.id) else session.placement
 
 
@@ -163,7 +164,7 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
     choice = choosing.choose(wish, session, workspace, last=await _last_model(engine, session))
     now_ms = engine.clock.now_ms()
     id = prompt.id or engine.mint.above("msg", record.top)
-    # Nobody runs the session, and nobody will for this: the prompt is history at once.
+    # No process runs the session, and none will for this: promote the prompt at once.
     at_once = prompt.no_reply and not record.busy
     admitted = _record(session.id, prompt, id, now_ms, now_ms if at_once else None)
     if runs and not at_once:
@@ -279,7 +280,7 @@ def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: 
 
 
 async def _last_model(engine: Engine, session: Session) -> ModelRef | None:
-    """The model of the latest prompt, for a session that names none: it was made elsewhere."""
+    """The model of the latest prompt, for an imported session that names none."""
     if session.model is not None:
         return None
     page = await engine.store.messages(MessageQuery(session.id, limit=20, system=False))

@@ -1,4 +1,4 @@
-"""Who answers: the agent, the model and the variant of a prompt, by the rules of the specification. Pure."""
+"""The agent, the model and the variant that answer a prompt, by the rules of the specification. Pure."""
 
 import msgspec
 from msgspec.structs import replace
@@ -21,15 +21,15 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers."""
+    """The agent and the model that answer a prompt."""
 
     agent: Agent
     model: ModelRef
-    """Its variant included."""
+    """With its variant."""
 
 
 def choose(wish: Wish, session: Session, workspace: Workspace, *, last: ModelRef | None = None) -> Choice:
-    """The choice for a prompt. What is named must exist; what is not named falls back in the stated order."""
+    """The choice for a prompt. What it names must exist; the rest is chosen in the specified order."""
     agent = agent_in(session, workspace, wish.agent or session.agent or workspace.agents.default)
     run = session.agent_run
     is_run = run is not None and run.agent == agent.name
@@ -41,7 +41,7 @@ def choose(wish: Wish, session: Session, workspace: Workspace, *, last: ModelRef
 
 
 def agent_in(session: Session, workspace: Workspace, name: str) -> Agent:
-    """The agent of that name, with the text that a run of it was given in the place of its own."""
+    """The agent of that name; for an agent run, with the prompt that the caller gave."""
     agent = workspace.agents.get(name)
     run = session.agent_run
     given = run is not None and run.agent == agent.name and run.prompt is not None
@@ -51,7 +51,7 @@ def agent_in(session: Session, workspace: Workspace, name: str) -> Agent:
 def _model(
     wish: Wish, agent: Agent, session: Session, workspace: Workspace, last: ModelRef | None
 ) -> tuple[ModelRef, str | None]:
-    """The model, and the variant that comes with where it was found."""
+    """The model, and the variant stored where it was found."""
     if wish.model is not None:
         return wish.model, wish.model.variant
     if agent.model is not None:

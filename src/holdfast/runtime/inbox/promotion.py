@@ -1,4 +1,4 @@
-"""Prompts that wait in the inbox, and which of them join the model's history at a boundary."""
+"""Promotion: the prompts that wait in the inbox, and which of them join the model's history at a boundary."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,9 @@ async def pending(engine: Engine, session: str) -> list[Waiting]:
 
 
 async def admitted_for(store: Store, place: str) -> list[str]:
-    """Sessions with prompts that wait for an owner of a place, since whoever admitted them was none."""
+    """Sessions with prompts that wait for an owner of a placement: the process that admitted them does not
+    offer it.
+    """
     found: dict[str, None] = {}
     for record in await store.select("prompt", mark=Mark.OPEN):
         try:
@@ -50,9 +52,8 @@ async def admitted_for(store: Store, place: str) -> list[str]:
 
 
 def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
-    """Which prompts join at this boundary: all that steer; when the session would go idle, one that queued.
-
-    Pure. The one that queued comes first: what steers was said about the work that it begins.
+    """Which prompts join at this boundary: all that steer; if there are none and the session would go idle,
+    the first queued one. Pure.
     """
     steering = [each for each in waiting if each.prompt.delivery == "steer"]
     if not idle or steering:
@@ -63,7 +64,7 @@ def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
 def promote(
     engine: Engine, recorder: Recorder, chosen: Sequence[Waiting], messages: Sequence[Message]
 ) -> None:
-    """Give prompts and their messages a place in the model's history, with what is written next."""
+    """Give prompts and their messages a place in the model's history, with the next write."""
     now_ms = engine.clock.now_ms()
     recorder.hold(
         *(put(replace(each.prompt, promoted=now_ms)) for each in chosen),

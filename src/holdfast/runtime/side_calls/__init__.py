@@ -1,1 +1,1 @@
-"""Small texts beside the work (title, prompt summary), which never block or fail a turn."""
+"""Small completions beside the work (title, prompt summary), which never delay or fail a turn."""

@@ -1,7 +1,7 @@
-"""Says in a few words what became of a prompt, beside the work: `summary.title` and `summary.body`.
+"""Summarises a prompt and its answers, beside the work: `summary.title` and `summary.body`.
 
 Off unless `experimental.message_summary` is set: it costs two small calls a prompt. What must stay true: it
-never blocks or fails a turn, and it leaves alone what the message says.
+never delays or fails a turn, and it changes nothing else in the message.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ KEY: Final = "summary"
 
 
 async def write(engine: Engine, session: str) -> None:
-    """Summarise the newest prompt and its answers, where a person wants it and nobody did."""
+    """Summarise the newest prompt and its answers, if the user's settings want it and it has no summary."""
     try:
         with anyio.move_on_after(side_call.WAIT_S):
             await _write(engine, session)
@@ -85,7 +85,7 @@ async def _ask(
     try:
         agent = workspace.agents.get(agent_name)
     except NotFound:
-        return ""  # A person has switched it off.
+        return ""  # The user disabled the agent.
     main = workspace.providers.model(user.model.provider_id, user.model.model_id)
     model = side_call.model_of(agent, workspace, main)
     request: Request = assemble.assemble(

@@ -1,6 +1,6 @@
-"""Names a session after its first prompt, beside the work: a small model, once, within a bound.
+"""Gives a session a title after its first prompt, beside the work: a small model, once, within a bound.
 
-What must stay true: it never blocks or fails a turn; a name that a person gave is never replaced.
+What must stay true: it never delays or fails a turn; a title that the user gave is never replaced.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ _ASK = "Write a title for a conversation that begins with this message:\n\n"
 
 
 class Titles:
-    """The titles that this process gives, each in a task of `begin`, beside the drain of its session."""
+    """Gives titles, each in a task started with `begin`, beside the drain of its session."""
 
     def __init__(self, engine: Engine, begin: Callable[..., None]) -> None:
         self._engine = engine
@@ -43,13 +43,13 @@ class Titles:
         """Sessions that need no look any more: a title is made of the first prompt."""
 
     def look(self, session: str) -> None:
-        """Give the session a title, unless that is settled."""
+        """Start to give the session a title, unless it is settled that it gets none."""
         if session not in self._settled:
             self._under_way[session] = anyio.Event()
             self._begin(self._give_title, session, self._under_way[session])
 
     async def wait(self, session: str) -> None:
-        """Return when this process looks for no title of the session."""
+        """Return when this process no longer tries to give the session a title."""
         if (done := self._under_way.get(session)) is not None:
             await done.wait()
 
@@ -66,12 +66,14 @@ class Titles:
 
 
 async def name(engine: Engine, session: str) -> bool:
-    """Give the session a title, if it has none and this is its first prompt. Whether that is settled."""
+    """Give the session a title if it has none and this is its first prompt. True when no further try is
+    needed.
+    """
     try:
         with anyio.move_on_after(side_call.WAIT_S):
             return await _name(engine, session)
     except Exception:  # noqa: BLE001 - it runs beside the drains, and a bug here must not end them
-        return False  # The default title stays; the next person to look loses nothing.
+        return False  # The default title stays; a later wake tries again.
     return False
 
 
@@ -87,7 +89,7 @@ async def _name(engine: Engine, id: str) -> bool:
     try:
         agent = workspace.agents.get(AGENT)
     except NotFound:
-        return False  # A person has switched it off, and may switch it on again.
+        return False  # The user disabled the agent, and may enable it again.
     main = workspace.providers.model(prompt.model.provider_id, prompt.model.model_id)
     model = side_call.model_of(agent, workspace, main)
     request = _request(agent, model, said, id)
@@ -98,7 +100,7 @@ async def _name(engine: Engine, id: str) -> bool:
 
 
 async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage | None]:
-    """What was said first, if only one thing was said so far."""
+    """The text of the first prompt, if it is the only one so far."""
     page = await engine.store.messages(MessageQuery(session, limit=10, system=False))
     found: list[tuple[str, UserMessage]] = []
     for message in page.messages:

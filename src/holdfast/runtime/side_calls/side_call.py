@@ -1,6 +1,6 @@
 """Asks a small model for a short text, beside the work: once, within a bound and within the budget.
 
-What must stay true: it never blocks or fails a turn.
+What must stay true: it never delays or fails a turn.
 """
 
 import re
@@ -30,9 +30,9 @@ def model_of(agent: Agent, workspace: Workspace, main: Model) -> Model:
 
 
 async def ask(engine: Engine, workspace: Workspace, session: Session, request: Request, key: str) -> str:
-    """What the model says, thoughts left out; nothing when it fails or the budget does not reach.
+    """The model's text without its thoughts; empty if the model fails or the budget does not suffice.
 
-    `key` names the reservation; only one call of its kind is under way in a session.
+    `key` names the reservation: a session has at most one call of a kind under way.
     """
     if await reservations.reserve(engine, session, request, key, for_ms=int(WAIT_S * 1_000)) is not None:
         return ""
@@ -56,7 +56,9 @@ async def _complete(
 
 
 def first_line(text: str, chars_max: int) -> str:
-    """The first line that says something, quotes and control signs left out, within bounds. Pure."""
+    """The first line that is not empty, without quotes and control characters, at most `chars_max` long.
+    Pure.
+    """
     for line in text.splitlines():
         found = printable(line, "").strip().strip("\"'`*#").strip()
         if found:
