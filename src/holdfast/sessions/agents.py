@@ -35,9 +35,9 @@ class AgentService:
     ) -> MessageWithParts:
         """Give any agent a task in a session of its own, and wait for its last answer.
 
-        `prompt` takes the place of the agent's own text for this run. The session is a child of `parent`, or
-        stands alone. Lists show it only when they are asked for `agent_runs`, and it is removed when it has
-        not been used for a week; `sessions.restore` keeps it.
+        `prompt` replaces the agent's own text for this run. The session is a child of `parent`, if given.
+        Lists show it only with `agent_runs`, and it is removed when it was not used for a week;
+        `sessions.restore` keeps it.
         """
         if prompt is not None and not prompt.strip():
             raise InvalidInput("the prompt of an agent is empty; leave it out to use the agent's own text")

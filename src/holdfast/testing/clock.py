@@ -1,11 +1,11 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that moves only when a test moves it."""
 
 START_MS = 1_800_000_000_000
 BOOT_MS = 5_000_000
 
 
 class FakeClock:
-    """Both clocks of `holdfast.clock.Clock`, set by hand."""
+    """Both clocks of `holdfast.clock.Clock`, set by the test."""
 
     def __init__(self, now_ms: int = START_MS, boot_ms: int = BOOT_MS) -> None:
         self._now_ms = now_ms
@@ -26,5 +26,5 @@ class FakeClock:
         self._boot_ms += ms
 
     def set_wall(self, now_ms: int) -> None:
-        """Set the wall clock, as a person or NTP would; the time since boot does not notice."""
+        """Set the wall clock, as a user or NTP would; the time since boot does not change."""
         self._now_ms = now_ms

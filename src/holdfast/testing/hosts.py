@@ -1,4 +1,4 @@
-"""Machines that exist only in a test, whose processes die when the test says so."""
+"""Machines that exist only in a test; the test decides when their processes die."""
 
 from itertools import count
 
@@ -42,7 +42,7 @@ class FakeHost:
         )
 
     def kill(self, owner: Owner) -> None:
-        """End the owner's process, so that every neighbour can see it."""
+        """End the owner's process, visibly to every process of this machine."""
         self._gone.add((owner.pid, owner.started))
 
     def is_gone(self, owner: Owner) -> bool:

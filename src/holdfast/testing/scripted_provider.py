@@ -1,11 +1,11 @@
 """A model whose answers are data. It fails on a request that the script does not expect, and on a step that
-nobody asked for.
+was not requested.
 
     with ScriptedProvider(
         Step(Say("Let me look."), Call("read", {"path": "a"})),
         Step(Say("Done."), expect=answered("call_1", "text of a")),
     ) as provider:
-        ...                                    # hand `provider` to the runtime
+        ...                                    # pass `provider` to the runtime
 
 A step answers one request. Steps are taken in order; one that names a session answers that session's requests
 only, so that several may run side by side. `Wait` stops a stream until the test opens its gate: no sleeps.
@@ -50,20 +50,20 @@ class Wait(msgspec.Struct, frozen=True):
 
 
 class Fail(msgspec.Struct, frozen=True):
-    """The stream fails here; what was said before stands."""
+    """The stream fails here; what came before it stays."""
 
     error: ProviderError
 
 
 class Events(msgspec.Struct, frozen=True):
-    """Exactly these events, for what the other words cannot say."""
+    """Exactly these events, for what the other items cannot express."""
 
     events: tuple[ProviderEvent, ...]
 
 
 Item = Say | Think | Call | Wait | Fail | Events
 Expectation = Callable[[Request], str | None]
-"""What is wrong with a request, in words; None when it is as expected."""
+"""Returns what is wrong with a request, as a sentence; None if it is as expected."""
 
 
 class Step:
@@ -92,7 +92,7 @@ class ScriptFailed(AssertionError):
 
 
 class ScriptedProvider:
-    """Plays steps. Leave the `with` block, or call `check`, to hear of what differed."""
+    """Plays steps. Leaving the `with` block, or `check`, raises if the requests differed from the script."""
 
     def __init__(self, *steps: Step) -> None:
         self._steps = list(steps)
@@ -190,7 +190,7 @@ def _events(item: Say | Think | Call | Events, id: str, size: int) -> Iterator[P
             yield ToolInputStart(id=call, name=name)
             yield from (ToolInputDelta(id=call, text=piece) for piece in pieces(item.arguments(), size))
             yield ToolInputEnd(id=call)
-            # `raw` says something that is no input: as from a real adapter, it arrives beside an empty one.
+            # `raw` is no valid input: as from a real adapter, it arrives beside an empty one.
             yield ToolCalled(id=call, name=name, input={} if item.raw else item.input, invalid=item.raw)
         case Events(events=events):
             yield from events

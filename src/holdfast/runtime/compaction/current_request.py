@@ -1,7 +1,8 @@
 """The user's current request, word for word: every prompt that is still being worked on. Pure.
 
 A prompt in between joins the request under way; it does not replace it. A request ends with an answer that
-ended the work, with success or without, or with a compaction that could not carry the request and said so.
+ended the work, with success or without, or with a compaction that could not carry the request and recorded
+that.
 """
 
 from collections.abc import Sequence

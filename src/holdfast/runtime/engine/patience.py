@@ -45,7 +45,7 @@ class PatientStore:
         self._store = store
         self._left_s = left_s
         self._tired = False
-        """Whether the last wait was in vain: then nobody waits again until a call has succeeded."""
+        """Whether the last wait was in vain: then no call waits again until one has succeeded."""
 
     async def repeat(self, ask: Callable[P, Awaitable[T]], *arguments: P.args, **named: P.kwargs) -> T:
         """Repeat the call until the store answers, or waiting is no longer allowed."""

@@ -1,4 +1,4 @@
-"""Everything one provider turn uses: who answers it, sampled once, and what the model is sent."""
+"""Everything one provider turn uses: agent and model, sampled once, and what the model is sent."""
 
 import msgspec
 

@@ -64,7 +64,7 @@ class RunningSession:
         self.error: HoldfastError | None = None
 
     def end(self) -> None:
-        """Stop after the current drain. A wake that comes later starts the session anew."""
+        """Stop after the current drain. A wake that comes later starts the session again."""
         self.again, self.force, self.stop = False, False, True
         if self.waiting is not None:
             self.waiting.cancel()
@@ -207,7 +207,7 @@ class Coordinator:
                 group.start_soon(self._work, session, after, group)
 
     async def _wait_until_free(self, session: str, entry: RunningSession, *, late: bool) -> bool:
-        """Wait while another owner runs the session; then say whether there is still something to do.
+        """Wait while another owner runs the session; then return whether there is still something to do.
 
         That owner works on what was admitted, unless it dies or had stopped before. An owner that is `late`
         keeps its claims until it is buried, so the session is not busy: then a pause precedes each look.

@@ -13,7 +13,7 @@ from holdfast.testing.mock_provider.script import Reply
 
 
 class Format(Protocol):
-    """How one wire puts things."""
+    """How one wire encodes answers."""
 
     def frames(self, reply: Reply, model: str) -> list[bytes]:
         """A good answer, one server-sent event each."""
@@ -25,7 +25,7 @@ class Format(Protocol):
         """The JSON of an error: `rate-limit`, `server-error`, `overloaded`, `overflow` or `auth`."""
 
     def error_frame(self, message: str) -> bytes:
-        """An overload that is told inside a stream."""
+        """An overload that is reported inside a stream."""
 
 
 FORMATS: dict[str, Format] = {
@@ -37,6 +37,6 @@ FORMATS: dict[str, Format] = {
 
 
 def of_path(path: str) -> Format | None:
-    """The format of a request's path, whatever stands before it."""
+    """The format of a request's path, whatever comes before it."""
     plain = path.partition("?")[0]
     return next((wire for end, wire in FORMATS.items() if plain.endswith(end)), None)

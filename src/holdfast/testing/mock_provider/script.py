@@ -1,4 +1,4 @@
-"""What the mock provider says, as data, in words of no wire."""
+"""The mock provider's answers as data, independent of the wire."""
 
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ Misbehaviour = Literal[
     "rate-limit",  # 429; with Retry-After when `retry_after` is set
     "server-error",  # 500
     "overloaded",  # 503 or the wire's own
-    "overflow",  # 400 in the wire's own words
+    "overflow",  # 400 with the wire's own error
     "auth",  # 401 that echoes the key it was given
     "html",  # a page, with 200
     "json-error",  # an error object, with 200
@@ -42,7 +42,7 @@ class Think(Said, frozen=True):
 
 
 class Call(Said, frozen=True):
-    """A tool call. `raw` replaces the input's JSON, to say something that is none."""
+    """A tool call. `raw` replaces the input's JSON, to send one that is invalid."""
 
     name: str
     input: dict[str, Any] = {}
@@ -54,7 +54,7 @@ class Call(Said, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """Disjoint counts; each format tells them its own way."""
+    """Disjoint counts; each format reports them its own way."""
 
     input: int = 10
     output: int = 5

@@ -28,7 +28,7 @@ _PAGE = b"<!doctype html><html><head><title>Welcome</title></head><body>Please s
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request that came. Header names are in lower case."""
+    """A received request. Header names are in lower case."""
 
     method: str
     path: str
@@ -72,7 +72,7 @@ class MockProvider:
         return tuple(self._turns)
 
     def play(self, *turns: Turn) -> None:
-        """Answer the next requests so."""
+        """Answer the next requests with these turns."""
         self._turns.extend(turns)
 
     def release(self) -> None:
@@ -132,7 +132,7 @@ class MockProvider:
         return await _misbehave(turn, wire, received, writer)
 
     async def _silence(self, reader: asyncio.StreamReader) -> None:
-        """Say nothing until released or left."""
+        """Send nothing until released, or until the client leaves."""
         self.stalled.set()
         gone = asyncio.ensure_future(reader.read(1))
         released = asyncio.ensure_future(self._released.wait())

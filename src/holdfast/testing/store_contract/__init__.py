@@ -10,7 +10,7 @@ To run it over an engine of your own, with pytest and anyio's plugin:
         async def open(self, place, clock, host):
             return await MyStore.open(place, clock=clock, host=host)
 
-`open` is called once more on the same place for what stands for another process. `DamageContract` needs a
+`open` is called once more on the same place to play another process. `DamageContract` needs a
 little more: it has the store's records damaged from outside. Nothing here knows any engine.
 """
 

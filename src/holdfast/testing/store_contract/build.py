@@ -1,4 +1,4 @@
-"""Records for the contract tests, as small as they may be. Their JSON is written out here by hand."""
+"""Records for the contract tests, as small as they may be, with their JSON written out."""
 
 from typing import Any
 
@@ -75,7 +75,7 @@ def session(
 def user(
     n: int, *, session: str = S1, agent: str = "build", mark: Mark = Mark.NONE, placed: bool = False
 ) -> Put:
-    """A person's message."""
+    """A user's message."""
     info = {
         "role": "user",
         "time": {"created": 1000},
@@ -152,7 +152,9 @@ def prompt(n: int, *, session: str = S1, waiting: bool = True) -> Put:
 
 
 def shown(stored: StoredRecord | None) -> dict[str, object] | None:
-    """A record as a value to be compared, whole; its JSON by content, since a backend may lay it out anew."""
+    """A record as a value to be compared, whole; its JSON by content, since a backend may format it
+    otherwise.
+    """
     if stored is None:
         return None
     fields = {name: getattr(stored, name) for name in stored.__struct_fields__}
@@ -162,7 +164,7 @@ def shown(stored: StoredRecord | None) -> dict[str, object] | None:
 def expected(
     put: Put, *, position: int, seq: int | None = None, place: int | None = None
 ) -> dict[str, object]:
-    """What `shown` must say of a record that was put."""
+    """What `shown` must return for a record that was put."""
     return {
         "session": put.session,
         "kind": put.kind,

@@ -156,7 +156,7 @@ class Removing(Contract):
         assert (await drain(world.store, head)).records == ()
 
     async def test_a_message_takes_its_parts_along(self, world: World) -> None:
-        """Removing a message removes its parts and nobody else's."""
+        """Removing a message removes its parts and no other message's."""
         await world.put(session(), user(1), text(2, 1), text(3, 1), user(4), text(5, 4))
         await world.put(Remove(S1, "message", msg(1)))
 

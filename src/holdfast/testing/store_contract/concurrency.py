@@ -181,7 +181,7 @@ class Racing(Contract):
         assert replica.records == await contents(world.store)
 
     async def test_a_cancelled_close_still_closes(self, world: World) -> None:
-        """What was handed in before is written and answered; closing again waits for the end."""
+        """What was submitted before is written and answered; closing again waits for the end."""
         store = await world.another()
         await world.put(session())
         commits = [asyncio.create_task(store.commit(Batch((user(n),)))) for n in range(1, 4)]
@@ -243,7 +243,7 @@ async def woken_within(watch: Watch, store: Store, n: int, *, before: bool) -> f
 
 
 class Watching(Contract):
-    """Wakes: whoever commits, they come soon, and are never lost."""
+    """Wakes: whichever process commits, they come soon and are never lost."""
 
     @pytest.mark.parametrize("before", [True, False], ids=["before the wait", "during the wait"])
     @pytest.mark.parametrize("own", [True, False], ids=["own commits", "another process"])

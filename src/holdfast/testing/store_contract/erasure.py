@@ -85,7 +85,7 @@ class Erasing(Contract):
             await world.store.messages(MessageQuery(S1))
 
     async def test_followers_hear_of_it_once_a_session(self, world: World) -> None:
-        """One tombstone for each erased session stands for all its records."""
+        """One tombstone for each erased session replaces all its records."""
         await world.put(*TREE, user(1), text(2, 1), user(3, session=S3), user(4, session=S5))
         head = await world.store.head()
         await world.store.erase(S1)
@@ -96,7 +96,7 @@ class Erasing(Contract):
         assert (await drain(world.store, head, S5)).records == ()
 
     async def test_a_tombstone_tells_where_the_session_was(self, world: World) -> None:
-        """Project and directory, so that the right followers hear of it, and nothing of what it said."""
+        """Project and directory, so that the right followers get it, and nothing of its content."""
         await world.put(session(title="secret plans", project="p1", directory="/work/x", slug="calm-wolf"))
         head = await world.store.head()
         await world.store.erase(S1)

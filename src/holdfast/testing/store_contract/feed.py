@@ -47,7 +47,7 @@ class Following(Contract):
             assert each.record == await world.store.get(each.record.session, each.record.kind, each.record.id)
 
     async def test_only_what_changed_after_the_cursor(self, world: World) -> None:
-        """Updated and created records are told apart; what did not change is not told."""
+        """Updated and created records are distinguished; unchanged ones are not reported."""
         await world.put(session(), user(1), text(2, 1), session(S2), user(3, session=S2))
         head = await world.store.head()
         await world.put(text(4, 1), user(1, agent="plan"), user(5), user(6, session=S2))
@@ -101,7 +101,9 @@ class Following(Contract):
         assert [_verb(each) for each in changes.records] == ["removed"] * 3 + ["created"]
 
     async def test_a_re_created_record_is_created_anew(self, world: World) -> None:
-        """Removed and put again since the cursor: told as created, so that a replica drops its children."""
+        """Removed and put again since the cursor: reported as created, so that a replica drops its
+        children.
+        """
         await world.put(session(), user(1), text(2, 1), text(3, 1))
         head = await world.store.head()
         await world.put(Remove(S1, "message", msg(1)))
@@ -118,7 +120,9 @@ class Following(Contract):
         assert (S1, "part", prt(2)) not in replica.records
 
     async def test_an_id_made_anew_is_told_as_such(self, world: World) -> None:
-        """Also within one batch, and after it was written again; not to one who begins, nor a second time."""
+        """Also within one batch, and after it was written again; not for a new follower, nor a second
+        time.
+        """
         await world.put(session(), user(1), text(2, 1), session(S2))
         head = await world.store.head()
         await world.store.erase(S2)
@@ -137,7 +141,7 @@ class Following(Contract):
         assert [(each.record.id, each.again) for each in later.records] == [(msg(1), False), (S2, False)]
 
     async def test_what_is_created_while_a_batch_is_under_way_waits_for_the_next(self, world: World) -> None:
-        """A batch ends however fast others write, and the next one tells what this one left."""
+        """A batch ends however fast others write, and the next one has what this one left."""
         await world.put(session(), user(1), user(2), user(3))
         first = await world.store.changes(None, limit=2)
         assert isinstance(first, Changes)
@@ -162,7 +166,7 @@ class Following(Contract):
         assert replica.records == await contents(world.store)
 
     async def test_a_session_follows_itself_alone(self, world: World) -> None:
-        """With a session named, other sessions' changes are not told; the cursor is of the same kind."""
+        """With a session named, other sessions' changes are not reported; the cursor is of the same kind."""
         await world.put(session(), session(S2), user(1), user(2, session=S2))
         head = await world.store.head()
         assert told(await drain(world.store, None, S1)) == [

@@ -12,7 +12,7 @@ from holdfast.testing.store_contract.world import Contract, World, drain
 
 
 class Batching(Contract):
-    """Pages inside a batch, while the store goes on changing."""
+    """Pages inside a batch, while the store keeps changing."""
 
     @pytest.mark.parametrize("limit", [1, 2, 3, 5])
     async def test_small_pages_add_up(self, world: World, limit: int) -> None:
@@ -90,7 +90,7 @@ class Resyncing(Contract):
 
     @pytest.mark.parametrize("cursor", ["", "x", "0", "\x00", "../x", "0" * 10_000, "ffffffffffffffff.1"])
     async def test_text_that_is_no_cursor_means_begin_again(self, world: World, cursor: str) -> None:
-        """A client with a foreign or broken cursor is told to start over, not failed."""
+        """A client with a foreign or broken cursor gets `Resync`, not an error."""
         await world.put(session())
 
         assert isinstance(await world.store.changes(cursor), Resync)
@@ -106,7 +106,9 @@ class Resyncing(Contract):
         assert isinstance(await world.store.changes(await other.head()), Resync)
 
     async def test_a_cursor_below_the_horizon_means_begin_again(self, world: World) -> None:
-        """Once a removal is forgotten, whoever has not heard of it must start over; the others go on."""
+        """Once a removal is forgotten, a follower that has not received it must start over; the others
+        continue.
+        """
         await world.put(session(), user(1), user(2))
         before = await world.store.head()
         await world.put(Remove(S1, "message", msg(1)))

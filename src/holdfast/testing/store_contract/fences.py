@@ -154,7 +154,7 @@ class Expecting(Contract):
 
 
 class Fencing(Contract):
-    """Who may write as the runner of a session."""
+    """Which process may write as the runner of a session."""
 
     async def test_a_session_without_a_claim_has_no_fence(self, world: World) -> None:
         """Any number under any owner is refused, and so is a missing session."""
@@ -193,7 +193,7 @@ class Fencing(Contract):
         await stale(world, fence)
 
     async def test_a_fence_is_stale_after_burial(self, world: World) -> None:
-        """A dead owner's commits are refused before anybody has claimed its session again."""
+        """A dead owner's commits are refused even before another owner claims its session."""
         await world.put(session())
         await world.owner("o1")
         await world.owner("o2")
@@ -218,7 +218,9 @@ class Fencing(Contract):
 
     @pytest.mark.parametrize("killed", [False, True], ids=["late", "dead"])
     async def test_a_fence_is_stale_after_an_edit_of_the_unclaimed(self, world: World, killed: bool) -> None:  # noqa: FBT001
-        """Who edits a session that nobody living runs ends the claim: its late runner writes nothing more."""
+        """An edit of a session that no living owner runs ends the claim: its late runner writes nothing
+        more.
+        """
         await world.put(session())
         owner = await world.owner("o1")
         fence = granted(await world.store.claim(S1, "o1"))

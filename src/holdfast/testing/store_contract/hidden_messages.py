@@ -1,4 +1,4 @@
-"""Pages for people: Mid-Conversation System Messages are left out, and nobody notices them."""
+"""Pages for the user: Mid-Conversation System Messages are left out without a trace."""
 
 import msgspec
 import pytest
@@ -21,7 +21,7 @@ from holdfast.testing.store_contract.world import Contract, World, same_page
 
 
 async def talk(world: World, pattern: str) -> None:
-    """A session with a message for each sign, numbered: `u` a person, `a` the model, `s` the system."""
+    """A session with a message for each sign, numbered: `u` the user, `a` the model, `s` the system."""
     await world.put(session())
     for n, sign in enumerate(pattern, 1):
         if sign == "s":
@@ -37,7 +37,7 @@ async def told(world: World, **more: object) -> MessagePage:
 
 
 class Hiding(Contract):
-    """Pages for people, which leave Mid-Conversation System Messages out."""
+    """Pages for the user, which leave Mid-Conversation System Messages out."""
 
     @pytest.mark.parametrize("limit", [None, 1, 3])
     async def test_a_session_of_system_messages_alone_is_an_empty_page(
@@ -112,7 +112,7 @@ class Hiding(Contract):
         assert forwards == [people[:short], *(people[at : at + limit] for at in range(short, 5, limit))]
 
     async def test_a_cursor_is_none_where_only_system_messages_follow(self, world: World) -> None:
-        """At both ends and in both directions; who is shown them too gets the cursor."""
+        """At both ends and in both directions; a reader that is shown them gets the cursor."""
         await talk(world, "ssuaussss")
         newest = await told(world, limit=3)
         assert (names(newest), newest.older, newest.newer) == (msgs(3, 4, 5), None, None)

@@ -109,7 +109,7 @@ class Hostile(Contract):
 
     @pytest.mark.parametrize("kind", ["todo", "diff", "share"])
     async def test_a_session_has_one_list_of_a_kind(self, world: World, kind: Kind) -> None:
-        """Under its own id: a second one could be found by nobody who asks for the session's."""
+        """Under its own id: a second one could not be found by the session's id."""
         await world.put(session())
         with pytest.raises(InvalidInput, match="under its own id"):
             await world.put(record(S1, kind, "other", {"a": 1}))
@@ -168,7 +168,9 @@ class DamageContract(Contract):
         assert len((await store.messages(MessageQuery(S2))).messages) == 1
 
     async def test_an_export_leaves_a_damaged_record_out(self, world: World) -> None:
-        """The file is JSON and has all the others; without somebody to be told, the export is refused."""
+        """The file is JSON and has all the others; without a way to report the damage, the export is
+        refused.
+        """
         await world.put(session(), user(1), text(2, 1), text(3, 1, "fine"))
         await self.damage(world, text(2, 1))
         store = await world.reopen()
@@ -214,5 +216,5 @@ async def value_of(store: Store, part: str) -> object:
 
 
 def outside(place: Path) -> list[str]:
-    """The files around the store's place, none of which may come from a hostile name."""
+    """The files beside the store's place, none of which may come from a hostile name."""
     return sorted(str(each) for each in place.parent.iterdir())

@@ -66,7 +66,7 @@ class Paging(Contract):
         assert msgspec.json.decode((await world.store.messages_json(MessageQuery(S1))).body) == []
 
     async def test_a_cursor_that_is_none_is_invalid(self, world: World) -> None:
-        """Text that no page handed out is refused."""
+        """A cursor that no page returned is refused."""
         await filled(world, 1)
 
         for query in (MessageQuery(S1, limit=1, before="x"), MessageQuery(S1, limit=1, after="' OR 1=1")):

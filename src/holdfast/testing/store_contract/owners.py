@@ -1,4 +1,4 @@
-"""Owners and claims under a fake clock: who is alive, who may run a session, who may bury whom."""
+"""Owners and claims under a fake clock: which are alive, which may run a session, which may be buried."""
 
 import pytest
 
@@ -22,7 +22,7 @@ class Claiming(Contract):
     """Register, claim, release, retire."""
 
     async def test_only_the_registered_claim(self, world: World) -> None:
-        """An owner that was never registered, or has retired, is told that its lease is lost."""
+        """An owner that was never registered, or has retired, gets `LeaseLost`."""
         await world.put(session())
         await world.owner("o1")
         await world.store.retire("o1")
@@ -35,7 +35,7 @@ class Claiming(Contract):
         assert await owner_of(world.store) is None
 
     async def test_an_owner_is_registered_once(self, world: World) -> None:
-        """Two processes under one id would each renew for the other; who is there already stays."""
+        """Two processes under one id would each renew for the other; the one that registered first stays."""
         await world.put(session())
         await world.owner("o1")
         with pytest.raises(Conflict):
@@ -54,7 +54,9 @@ class Claiming(Contract):
                 await world.store.claim(id, "o1")
 
     async def test_only_an_owner_at_the_placement_claims(self, world: World) -> None:
-        """Who cannot reach a session's directory is refused; who offers its placement may run it."""
+        """An owner that cannot reach a session's directory is refused; one that offers its placement may run
+        it.
+        """
         await world.put(session(placement="there"), session(S2, placement="here"))
         await world.owner("o1", placements=("here",))
         await world.owner("o2", placements=("here", "there"))
@@ -79,7 +81,7 @@ class Claiming(Contract):
         assert (await world.put(user(1), fence=fence)).seq > 0
 
     async def test_its_own_claim_is_held_too(self, world: World) -> None:
-        """An owner that already runs a session is told so, and its fence stays good."""
+        """An owner that already runs a session gets `Held`, and its fence stays good."""
         await world.put(session())
         await world.owner("o1")
         fence = granted(await world.store.claim(S1, "o1"))
@@ -174,7 +176,7 @@ class Claiming(Contract):
 
 
 class Burying(Contract):
-    """When an owner counts as dead, and who may say so."""
+    """When an owner counts as dead, and which process may decide it."""
 
     async def test_a_dead_neighbour_is_replaced_at_once(self, world: World) -> None:
         """A process of this host and boot that no longer exists loses its sessions to the next claim."""
@@ -196,7 +198,7 @@ class Burying(Contract):
     async def test_a_process_elsewhere_is_judged_by_its_deadline_alone(
         self, world: World, far: FakeHost
     ) -> None:
-        """Nobody can see that a process of another host, boot or namespace is gone."""
+        """No process can see that a process of another host, boot or namespace is gone."""
         await world.put(session())
         dead = await world.owner("o1", host=far)
         await world.owner("o2")
@@ -209,7 +211,7 @@ class Burying(Contract):
         granted(await world.store.claim(S1, "o2"))
 
     async def test_a_claim_never_judges_by_the_deadline(self, world: World) -> None:
-        """A late owner that nobody buried keeps its claims, its fence and its right to renew."""
+        """A late owner that was not buried keeps its claims, its fence and its right to renew."""
         await world.put(session())
         await world.owner("o1")
         fence = granted(await world.store.claim(S1, "o1"))
@@ -247,7 +249,7 @@ class Burying(Contract):
         assert (await world.put(user(1), fence=new)).seq > 0
 
     async def test_a_renewed_owner_is_not_buried(self, world: World) -> None:
-        """Whoever renews in time lives, however long the others have been waiting for it."""
+        """An owner that renews in time lives, however long the others have been waiting for it."""
         await world.owner("o1")
         await world.owner("o2")
         for _ in range(10):
@@ -271,7 +273,7 @@ class Burying(Contract):
         assert list(await world.store.bury("o2")) == ["o1"]
 
     async def test_a_clock_that_is_set_buries_nobody_alive(self, world: World) -> None:
-        """All deadlines are in the past at once, and everybody goes on renewing: nobody is buried, ever."""
+        """All deadlines are in the past at once, and every owner keeps renewing: none is ever buried."""
         far = FakeHost("hostB")
         other = await world.another(host=far)
         await world.owner("o1")
@@ -286,7 +288,7 @@ class Burying(Contract):
             await world.store.renew("o1")
 
     async def test_an_outage_longer_than_the_lease_buries_nobody_alive(self, world: World) -> None:
-        """After it everybody is late; whoever is first back waits, and the others renew meanwhile."""
+        """After it every owner is late; the first that is back waits, and the others renew meanwhile."""
         await world.put(session())
         other = await world.another()
         await world.owner("o1")
@@ -316,7 +318,7 @@ class Burying(Contract):
         assert list(await world.store.bury("o2")) == ["o1"]
 
     async def test_a_buried_owner_registers_anew(self, world: World) -> None:
-        """The process goes on as another owner and may claim again."""
+        """The process continues as another owner and may claim again."""
         await world.put(session())
         await world.owner("o1")
         await world.owner("o2")

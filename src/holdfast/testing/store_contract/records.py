@@ -67,7 +67,7 @@ class Getting(Contract):
     async def test_content_survives_byte_for_byte(self, world: World) -> None:
         """Large numbers, floats, every script, escapes, NUL in a string, unknown fields: not a byte moves.
 
-        What the model saw yesterday is what it sees today, so stored JSON is handed back as it was put.
+        What the model saw yesterday is what it sees today, so stored JSON is returned as it was put.
         """
         value = {
             "type": "text",
@@ -124,7 +124,7 @@ class Getting(Contract):
         assert list(await world.store.select("request", session=S1)) == []
 
     async def test_open_records_are_selected_over_the_whole_store(self, world: World) -> None:
-        """Who continues work after a restart finds every waiting prompt in one question."""
+        """A process that continues work after a restart finds every waiting prompt with one query."""
         await world.put(session(), session(S2), prompt(1), prompt(2, session=S2), prompt(3, waiting=False))
 
         found = await world.store.select("prompt", mark=Mark.OPEN)

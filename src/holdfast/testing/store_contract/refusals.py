@@ -58,7 +58,7 @@ class Refusing(Contract):
         assert await all_of(world) == []
 
     async def test_a_part_before_its_message_in_one_batch_is_not_found(self, world: World) -> None:
-        """Changes are made in their order, so a parent must stand before its children."""
+        """Changes are made in their order, so a parent must come before its children."""
         await world.put(session())
 
         with pytest.raises(NotFound):

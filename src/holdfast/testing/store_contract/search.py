@@ -16,7 +16,7 @@ async def parts(world: World, words: str, **scope: object) -> list[str]:
 
 
 class Searching(Contract):
-    """All words, wherever they stand, and nothing that a person types is an operator."""
+    """All words, in any order, and nothing that the user types is an operator."""
 
     async def test_nothing_is_found_in_an_empty_store(self, world: World) -> None:
         """No words, no hits, no error."""
@@ -97,7 +97,7 @@ class Searching(Contract):
         assert await parts(world, "wombat", project="p2") == [prt(2)]
 
     async def test_changed_text_is_found_by_its_new_words_only(self, world: World) -> None:
-        """A part, and a title, that said something else is not found by what it said."""
+        """A part or title that was changed is not found by its former text."""
         await world.put(session(title="old"), user(1), text(2, 1, "wombat"))
         assert await parts(world, "wombat") == [prt(2)]
         await world.put(session(title="new"), text(2, 1, "kiwi"))

@@ -212,7 +212,7 @@ class Listing(Contract):
         assert await found(world, id_prefix="project") == []
 
     async def test_a_list_shows_who_is_busy(self, world: World) -> None:
-        """The living owner stands in the list, and leaves it with the claim."""
+        """The living owner is in the list, and leaves it with the claim."""
         await world.put(session(S1, updated=2), session(S2, updated=1))
         owner = await world.owner("o1")
         granted(await world.store.claim(S2, "o1"))

@@ -1,4 +1,4 @@
-"""The ground every contract test stands on: a place, a clock, a machine, and handles on one store."""
+"""What every contract test uses: a place, a clock, a machine, and handles on one store."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ Opener = Callable[[Path, FakeClock, FakeHost], Awaitable[Store]]
 
 
 class World:
-    """One place with a store in it. `store` is the first handle; `another` stands for another process."""
+    """One place with a store in it. `store` is the first handle; `another` plays another process."""
 
     def __init__(self, place: Path, opener: Opener) -> None:
         self.place = place
@@ -60,7 +60,7 @@ class World:
         return owner
 
     async def live(self, store: Store, owner: str, ms: int) -> None:
-        """Let time pass while the owner goes on renewing through its handle."""
+        """Let time pass while the owner keeps renewing through its handle."""
         while ms > 0:
             self.clock.advance(min(ms, RENEW_MS))
             ms -= RENEW_MS
@@ -75,7 +75,7 @@ class Contract:
     async def open(self, place: Path, clock: FakeClock, host: FakeHost) -> Store:
         """Open the store at a place, and make it when there is none.
 
-        Called again with the same place while the first handle is open: the second handle stands for another
+        Called again with the same place while the first handle is open: the second handle plays another
         process and shares nothing with the first but what is stored. The place is a directory of this test
         alone; a backend that lives elsewhere derives a name of its own from it.
         """
