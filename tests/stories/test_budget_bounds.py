@@ -31,8 +31,8 @@ async def spent(hf: Holdfast, session: str) -> Spent:
 async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was sent counts by our estimate, and so does what came of the answer; nothing stays reserved."""
     monkeypatch.setattr("holdfast.runtime.answer.processor.CHECKPOINT_MS", 1)
-    said = "word " * 400
-    async with world.open(Step(Say(said), Wait(anyio.Event()), Say("never"))) as (hf, _):
+    answer_tokens = "word " * 400
+    async with world.open(Step(Say(answer_tokens), Wait(anyio.Event()), Say("never"))) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.set_budget(session, Budget(tokens=60_000))
         await hf.sessions.prompt(session, "x" * 4_000)
@@ -46,7 +46,7 @@ async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch
     assert reserved.sent_cost is not None
     assert used.reserved == {}
     assert reserved.sent > 1_000
-    assert reserved.sent < used.tokens <= reserved.sent + len(said) / 4
+    assert reserved.sent < used.tokens <= reserved.sent + len(answer_tokens) / 4
     assert used.cost == pytest.approx(reserved.sent_cost + (used.tokens - reserved.sent) * 2e-6)
 
 
@@ -227,7 +227,7 @@ def test_how_long_a_turn_took_whose_runner_died(held: Reserved, worked_ms: int, 
     """
     had = Spent(cost=0, tokens=0, time_ms=1, reserved={"a": held})
     assert (
-        spending.after_death(had, "a", Moment("here", 6_000), said=0, worked_ms=worked_ms).time_ms
+        spending.after_death(had, "a", Moment("here", 6_000), answer_tokens=0, worked_ms=worked_ms).time_ms
         == 1 + counts
     )
 
@@ -239,7 +239,7 @@ def test_a_dead_turn_that_another_of_the_tree_finds_took_time_too() -> None:
     now = Moment("here", 6_000)
     after = spending.still_reserved(had, now, ["a", "b"])
     assert after == Spent(cost=0, tokens=0, time_ms=5_000, reserved={})
-    assert spending.after_death(after, "a", now, said=0, worked_ms=5_000) == after
+    assert spending.after_death(after, "a", now, answer_tokens=0, worked_ms=5_000) == after
 
 
 async def test_a_call_that_runs_holds_back_what_its_answer_took(world: World) -> None:

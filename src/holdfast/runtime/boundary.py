@@ -42,15 +42,15 @@ async def prepare_turn(
         everything = await run.history.with_([each.prompt.id for each in waiting])
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
     history, unseen = _split(everything, {each.prompt.id for each in waiting})
-    spoken = _spoken(run, history)
-    owed = work.owes_answer(spoken)
+    conversation = _conversation(run, history)
+    owed = work.owes_answer(conversation)
     rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
     promoted = promotion.next_to_promote(waiting, idle=not owed)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in unseen if message.info.id in chosen]
     asked = model_view.asked(history, joining) if run.history.has_compaction else None
-    newest = work.newest_user([*spoken, *_spoken(run, joining)]) or asked
+    newest = work.newest_user([*conversation, *_conversation(run, joining)]) or asked
     # A prompt without reply joins the work and does not end it, and neither does a compaction.
     owed = owed or any(map(_asks, promoted))
     if newest is None or (not owed and asked is None):
@@ -79,8 +79,8 @@ def _split(
     return [*everything[:index], *reversed(between)], unseen[::-1]
 
 
-def _spoken(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
-    return model_view.spoken(history) if run.history.has_compaction else history
+def _conversation(run: Run, history: list[MessageWithParts]) -> list[MessageWithParts]:
+    return model_view.conversation(history) if run.history.has_compaction else history
 
 
 def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
@@ -127,8 +127,8 @@ async def sample_turn(run: Run, user: UserMessage) -> Sampled:
     session = await run.session() if run.history.record is None else run.history.record.value()
     sampled = await sample_for(run.engine, session, user)
     sampled.workspace.check_here(session.id)
-    wishes = sampled.workspace.loaded.config.experimental
-    run.summarises = wishes is not None and bool(wishes.message_summary)
+    settings = sampled.workspace.loaded.config.experimental
+    run.summarises = settings is not None and bool(settings.message_summary)
     return sampled
 
 

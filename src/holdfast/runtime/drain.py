@@ -197,9 +197,14 @@ async def _stop_last_answer(run: Run, last: MessageWithParts, error: Fault) -> M
     edit = write.not_compacting if compacting else None
     info = await ending.end(run, last, how, before=lambda _: withdrawn, edit=edit, publish=False)
     if was_open:
-        said = size.estimate("".join(work.model_texts(last)))
+        answer_tokens = size.estimate("".join(work.model_texts(last)))
         await reservations.settle_unfinished(
-            run.engine, await run.session(), last.info.id, run.turn_ms(), sent=True, said=said
+            run.engine,
+            await run.session(),
+            last.info.id,
+            run.turn_ms(),
+            sent=True,
+            answer_tokens=answer_tokens,
         )
     return info
 
@@ -212,8 +217,8 @@ async def _find_unanswered(run: Run, history: list[MessageWithParts], error: Fau
     interrupt: it stops what runs and leaves the inbox alone.
     """
     pending = {each.prompt.id for each in await promotion.pending(run.engine, run.recorder.session)}
-    spoken = model_view.spoken([each for each in history if each.info.id not in pending])
-    found = [work.newest_user(spoken)] if work.owes_answer(spoken) else []
+    conversation = model_view.conversation([each for each in history if each.info.id not in pending])
+    found = [work.newest_user(conversation)] if work.owes_answer(conversation) else []
     newest = work.newest_user(history)
     waits = newest is not None and newest.info.id in pending and newest is history[-1]
     if waits and not isinstance(error, AbortedFault):

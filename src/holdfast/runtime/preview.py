@@ -41,14 +41,14 @@ async def preview(engine: Engine, session: Session) -> Preview | None:
     history = SessionHistory(engine.store, session.id)
     everything = await history.read()
     # After a compaction its own message may be the only prompt left.
-    newest = work.newest_user(model_view.spoken(everything)) or work.newest_user(everything)
+    newest = work.newest_user(model_view.conversation(everything)) or work.newest_user(everything)
     if newest is None or not isinstance(newest.info, UserMessage):
         return None
     sampled = await boundary.sample_for(engine, session, newest.info)
     found = await engine.store.select("epoch", session=session.id, mark=Mark.OPEN)
     epoch = Epoch(found[-1].value(), found[-1].position) if found else _empty(session)
     former = history.former_context(epoch.position) if found else frozenset()
-    said = [each for each in everything if each.info.id not in former]
+    current = [each for each in everything if each.info.id not in former]
     toolset = observe.toolset(engine, sampled)
     pin = pins.pinned(epoch.value.pins, sampled.agent, sampled.model, pins.definitions(toolset)).pin
     turn = PreparedTurn(
@@ -62,8 +62,8 @@ async def preview(engine: Engine, session: Session) -> Preview | None:
         system=(*pin.system, epoch.value.baseline) if epoch.value.baseline else pin.system,
         tools=(*pin.tools, *pins.formed(schema_of(sampled.user.format))),
         moved=(),
-        history=said,
-        shown=model_view.project(said),
+        history=current,
+        shown=model_view.project(current),
         toolset=toolset,
         policy=sampled.policy,
         last_step=False,

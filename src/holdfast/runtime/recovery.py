@@ -69,10 +69,14 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
 
 async def _charge(run: Run, last: MessageWithParts) -> None:
     """Charge the budget for a turn that the dead runner did not settle."""
-    said = size.estimate("".join(work.model_texts(last)))
+    answer_tokens = size.estimate("".join(work.model_texts(last)))
     worked_ms = _last_ms(last) - last.info.time.created
     await reservations.settle_dead(
-        run.engine, await run.session(), last.info.id, said=said, worked_ms=max(0, worked_ms)
+        run.engine,
+        await run.session(),
+        last.info.id,
+        answer_tokens=answer_tokens,
+        worked_ms=max(0, worked_ms),
     )
 
 

@@ -49,7 +49,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
     if ready is None:
         return TurnOutcome(next="done")
     if ready.asked is not None:
-        return await _in_time(run, ready, compact.by_hand(run, ready, ready.asked))
+        return await _in_time(run, ready, compact.on_request(run, ready, ready.asked))
     if ready.last_step and not plan.has_notice(ready.history, _last_step_text(ready)):
         ready = await _announce_last_step(run, ready)
     request = _request(run, ready)
@@ -85,8 +85,8 @@ async def _announce_last_step(run: Run, ready: PreparedTurn) -> PreparedTurn:
         now = Created(created=run.engine.clock.now_ms())
         return SystemMessage(id=id, session_id=ready.session.id, time=now, text=_last_step_text(ready))
 
-    told = await run.recorder.add_message(make)
-    notice = MessageWithParts(told, ())
+    message = await run.recorder.add_message(make)
+    notice = MessageWithParts(message, ())
     return replace(ready, history=[*ready.history, notice], shown=[*ready.shown, notice])
 
 
@@ -135,8 +135,8 @@ def _choice(ready: PreparedTurn) -> ToolChoice:
     # Such a provider caches messages together with the choice of tools: forbidding them would make it read
     # the whole conversation again, now and in the next turn. So a system message forbids them first, and only
     # a model that calls one nevertheless is asked once more with tools forbidden.
-    told = plan.steps_since_prompt(ready.history) < (ready.agent.steps or 0)
-    return "auto" if told and cache_marks.takes_marks(ready.model) else "none"
+    announced = plan.steps_since_prompt(ready.history) < (ready.agent.steps or 0)
+    return "auto" if announced and cache_marks.takes_marks(ready.model) else "none"
 
 
 async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> AssistantMessage:
@@ -152,11 +152,11 @@ async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Ass
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )
         made.append(message)
-        return [put(message), put(step), *([] if told is None else [put(told)])]
+        return [put(message), put(step), *([] if updated is None else [put(updated)])]
 
     run.begin_turn()
-    told = epochs.sent(ready.epoch.value)  # The reasons are used up by this request.
+    updated = epochs.sent(ready.epoch.value)  # The reasons are used up by this request.
     await run.recorder.write(compose)
-    if told is not None:
-        run.epoch = replace(ready.epoch, value=told)
+    if updated is not None:
+        run.epoch = replace(ready.epoch, value=updated)
     return made[-1]

@@ -24,7 +24,7 @@ async def request_compaction(engine: Engine, session: str, *, force: bool) -> An
     if record is None:
         raise NotFound(f"session {session[:60]} does not exist")
     history = await SessionHistory(engine.store, session).read()
-    newest = work.newest_user(model_view.spoken(history))
+    newest = work.newest_user(model_view.conversation(history))
     if newest is None and not force:
         return "not needed"
     if newest is None:
@@ -32,9 +32,9 @@ async def request_compaction(engine: Engine, session: str, *, force: bool) -> An
     assert isinstance(newest.info, UserMessage)
     if not force and not await _is_needed(engine, record.value()):
         return "not needed"
-    wish = newest.info
+    user = newest.info
     prompt = Prompt(
-        parts=[CompactionPartInput()], agent=wish.agent, model=wish.model, variant=wish.model.variant
+        parts=[CompactionPartInput()], agent=user.agent, model=user.model, variant=user.model.variant
     )
     await admission.admit(engine, session, prompt)
     return "admitted"

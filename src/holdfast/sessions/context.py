@@ -69,7 +69,7 @@ async def context(engine: Engine, id: str) -> ContextView:
     turn, request = next_.turn, next_.request
     epoch = turn.epoch.value if next_.in_force else None
     ratio = measure.ratio(turn.history, turn.model)
-    sources = [*_sources(request, next_.pin, turn.agent.name), *map(_speaker, request.messages)]
+    sources = [*_sources(request, next_.pin, turn.agent.name), *map(_author, request.messages)]
     last = None if epoch is None else prefix_change.before(turn.history, epoch)
     blocks = list(_blocks(sources, request, ratio, last, read=_read(turn.history, epoch)))
     steps = await cache.read_requests(engine.store, id)
@@ -97,7 +97,7 @@ def _sources(request: Request, pin: Pin, agent: str) -> Iterator[str]:
         yield "baseline"
 
 
-def _speaker(message: ProviderMessage) -> str:
+def _author(message: ProviderMessage) -> str:
     match message:
         case User():
             return "person"

@@ -44,8 +44,8 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     source = (await require_session(access, session)).value()
     page = await access.store.messages(MessageQuery(session))
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
-    heard = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
-    kept = prefix(heard, session, message)
+    visible = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
+    kept = prefix(visible, session, message)
     now_ms = access.clock.now_ms()
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
@@ -77,7 +77,7 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     forked = with_usage(forked, added=list(_steps(kept)))
     shown = _shown_again(kept)
     epochs = await access.store.select("epoch", session=session)
-    cut = next((each.info.place for each in heard if each.info.id == message), None)
+    cut = next((each.info.place for each in visible if each.info.id == message), None)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     puts = copies(kept, forked.id, access.mint, epoch, shown)
     await access.store.commit(Batch((put_session(forked), *puts)))

@@ -80,13 +80,13 @@ class Prompts:
         return admitted
 
     async def process(
-        self, session: str, parts: str | Sequence[PartInput], **wishes: Any
+        self, session: str, parts: str | Sequence[PartInput], **options: Any
     ) -> MessageWithParts:
         """Prompt, and wait for the last answer. A prompt with `no_reply` is returned itself."""
-        if not wishes.get("resume", True):
+        if not options.get("resume", True):
             raise InvalidInput("process waits for an answer, which nobody would give; use prompt instead")
         await self._check_place(session)
-        admitted = await self.prompt(session, parts, **wishes)
+        admitted = await self.prompt(session, parts, **options)
         if admitted.prompt.placement is not None:
             await self._wait_for_promotion(admitted.prompt)
         await self.wait(session)
@@ -122,7 +122,7 @@ class Prompts:
             watch.close()
 
     async def turn(
-        self, session: str, parts: str | Sequence[PartInput], **wishes: Any
+        self, session: str, parts: str | Sequence[PartInput], **options: Any
     ) -> AsyncGenerator[Frame, None]:
         """Prompt, and yield every event of the session until it is idle.
 
@@ -130,7 +130,7 @@ class Prompts:
         """
         await self._check_place(session)
         cursor = await self._engine.store.head()
-        admitted = await self.prompt(session, parts, **wishes)
+        admitted = await self.prompt(session, parts, **options)
         following = cast(
             "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
         )

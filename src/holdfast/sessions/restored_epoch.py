@@ -57,7 +57,7 @@ def restored(
     epoch = record.value()
     assert isinstance(epoch, ContextEpoch)
     snapshot = _snapshot(epoch, kept, record.position)
-    told = {str(path) for path in nested_instructions.paths_in(Snapshot.readable(snapshot))}
+    known = {str(path) for path in nested_instructions.paths_in(Snapshot.readable(snapshot))}
     asked = steps(kept)
     requests = prefix_change.requests(asked).count(epoch.id)
     # What the user removed after the cut is not missing before it.
@@ -78,7 +78,7 @@ def restored(
         session_id=SessionID(session),
         snapshot=snapshot,
         sent=None if sent is None else replace(sent, at=None),
-        nested=[path for path in epoch.nested if path in told],
+        nested=[path for path in epoch.nested if path in known],
         reasons=tuple(reason for reason in reasons if reason is not None),
         left=epoch.left if record is max(epochs, key=lambda each: each.position) else None,
         time=replace(epoch.time, ended=None),

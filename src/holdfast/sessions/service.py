@@ -189,28 +189,28 @@ class SessionService:
         """Replace the file changes."""
         await edit.set_diffs(self.access, session, diffs)
 
-    async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any) -> "Admitted":
+    async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **options: Any) -> "Admitted":
         """Admit a prompt and wake the session; `Prompts.prompt` lists the options."""
-        return await self._prompting().prompt(session, parts, **wishes)
+        return await self._prompting().prompt(session, parts, **options)
 
     async def process(
-        self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
+        self, session: str, parts: "str | Sequence[PartInput]", **options: Any
     ) -> MessageWithParts:
         """Prompt, and wait for the last answer.
 
         `LeaseLost` if the process that worked on it is gone or had to stop: an unfinished answer is never
         returned.
         """
-        return await self._prompting().process(session, parts, **wishes)
+        return await self._prompting().process(session, parts, **options)
 
     def turn(
-        self, session: str, parts: "str | Sequence[PartInput]", **wishes: Any
+        self, session: str, parts: "str | Sequence[PartInput]", **options: Any
     ) -> "AsyncGenerator[Frame, None]":
         """Prompt, and yield every event of the session until it is idle.
 
         As in `process`, work that was cut off raises `LeaseLost`.
         """
-        return self._prompting().turn(session, parts, **wishes)
+        return self._prompting().turn(session, parts, **options)
 
     async def state(self, session: str, *, limit: int = 100) -> "State":
         """Everything a client needs to show the session: itself, its latest messages, what it may do."""

@@ -115,16 +115,16 @@ async def _close_failed(
     run: Run, turn: PreparedTurn, message: AssistantMessage, answer: Answer, error: ProviderError
 ) -> TurnOutcome:
     """Continue after a stream that broke off after its first output; any other failure ends the work."""
-    spent_ms, said = run.turn_ms(), answer.said
+    spent_ms, published = run.turn_ms(), answer.published
     tokens = round(answer.characters / size.CHARACTERS_A_TOKEN)
     await reservations.settle_unfinished(
-        run.engine, turn.session, message.id, spent_ms, sent=said, said=tokens
+        run.engine, turn.session, message.id, spent_ms, sent=published, answer_tokens=tokens
     )
-    if said and error.retryable and error.kind in _BROKEN_KINDS:
+    if published and error.retryable and error.kind in _BROKEN_KINDS:
         return await _continue_broken(run, message, answer)
-    if not said and await quarantine.take_out(run, turn, message, error):
+    if not published and await quarantine.take_out(run, turn, message, error):
         return TurnOutcome(next="continue")
-    if error.kind == "context-overflow" and not said and turn.compacts:
+    if error.kind == "context-overflow" and not published and turn.compacts:
         await ending.end(run, _alone(message), ending.broken_off())
         return TurnOutcome(next="stop", overflowed=True)
     fault = fault_of(error, turn.model.provider_id)
@@ -141,8 +141,8 @@ async def _continue_broken(run: Run, message: AssistantMessage, answer: Answer) 
     run.breaks += 1
     if run.breaks > run.engine.limits.malformed_max:
         # A failed answer is not in the model view, so no system message refers to it either.
-        told = f"the provider's stream broke off {run.breaks} times in a row"
-        await ending.end(run, _alone(message), ending.failed(UnknownFault(data=UnknownData(message=told))))
+        why = f"the provider's stream broke off {run.breaks} times in a row"
+        await ending.end(run, _alone(message), ending.failed(UnknownFault(data=UnknownData(message=why))))
         return TurnOutcome(next="stop")
     # After calls the model view ends with their results, which are not the model's own text.
     note = ending.BROKEN if answer.calls.count == 0 else None

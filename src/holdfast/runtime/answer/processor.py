@@ -128,7 +128,7 @@ class Processor:
         """The ids under which calls are kept, by the one that the provider gave: it may give one twice."""
         self._lock = anyio.Lock()
         self._dirty = anyio.Event()
-        self.said = False
+        self.published = False
         """Whether anything of the answer was published: after that there is no silent retry."""
         self.characters = 0
         """How much of it has come."""
@@ -302,7 +302,7 @@ class Processor:
 
     async def _add(self, make: Callable[[PartID], Part]) -> Part:
         """Add a part after its step-start: in one commit, since a step-start alone says nothing."""
-        self.said = True
+        self.published = True
         makes = [self._step, make] if self._step_pending else [make]
         self._step_pending = False
         async with self._lock:

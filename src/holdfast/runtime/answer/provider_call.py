@@ -41,7 +41,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     finish: StepFinish | None
     failed: ProviderError | None
-    said: bool
+    published: bool
     """Whether any output was published."""
     characters: int
     calls: CallsOutcome
@@ -55,7 +55,7 @@ async def ask(run: Run, turn: PreparedTurn, request: Request, message: Assistant
         attempt += 1
         result = await _once(run, turn, request, message)
         failed = result.failed
-        if failed is None or result.said:
+        if failed is None or result.published:
             return result
         chance = random.random()  # noqa: S311 - a pause, not a secret
         wait_ms = retry.wait_ms(failed, attempt, waited_ms=waited_ms, random=chance, limits=limits)
@@ -140,7 +140,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
     return Answer(
         finish=processor.finish,
         failed=None if processor.failed is None else processor.failed.error,
-        said=processor.said,
+        published=processor.published,
         characters=processor.characters,
         calls=settling.outcome(),
     )

@@ -37,7 +37,7 @@ from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.batch import Put
 from holdfast.store.put import put
 
-WORDS_MAX: Final = 200
+MESSAGE_MAX: Final = 200
 
 
 def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
@@ -56,7 +56,7 @@ def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: M
 def _marked(
     history: Sequence[MessageWithParts], topics: frozenset[Topic], model: Model, error: ProviderError
 ) -> list[Part]:
-    name, why = marks.name_of(model), _words(error)
+    name, why = marks.name_of(model), _message_of(error)
 
     def changed(content: Content) -> Marks | None:
         fits = not marks.is_refused(content, model) and _fits(content, topics, model)
@@ -85,7 +85,7 @@ def _fits(content: Content, topics: frozenset[Topic], model: Model) -> bool:
 
 def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
     """The parts that were taken out for a refusal with the same text, in vain: without the mark. Pure."""
-    mark = (marks.name_of(model), _words(error))
+    mark = (marks.name_of(model), _message_of(error))
 
     def changed(content: Content) -> Marks | None:
         return {name: why for name, why in (content.refused or {}).items() if (name, why) != mark} or None
@@ -93,8 +93,8 @@ def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Mo
     return _changed(_unanswered(history, model), changed)
 
 
-def _words(error: ProviderError) -> str:
-    return " ".join(str(error).split())[:WORDS_MAX]
+def _message_of(error: ProviderError) -> str:
+    return " ".join(str(error).split())[:MESSAGE_MAX]
 
 
 def _unanswered(history: Sequence[MessageWithParts], model: Model | None) -> Sequence[MessageWithParts]:
@@ -133,7 +133,7 @@ async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, erro
     line = f"the provider refused {', '.join(_names(found, turn.model))}; the work goes on without it"
     data = replace(data_of(error), message=f"{line} ({error})", is_retryable=True)
 
-    def told(ids: Ids) -> list[Put]:
+    def notice(ids: Ids) -> list[Put]:
         part = RetryPart(
             id=ids.part(),
             session_id=message.session_id,
@@ -145,7 +145,7 @@ async def take_out(run: Run, turn: PreparedTurn, message: AssistantMessage, erro
         return [put(part), *map(put, found), put(because)]
 
     because = epochs.because(epoch.value, prefix_change.QUARANTINE)
-    await ending.end(run, MessageWithParts(message, ()), ending.broken_off(), before=told)
+    await ending.end(run, MessageWithParts(message, ()), ending.broken_off(), before=notice)
     run.epoch = None  # Read again at the next boundary.
     status_events.retry(run.engine.feed, run.recorder.session, attempt=1, message=line, next_ms=now_ms)
     run.engine.warn(f"session {turn.session.id}: {line}")

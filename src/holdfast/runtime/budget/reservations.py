@@ -125,11 +125,11 @@ async def settle(engine: Engine, session: Session, used: Used) -> None:
 
 
 async def settle_unfinished(
-    engine: Engine, session: Session, turn: str, time_ms: int, *, sent: bool, said: int = 0
+    engine: Engine, session: Session, turn: str, time_ms: int, *, sent: bool, answer_tokens: int = 0
 ) -> None:
     """End the reservation of a turn without an end: its time counts, and its tokens by our estimate.
 
-    `sent`: the provider has received the request; `said`: so many tokens of an answer came.
+    `sent`: the provider has received the request; `answer_tokens`: so many tokens of an answer came.
     """
 
     def change(root: Session, _: Collection[str]) -> Session | None:
@@ -137,13 +137,17 @@ async def settle_unfinished(
         if root.budget is None and turn not in spent.reserved:
             return None
         if sent:
-            return replace(root, spent=after_failure(spent, turn, said=said, time_ms=time_ms))
+            return replace(
+                root, spent=after_failure(spent, turn, answer_tokens=answer_tokens, time_ms=time_ms)
+            )
         return replace(root, spent=without(spent, turn, time_ms=time_ms))
 
     await _edit_root(engine, session, change)
 
 
-async def settle_dead(engine: Engine, session: Session, turn: str, *, said: int, worked_ms: int) -> None:
+async def settle_dead(
+    engine: Engine, session: Session, turn: str, *, answer_tokens: int, worked_ms: int
+) -> None:
     """End the reservation of a dead runner's turn, unless another turn of the tree has."""
     now = _now(engine)
 
@@ -151,7 +155,9 @@ async def settle_dead(engine: Engine, session: Session, turn: str, *, said: int,
         spent = root.spent or NOTHING
         if turn not in spent.reserved:
             return None
-        return replace(root, spent=after_death(spent, turn, now, said=said, worked_ms=worked_ms))
+        return replace(
+            root, spent=after_death(spent, turn, now, answer_tokens=answer_tokens, worked_ms=worked_ms)
+        )
 
     await _edit_root(engine, session, change)
 

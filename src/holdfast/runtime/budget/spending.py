@@ -45,25 +45,25 @@ def without(spent: Spent, turn: str, *, time_ms: int) -> Spent:
     return replace(spent, reserved=left, time_ms=spent.time_ms + max(0, time_ms))
 
 
-def after_failure(spent: Spent, turn: str, *, said: int, time_ms: int) -> Spent:
+def after_failure(spent: Spent, turn: str, *, answer_tokens: int, time_ms: int) -> Spent:
     """End a turn without an end: the request's tokens are spent, and those that came of the answer."""
     held = spent.reserved.get(turn)
     spent = without(spent, turn, time_ms=time_ms)
     if held is None or held.sent is None:
         return spent
     answer = held.tokens - held.sent
-    share = min(1.0, said / answer) if answer > 0 else 0.0
+    share = min(1.0, answer_tokens / answer) if answer > 0 else 0.0
     sent_cost = Decimal(str(held.sent_cost or 0))
     lost = sent_cost + (Decimal(str(held.cost)) - sent_cost) * Decimal(str(share))
     return replace(
         spent,
-        tokens=spent.tokens + held.sent + min(said, answer),
+        tokens=spent.tokens + held.sent + min(answer_tokens, answer),
         cost=float(Decimal(str(spent.cost)) + lost),
         unknown=spent.unknown or held.unknown,
     )
 
 
-def after_death(spent: Spent, turn: str, now: Moment, *, said: int, worked_ms: int = 0) -> Spent:
+def after_death(spent: Spent, turn: str, now: Moment, *, answer_tokens: int, worked_ms: int = 0) -> Spent:
     """End a turn whose runner died at an unknown time; it is known to have worked for `worked_ms`.
 
     On the same boot its time counts until now, but no longer than a lease after what is known: a runner that
@@ -78,7 +78,7 @@ def after_death(spent: Spent, turn: str, now: Moment, *, said: int, worked_ms: i
         time_ms = min(now.ms - held.since, worked_ms + LEASE_MS)
     elif held.since is not None:
         time_ms = worked_ms
-    return after_failure(spent, turn, said=said, time_ms=time_ms)
+    return after_failure(spent, turn, answer_tokens=answer_tokens, time_ms=time_ms)
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ def settled(root: Session, used: Used) -> Session:
 def still_reserved(spent: Spent, now: Moment, over: Collection[str]) -> Spent:
     """Without the reservations that have ended, and those of runners that are gone."""
     for turn in over:
-        spent = after_death(spent, turn, now, said=0)
+        spent = after_death(spent, turn, now, answer_tokens=0)
     left = {name: each for name, each in spent.reserved.items() if not _has_ended(each, now)}
     return replace(spent, reserved=left)
 
@@ -148,13 +148,13 @@ def refused(budget: Budget, spent: Spent, wanted: Reserved, model: Model, now: M
 
 def most(request: Request) -> Reserved:
     """What a request may use at most: its estimated length, and the longest answer allowed."""
-    said = size.estimate_request(request)
+    request_tokens = size.estimate_request(request)
     answer = request.controls.max_output_tokens or 0
     return Reserved(
-        cost=_cost(request, said, answer),
-        tokens=said + answer,
-        sent=said,
-        sent_cost=_cost(request, said, 0),
+        cost=_cost(request, request_tokens, answer),
+        tokens=request_tokens + answer,
+        sent=request_tokens,
+        sent_cost=_cost(request, request_tokens, 0),
         unknown=True if request.model.prices is None else None,
     )
 

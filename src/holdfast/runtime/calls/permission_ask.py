@@ -42,14 +42,14 @@ class PermissionAsk:
     """Asks about the calls of one turn, under the policy of that turn."""
 
     def __init__(self, run: Run, turn: PreparedTurn, *, again: bool = False) -> None:
-        wishes = turn.workspace.loaded.config.experimental
+        settings = turn.workspace.loaded.config.experimental
         self._engine = run.engine
         self._recorder = run.recorder
         self._watcher = run.watcher
         self._session = turn.session
         self._policy = turn.policy
         self._worktree = str(turn.workspace.places.worktree)
-        self._goes_on = wishes is not None and bool(wishes.continue_loop_on_deny)
+        self._goes_on = settings is not None and bool(settings.continue_loop_on_deny)
         """Whether a rejection without a message is only passed to the model and does not end the work."""
         self._again = again
         """Whether the calls are run again after a crash: they may have asked before."""
@@ -89,8 +89,8 @@ class PermissionAsk:
         if known is None or known.time.heard is not None:
             return
         if known.answer is None:
-            word: ReplyKind = "once" if verdict == "allow" else "reject"
-            known = answered(known, PermissionAnswer(reply=word), self._engine.clock.now_ms())
+            kind: ReplyKind = "once" if verdict == "allow" else "reject"
+            known = answered(known, PermissionAnswer(reply=kind), self._engine.clock.now_ms())
         if verdict == "allow":
             raise_if_rejected(known, goes_on=self._goes_on)
             await self._mark_received(known)
@@ -144,8 +144,8 @@ class PermissionAsk:
         """Record that the call received its reply. Before it continues: after a crash it may have had its
         effect.
         """
-        heard = replace(request.time, heard=self._engine.clock.now_ms())
-        await self._recorder.commit(put(replace(request, time=heard)))
+        time = replace(request.time, heard=self._engine.clock.now_ms())
+        await self._recorder.commit(put(replace(request, time=time)))
 
     async def _wait(
         self, program: OnAsk | None, request: PermissionRequest, wait_s: float
@@ -155,17 +155,17 @@ class PermissionAsk:
             return await self._watcher.answered(self._session.id, request.id, wait_s=wait_s)
         # A task of its own: a program that ignores its cancellation is left behind.
         asked = asyncio.create_task(self._ask_program(program, request))
-        heard = asyncio.create_task(self._watcher.answered(self._session.id, request.id, wait_s=wait_s))
+        replied = asyncio.create_task(self._watcher.answered(self._session.id, request.id, wait_s=wait_s))
         try:
-            await asyncio.wait({asked, heard}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({asked, replied}, return_when=asyncio.FIRST_COMPLETED)
             if asked.done() and (error := asked.result()) is not None:
                 raise error
-            found = await heard
+            found = await replied
         finally:
             asked.cancel()
-            heard.cancel()
+            replied.cancel()
             with anyio.CancelScope(shield=True):
-                await asyncio.wait({asked, heard}, timeout=LEAVE_S)
+                await asyncio.wait({asked, replied}, timeout=LEAVE_S)
         # The program may have answered just before the end.
         return found or await self._watcher.answered(self._session.id, request.id, wait_s=0)
 

@@ -61,17 +61,17 @@ def made(part: ToolPart) -> Made:
 def _digest(state: ToolState) -> str | None:
     match state:
         case ToolCompleted():
-            said = state.output
+            output = state.output
             paths = state.metadata.get("outputPaths")
             for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
                 # The same output is stored under another file name each time.
-                said = said.replace(str(path), "")
-            said += "".join(file.url for file in state.attachments or ())
-        case ToolError(error=said, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
+                output = output.replace(str(path), "")
+            output += "".join(file.url for file in state.attachments or ())
+        case ToolError(error=output, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
             pass
         case _:
             return None
-    return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
+    return sha256(output.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:

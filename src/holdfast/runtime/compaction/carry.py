@@ -91,8 +91,8 @@ def text(carried: Carried) -> str:
     blocks = [INTRODUCTION]
     if carried.request:
         # Without the distinction the model might begin again with what is done.
-        said = f"{CURRENT if carried.owed else OVER}:\n<request>\n{carried.request}\n</request>"
-        blocks.append(said)
+        block = f"{CURRENT if carried.owed else OVER}:\n<request>\n{carried.request}\n</request>"
+        blocks.append(block)
     if carried.system:
         blocks.append(f"Instructions that came with it:\n{carried.system}")
     if carried.todos:

@@ -34,7 +34,7 @@ from holdfast.store.batch import Put
 from holdfast.store.put import put
 
 
-async def by_hand(run: Run, turn: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
+async def on_request(run: Run, turn: PreparedTurn, asked: MessageWithParts) -> TurnOutcome:
     """Compact because the user requested it."""
     part = model_view.compaction_of(asked)
     assert isinstance(asked.info, UserMessage)
@@ -80,9 +80,9 @@ async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: Compac
     todos = await _todos(run)
     # Work that a requested compaction interrupted continues as well; or can be continued, if it rests.
     owed = part.auto or turn.owed or turn.rests
-    spoken = model_view.spoken(turn.history)
-    whole = _cut(turn, Divided(spoken, []), todos)
-    cut = _cut(turn, fit.divided(turn, spoken, todos, overflowed=bool(part.overflow)), todos)
+    conversation = model_view.conversation(turn.history)
+    whole = _cut(turn, Divided(conversation, []), todos)
+    cut = _cut(turn, fit.divided(turn, conversation, todos, overflowed=bool(part.overflow)), todos)
     if part.attempt == ATTEMPTS_MAX or _useless(turn, cut, "", goes_on=owed) is not None:
         cut = whole  # Rather give up the tail than the work.
     cut, written = await _summarise(run, turn, message, cut, whole, goes_on=owed)

@@ -37,11 +37,11 @@ def current(history: Sequence[MessageWithParts]) -> Wanted:
             messages=everything.messages,
         )
     continued = before.owed and since.to_the_start
-    said = [work.prompt_text(each) for each in since.messages]
-    told = [each.info.system for each in since.messages if isinstance(each.info, UserMessage)]
-    system = [before.system, *told] if continued else told
+    texts = [work.prompt_text(each) for each in since.messages]
+    instructions = [each.info.system for each in since.messages if isinstance(each.info, UserMessage)]
+    system = [before.system, *instructions] if continued else instructions
     return Wanted(
-        text="\n\n".join([before.request, *said] if continued else said),
+        text="\n\n".join([before.request, *texts] if continued else texts),
         system="\n\n".join(dict.fromkeys(text for text in system if text)),
         owed=since.owed,
         continued=continued,

@@ -34,7 +34,7 @@ def tail_tokens(usable: int | None, configured: int | None) -> int:
 
 
 def divide(
-    spoken: Sequence[MessageWithParts],
+    conversation: Sequence[MessageWithParts],
     measure: Measure,
     *,
     tokens_max: int,
@@ -46,38 +46,42 @@ def divide(
     A tail never begins with results whose calls were summarised: a message holds both, so any message will
     do. If the tail would be the whole history, there is no tail and everything is summarised.
     """
-    begin = len(spoken)
+    begin = len(conversation)
     left = tokens_max
     turns = 0
-    for start, end in _turns(spoken):
+    for start, end in _turns(conversation):
         if turns_max is not None and turns >= turns_max:
             break
-        size = measure(spoken[start:end])
-        if size > left or len(spoken) - start > messages_max:
-            begin = _split(spoken, (start, end), measure, left, messages_max)
+        size = measure(conversation[start:end])
+        if size > left or len(conversation) - start > messages_max:
+            begin = _split(conversation, (start, end), measure, left, messages_max)
             break
         begin, left, turns = start, left - size, turns + 1
     if begin == 0:
-        begin = len(spoken)
-    return Divided(list(spoken[:begin]), list(spoken[begin:]))
+        begin = len(conversation)
+    return Divided(list(conversation[:begin]), list(conversation[begin:]))
 
 
-def _turns(spoken: Sequence[MessageWithParts]) -> list[tuple[int, int]]:
+def _turns(conversation: Sequence[MessageWithParts]) -> list[tuple[int, int]]:
     """The bounds of turns, the last first. What comes before the first prompt is a turn too."""
-    starts = [index for index, each in enumerate(spoken) if isinstance(each.info, UserMessage)]
+    starts = [index for index, each in enumerate(conversation) if isinstance(each.info, UserMessage)]
     if not starts or starts[0] != 0:
         starts = [0, *starts]
-    return list(reversed(list(zip(starts, [*starts[1:], len(spoken)], strict=True))))
+    return list(reversed(list(zip(starts, [*starts[1:], len(conversation)], strict=True))))
 
 
 def _split(
-    spoken: Sequence[MessageWithParts], turn: tuple[int, int], measure: Measure, left: int, messages_max: int
+    conversation: Sequence[MessageWithParts],
+    turn: tuple[int, int],
+    measure: Measure,
+    left: int,
+    messages_max: int,
 ) -> int:
     """The earliest message within a turn from which its rest fits."""
     start, begin = turn
     while begin > start + 1:
-        size = measure(spoken[begin - 1 : begin])
-        if size > left or len(spoken) - (begin - 1) > messages_max:
+        size = measure(conversation[begin - 1 : begin])
+        if size > left or len(conversation) - (begin - 1) > messages_max:
             break
         begin, left = begin - 1, left - size
     return begin

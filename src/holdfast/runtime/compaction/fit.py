@@ -52,7 +52,7 @@ def called_for(turn: PreparedTurn, characters: int) -> Trigger | None:
     # it shorter, or one has not lowered the count, let the provider decide.
     if not measuring.has_grown(history, model, _target(room)):
         return None
-    everything = Divided(model_view.spoken(history), [])
+    everything = Divided(model_view.conversation(history), [])
     least = carry.carry(carried_before(history), current_request.current(history), everything.head, ())
     return None if useless(turn, everything, least, "", goes_on=True) is not None else why
 
@@ -65,7 +65,11 @@ def fits(turn: PreparedTurn) -> bool:
 
 
 def divided(
-    turn: PreparedTurn, spoken: list[MessageWithParts], todos: Sequence[Todo], *, overflowed: bool = False
+    turn: PreparedTurn,
+    conversation: list[MessageWithParts],
+    todos: Sequence[Todo],
+    *,
+    overflowed: bool = False,
 ) -> Divided:
     """Head and tail, such that the tail leaves room for everything that is required.
 
@@ -86,11 +90,11 @@ def divided(
         fixed = round(_fixed(turn) / ratio)
         # The tail leaves room for what is carried over: at most what a summary of everything would carry.
         before = carried_before(turn.history)
-        most = carry.carry(before, current_request.current(turn.history), spoken, todos)
+        most = carry.carry(before, current_request.current(turn.history), conversation, todos)
         carried = round(_wire(carry.text(most)) / ratio)
         wanted = max(0, min(wanted, target - fixed - carried - SUMMARY_TOKENS_MAX))
     found = divide.divide(
-        spoken, measure, tokens_max=wanted, turns_max=turns, messages_max=_messages_max(limits)
+        conversation, measure, tokens_max=wanted, turns_max=turns, messages_max=_messages_max(limits)
     )
     return divide.without_media(found) if overflowed else found
 
@@ -142,9 +146,9 @@ def _no_shorter(
     """Why the request would be no shorter. If the user limits the number of messages, fewer are enough."""
     if measuring.is_over(limits_of(turn), len(turn.shown)):
         return None
-    told = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
+    opening = Text(text=lowering.COMPACTION), Text(text=carry.text(carried))
     messages: list[ProviderMessage] = [
-        User(content=told),
+        User(content=opening),
         Assistant(content=(Text(text=summary),)),
         *lowering.lower(divided.tail, turn.model),
     ]

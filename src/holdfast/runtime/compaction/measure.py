@@ -207,5 +207,5 @@ def _answers(info: AssistantMessage, message: MessageWithParts) -> bool:
     """
     if info.summary or info.error is not None or not info.finish:
         return False
-    said = any(isinstance(part, TextPart | ReasoningPart | ToolPart) for part in message.parts)
-    return said or info.finish != work.BROKEN_OFF
+    has_output = any(isinstance(part, TextPart | ReasoningPart | ToolPart) for part in message.parts)
+    return has_output or info.finish != work.BROKEN_OFF

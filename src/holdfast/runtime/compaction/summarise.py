@@ -137,26 +137,26 @@ class _Folding:
         pending = _bounded(transcript.chunks(pieces, _chunk_characters(self._ready, self.model)))
         halvings = 0
         while pending:
-            said = await self._ask(pending[0], summary)
-            if isinstance(said, ProviderError):
+            result = await self._ask(pending[0], summary)
+            if isinstance(result, ProviderError):
                 half = len(pending[0]) // 2
-                if said.kind != "context-overflow" or halvings == HALVINGS_MAX or not half:
-                    return fault_of(said, self.model.provider_id)
+                if result.kind != "context-overflow" or halvings == HALVINGS_MAX or not half:
+                    return fault_of(result, self.model.provider_id)
                 halvings += 1
                 pending = transcript.chunks(pending, half)
                 continue
-            if isinstance(said, OutputLengthFault) and not self._shorter:
+            if isinstance(result, OutputLengthFault) and not self._shorter:
                 self._shorter = True
                 continue
-            if not isinstance(said, str):
-                return said
-            summary, pending, self._begun = said, pending[1:], True
+            if not isinstance(result, str):
+                return result
+            summary, pending, self._begun = result, pending[1:], True
         return summary
 
     async def _ask(self, chunk: str, summary: str) -> str | Fault | ProviderError:
         more = () if self._begun else self._more.context
-        words = wording.prompt(chunk, summary, more, ask=self._more.prompt, shorter=self._shorter)
-        request = _request(self._agent, self.model, words, self._ready.session.id)
+        prompt = wording.prompt(chunk, summary, more, ask=self._more.prompt, shorter=self._shorter)
+        request = _request(self._agent, self.model, prompt, self._ready.session.id)
         key = f"{self._message.id}:{len(self._reserved)}"
         engine, session = self._run.engine, self._ready.session
         why = await reservations.reserve(engine, session, request, key, for_ms=RESERVED_MS)
@@ -164,13 +164,13 @@ class _Folding:
             return BudgetFault(data=MessageData(message=why))
         self._reserved.append(key)  # Held until the compaction ends: usage stays reserved.
         try:
-            said = await complete_with_retries(self._run, self._ready.workspace, request)
+            result = await complete_with_retries(self._run, self._ready.workspace, request)
         except ProviderError as error:
             return error
-        self.taken = usage.add(self.taken, said.tokens)
-        if (cut := _cut(said.reason)) is not None:
+        self.taken = usage.add(self.taken, result.tokens)
+        if (cut := _cut(result.reason)) is not None:
             return cut
-        return said.text or fit.overflow("the model wrote no summary")
+        return result.text or fit.overflow("the model wrote no summary")
 
     async def release(self) -> None:
         """End the reservations; the usage is settled with the compaction itself."""
@@ -224,11 +224,11 @@ def _summary_before(history: Sequence[MessageWithParts]) -> str:
     return "" if last is None else "\n".join(part.text for part in last.parts if isinstance(part, TextPart))
 
 
-def _request(agent: Agent | None, model: Model, words: str, session: str) -> Request:
+def _request(agent: Agent | None, model: Model, prompt: str, session: str) -> Request:
     return assemble.assemble(
         model,
         system=(agent.prompt,) if agent is not None and agent.prompt else (),
-        messages=(User(content=(Text(text=words),)),),
+        messages=(User(content=(Text(text=prompt),)),),
         agent=agent,
         output_tokens_max=SUMMARY_TOKENS_MAX,
         session=session,

@@ -99,12 +99,12 @@ def _continuing(
     )
     # The tail after an overflow holds no media: the request's files were left out.
     lost = part.overflow and had_files
-    words = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if lost else wording.CONTINUE
+    instruction = f"{wording.TOO_LARGE}\n\n{wording.CONTINUE}" if lost else wording.CONTINUE
     text = TextPart(
         id=ids.part(),
         session_id=info.session_id,
         message_id=info.id,
-        text=words,
+        text=instruction,
         synthetic=True,
         metadata={CONTINUED: True, **({RESTS: True} if rests else {})},
     )

@@ -138,8 +138,8 @@ async def _begin(
 
 def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
     """What an epoch pins when it begins: texts and tools of the agent that it begins for."""
-    told = pins.definitions(observe.toolset(run.engine, chosen))
-    return pins.pinned({}, chosen.agent, chosen.model, told).pins or {}
+    tools = pins.definitions(observe.toolset(run.engine, chosen))
+    return pins.pinned({}, chosen.agent, chosen.model, tools).pins or {}
 
 
 async def reconcile(
@@ -164,8 +164,8 @@ async def reconcile(
             ), None
         case Updated(text=text, snapshot=admitted):
             updated = replace(value, snapshot=admitted.to_json())
-            told = await _write_update(run, updated, text)
-            return await _keep(run, updated, epoch.position, stored=True), told
+            message = await _write_update(run, updated, text)
+            return await _keep(run, updated, epoch.position, stored=True), message
         case never:
             assert_never(never)
 
@@ -174,15 +174,17 @@ def _decided(
     run: Run, observed: Observation, epoch: ContextEpoch, *, compacted: bool
 ) -> Unchanged | Updated | ReplacementReady:
     """What to do about the observation. Warns about a source that cannot render a change."""
-    told = Snapshot.readable(epoch.snapshot)
+    snapshot = Snapshot.readable(epoch.snapshot)
     # A snapshot that cannot be read cannot be compared: tell everything again.
     decide: Callable[..., Reconciliation]
     decide = (
-        system_context.replace if compacted or len(told) < len(epoch.snapshot) else system_context.reconcile
+        system_context.replace
+        if compacted or len(snapshot) < len(epoch.snapshot)
+        else system_context.reconcile
     )
-    action, seen = rendered(observed, partial(decide, snapshot=told))
+    action, seen = rendered(observed, partial(decide, snapshot=snapshot))
     if isinstance(action, ReplacementBlocked):
-        held, seen = rendered(seen, partial(decisions.replace, snapshot=told))
+        held, seen = rendered(seen, partial(decisions.replace, snapshot=snapshot))
         action = held
     for key, note in seen.notes.items():
         if observed.notes.get(key) != note:

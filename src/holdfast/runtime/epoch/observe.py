@@ -26,7 +26,7 @@ async def observe(
     `problems` is filled with the reasons of sources that could not be read.
     """
     engine, workspace = run.engine, chosen.workspace
-    told = Snapshot() if epoch is None else Snapshot.readable(epoch.snapshot)
+    snapshot = Snapshot() if epoch is None else Snapshot.readable(epoch.snapshot)
 
     def warn(line: str) -> None:
         engine.warn(line)
@@ -46,8 +46,8 @@ async def observe(
         http=engine.http(),
         cache=engine.cache,
         nested=() if epoch is None else tuple(Path(path) for path in epoch.nested),
-        sampled=files.sampled_in(told),
-        admitted=told,
+        sampled=files.sampled_in(snapshot),
+        admitted=snapshot,
         plugins=engine.plugins(workspace).sources,
         warn=warn,
     )

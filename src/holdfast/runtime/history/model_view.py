@@ -59,7 +59,7 @@ def asked(
     return None if part is None or part.auto else last
 
 
-def spoken(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
+def conversation(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
     """The conversation in its order, without the messages of compactions."""
     return [each for each in history if compaction_of(each) is None and not is_summary(each)]
 
@@ -68,15 +68,15 @@ def project(history: Sequence[MessageWithParts]) -> list[MessageWithParts]:
     """What the model sees: summary, kept tail, everything since. Without a compaction, the whole history."""
     summary = next((each for each in reversed(history) if is_finished_summary(each)), None)
     if summary is None:
-        return spoken(history)
+        return conversation(history)
     assert isinstance(summary.info, AssistantMessage)
     asked = next((each for each in history if each.info.id == summary.info.parent_id), None)
     request = None if asked is None else compaction_of(asked)
     if asked is None or request is None:
-        return spoken(history)
+        return conversation(history)
     end = history.index(asked)
     ids = [each.info.id for each in history]
     begin = ids.index(request.tail_start_id) if request.tail_start_id in ids else end
     kept, since = history[begin:end], history[history.index(summary) + 1 :]
     between = history[end + 1 : history.index(summary)]
-    return [asked, summary, *spoken(kept), *spoken(between), *spoken(since)]
+    return [asked, summary, *conversation(kept), *conversation(between), *conversation(since)]

@@ -115,7 +115,7 @@ def rests(history: Sequence[MessageWithParts]) -> bool:
 
 def is_recoverable(history: Sequence[MessageWithParts]) -> bool:
     """Whether the last answer has a call with an unknown outcome, also if a compaction came since."""
-    last = _last_message(model_view.spoken(history))
+    last = _last_message(model_view.conversation(history))
     if last is None or not isinstance(last.info, AssistantMessage):
         return last is not None and model_view.is_continuing(last, model_view.RESTS)
     return any(
@@ -188,7 +188,7 @@ def begins(message: MessageWithParts) -> bool:
 
 def prompt_text(message: MessageWithParts) -> str:
     """The user's text in a message, word for word; attachments by name."""
-    return "\n".join(words for words in map(user_text, message.parts) if words is not None)
+    return "\n".join(text for text in map(user_text, message.parts) if text is not None)
 
 
 def user_text(part: Part) -> str | None:

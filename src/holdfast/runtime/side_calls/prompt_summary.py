@@ -28,7 +28,7 @@ TITLE_TOKENS: Final = 20
 BODY_TOKENS: Final = 200
 TITLE_CHARS: Final = 100
 BODY_CHARS: Final = 1_000
-SAID_MAX: Final = 8_000
+CONTENT_MAX: Final = 8_000
 KEY: Final = "summary"
 
 
@@ -50,23 +50,23 @@ async def _write(engine: Engine, id: str) -> None:
     wanted = workspace.loaded.config.experimental
     if wanted is None or not wanted.message_summary:
         return
-    history = model_view.spoken(await SessionHistory(engine.store, id).read())
+    history = model_view.conversation(await SessionHistory(engine.store, id).read())
     newest = work.newest_user(history)
     if newest is None or not isinstance(newest.info, UserMessage) or work.owes_answer(history):
         return
     if newest.info.summary is not None and newest.info.summary.title is not None:
         return
-    said = work.prompt_text(newest)
-    if not said:
+    content = work.prompt_text(newest)
+    if not content:
         return
     answers = history[history.index(newest) :]
     whole = "\n\n".join(transcript.pieces(answers))
     user = newest.info
     title = await _ask(
-        engine, workspace, session, user=user, agent_name="title", said=said, tokens_max=TITLE_TOKENS
+        engine, workspace, session, user=user, agent_name="title", content=content, tokens_max=TITLE_TOKENS
     )
     body = await _ask(
-        engine, workspace, session, user=user, agent_name="summary", said=whole, tokens_max=BODY_TOKENS
+        engine, workspace, session, user=user, agent_name="summary", content=whole, tokens_max=BODY_TOKENS
     )
     if title or body:
         await _store(engine, newest, side_call.first_line(title, TITLE_CHARS), body[:BODY_CHARS])
@@ -79,7 +79,7 @@ async def _ask(
     *,
     user: UserMessage,
     agent_name: str,
-    said: str,
+    content: str,
     tokens_max: int,
 ) -> str:
     try:
@@ -91,7 +91,7 @@ async def _ask(
     request: Request = assemble.assemble(
         model,
         system=(agent.prompt,) if agent.prompt else (),
-        messages=(User(content=(Text(text=transcript.shortened(said, SAID_MAX)),)),),
+        messages=(User(content=(Text(text=transcript.shortened(content, CONTENT_MAX)),)),),
         agent=agent,
         output_tokens_max=tokens_max,
         session=session.id,

@@ -25,7 +25,7 @@ from holdfast.store.put import put
 from holdfast.store.query import MessageQuery
 
 AGENT = "title"
-SAID_MAX = 4_000
+CONTENT_MAX = 4_000
 TITLE_MAX = 100
 SETTLED_MAX = 10_000
 _TOKENS_MAX = 500
@@ -82,8 +82,8 @@ async def _name(engine: Engine, id: str) -> bool:
     session = None if record is None else record.value()
     if session is None or session.parent_id is not None or not title.is_default(session.title):
         return True
-    said, prompt = await _first_prompt(engine, id)
-    if not said or prompt is None:
+    content, prompt = await _first_prompt(engine, id)
+    if not content or prompt is None:
         return False
     workspace = await engine.workspace(session)
     try:
@@ -92,7 +92,7 @@ async def _name(engine: Engine, id: str) -> bool:
         return False  # The user disabled the agent, and may enable it again.
     main = workspace.providers.model(prompt.model.provider_id, prompt.model.model_id)
     model = side_call.model_of(agent, workspace, main)
-    request = _request(agent, model, said, id)
+    request = _request(agent, model, content, id)
     made = side_call.first_line(await side_call.ask(engine, workspace, session, request, AGENT), TITLE_MAX)
     if made:
         await _write(engine, id, made)
@@ -106,18 +106,18 @@ async def _first_prompt(engine: Engine, session: str) -> tuple[str, UserMessage 
     for message in page.messages:
         info = message.info.value()
         parts = [part.value() for part in message.parts] if isinstance(info, UserMessage) else []
-        words = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
-        words += [part.prompt for part in parts if isinstance(part, SubtaskPart)]
-        if words and isinstance(info, UserMessage):
-            found.append(("\n".join(words), info))
+        texts = [part.text for part in parts if isinstance(part, TextPart) and not part.synthetic]
+        texts += [part.prompt for part in parts if isinstance(part, SubtaskPart)]
+        if texts and isinstance(info, UserMessage):
+            found.append(("\n".join(texts), info))
     return found[0] if len(found) == 1 and page.older is None else ("", None)
 
 
-def _request(agent: Agent, model: Model, said: str, session: str) -> Request:
+def _request(agent: Agent, model: Model, content: str, session: str) -> Request:
     return assemble.assemble(
         model,
         system=(agent.prompt,) if agent.prompt else (),
-        messages=(User(content=(Text(text=_ASK + said[:SAID_MAX]),)),),
+        messages=(User(content=(Text(text=_ASK + content[:CONTENT_MAX]),)),),
         agent=agent,
         output_tokens_max=_TOKENS_MAX,
         session=session,
