@@ -66,9 +66,7 @@ async def prepare_turn(
 def _split(
     everything: list[MessageWithParts], waiting: Collection[str]
 ) -> tuple[list[MessageWithParts], list[MessageWithParts]]:
-    """The messages in the model's history, and those that wait. The waiting ones are mostly the newest, so
-    the search goes backwards.
-    """
+    """The messages in the model's history, and those that wait (mostly the newest: searched backwards)."""
     unseen: list[MessageWithParts] = []
     between: list[MessageWithParts] = []
     index = len(everything)
@@ -84,9 +82,7 @@ def _conversation(run: Run, history: list[MessageWithParts]) -> list[MessageWith
 
 
 def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
-    """Whether the model's owed answer has to wait: the session was woken for a compaction only, or it
-    rests.
-    """
+    """Whether the owed answer has to wait: the session was woken for a compaction only, or rests."""
     return (any(map(_compacts, waiting)) and not run.answered) or work.rests(history)
 
 
@@ -173,9 +169,7 @@ async def _prepare(
     *,
     keep: bool = True,
 ) -> PreparedTurn:
-    """The turn, with what its epoch pins. Without `keep` no pin is stored: no request is made of this
-    turn.
-    """
+    """The turn, with what its epoch pins. `keep`: store the pins, since a request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = observe.toolset(run.engine, chosen)
     pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))

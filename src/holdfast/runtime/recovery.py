@@ -130,9 +130,7 @@ async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
 
 
 async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
-    """Calls that may be run again: they only waited for the user, or their tool declares that it may be
-    repeated.
-    """
+    """Calls that may be run again: they only waited for the user, or their tool may be repeated."""
     registry = run.engine.tools(await run.session())
     found = []
     for part in calls:

@@ -69,9 +69,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
 
 
 async def _in_time(run: Run, ready: PreparedTurn, work: Coroutine[Any, Any, T]) -> T:
-    """Do the work within the time that is left in the budget of the session's tree; then raise
-    `OutOfTime`.
-    """
+    """Do the work within the time left in the budget of the session's tree, or raise `OutOfTime`."""
     left_s = await reservations.time_left_s(run.engine, ready.session)
     with anyio.move_on_after(left_s):
         return await work
@@ -111,9 +109,7 @@ def _request(run: Run, ready: PreparedTurn) -> Request:
 
 
 def _prefix(run: Run, ready: PreparedTurn, named: blocks.Named) -> StepPrefix:
-    """What the step stores of the request's blocks. A prefix that moved without a reason is our fault:
-    warn.
-    """
+    """What the step stores of the request's blocks. Warns if the prefix moved without a reason."""
     epoch = ready.epoch.value
     last = prefix_change.before(ready.history, epoch, remembered=run.last.sent)
     causes = prefix_change.causes(last, ready.user, also=ready.moved)

@@ -93,9 +93,7 @@ def new_session(
 
 
 def checked_title(text: str) -> str:
-    """The title on one line, each run of white space as one space; `InvalidInput` if it is empty or too
-    long.
-    """
+    """The title on one line; `InvalidInput` if it is empty or too long."""
     cleaned = " ".join(text.split())
     if not cleaned or len(cleaned) > TITLE_MAX:
         raise InvalidInput(f"a title has 1 to {TITLE_MAX} characters; this one has {len(cleaned)}")

@@ -84,7 +84,9 @@ class Prompts:
     ) -> MessageWithParts:
         """Prompt, and wait for the last answer. A prompt with `no_reply` is returned itself."""
         if not options.get("resume", True):
-            raise InvalidInput("process waits for an answer, which nobody would give; use prompt instead")
+            raise InvalidInput(
+                "process waits for an answer, and without `resume` no process works on it; use prompt instead"
+            )
         await self._check_place(session)
         admitted = await self.prompt(session, parts, **options)
         if admitted.prompt.placement is not None:

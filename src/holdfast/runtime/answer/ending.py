@@ -79,16 +79,12 @@ def failed(fault: Fault, used: Used | None = None) -> Ending:
 
 
 def broken_off(note: str | None = None) -> Ending:
-    """An answer that does not end the work: what arrived stays in the model view, and an answer is still
-    owed.
-    """
+    """An answer that does not end the work: what arrived stays in the model view, an answer is owed."""
     return Ending(finish=work.BROKEN_OFF, note=note)
 
 
 def closed(answer: MessageWithParts, ending: Ending, ids: Ids, now_ms: int, mint: Mint) -> list[Put]:
-    """The records of an answer that ends: texts, calls, step, message, and the system message that
-    follows.
-    """
+    """The records of an answer that ends: texts, calls, step, message, and the system message after it."""
     parts: list[Part] = list(_closed_texts(answer, now_ms))
     parts += [
         settled(call, settlement, now_ms=now_ms, mint=mint)

@@ -77,9 +77,7 @@ async def reserve(
 async def shrink_reservation(
     engine: Engine, session: Session, turn: str, tokens: Tokens, model: Model
 ) -> None:
-    """Shrink the reservation to what the answer took: its calls may run for long, and other turns of the tree
-    need the rest.
-    """
+    """Shrink the reservation to what the answer took: its calls may run for long, others need the rest."""
     took, count = cost.cost(tokens, model.prices), int(total(tokens))
 
     def change(root: Session, _: Collection[str]) -> Session | None:

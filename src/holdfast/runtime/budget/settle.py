@@ -21,9 +21,7 @@ from holdfast.store.record import SessionRecord
 async def change(
     run: Run, compose: Callable[[Ids], Sequence[Change]], edit: Callable[[Session], Session]
 ) -> None:
-    """Write what `compose` makes together with a change of the session; repeated if another writer changes
-    it.
-    """
+    """Write what `compose` makes together with a change of the session; repeated on a conflict."""
 
     async def once() -> None:
         record = await _record(run)

@@ -141,9 +141,7 @@ class PermissionAsk:
         await self._mark_received(request)
 
     async def _mark_received(self, request: PermissionRequest) -> None:
-        """Record that the call received its reply. Before it continues: after a crash it may have had its
-        effect.
-        """
+        """Record that the call received its reply, before it continues and may have an effect."""
         time = replace(request.time, heard=self._engine.clock.now_ms())
         await self._recorder.commit(put(replace(request, time=time)))
 

@@ -93,9 +93,7 @@ class RunningCall:
         self._refuse_when_over()
 
     def _refuse_when_over(self) -> None:
-        """`ToolFailure` if the call is over: a tool that ignored its cancellation may do nothing more
-        for it.
-        """
+        """`ToolFailure` if the call is over: a tool that ignored its cancellation does nothing more."""
         if self.over:
             raise ToolFailure(OVER)
 

@@ -126,9 +126,7 @@ def _useless(turn: PreparedTurn, cut: _Cut, summary: str, *, goes_on: bool) -> C
 async def _summarise(
     run: Run, turn: PreparedTurn, message: AssistantMessage, cut: _Cut, whole: _Cut, *, goes_on: bool
 ) -> tuple[_Cut, Written | Refusal]:
-    """Write a summary that helps, or return why there is none. The returned cut is `whole` if the tail was
-    given up.
-    """
+    """Write a summary that helps, or why there is none; for the cut `whole` if the tail was given up."""
     if not cut.divided.head:
         what = fit.items(turn, cut.carried, cut.divided.tail)
         return cut, Refusal(fault=fit.overflow(f"there is nothing to summarise; {what}"))

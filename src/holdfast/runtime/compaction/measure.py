@@ -92,9 +92,7 @@ def _within(ratio: float) -> float:
 
 
 def reported(history: Sequence[MessageWithParts]) -> int:
-    """Tokens of the last answer and its request, by the provider's count; 0 without a count since the last
-    compaction.
-    """
+    """The provider's count for the last answer and its request; 0 without one since the last compaction."""
     last = _last_counted(history)
     return 0 if last is None else _total(last.tokens)
 
@@ -202,9 +200,7 @@ def attempts(history: Sequence[MessageWithParts]) -> int:
 
 
 def _answers(info: AssistantMessage, message: MessageWithParts) -> bool:
-    """Whether the provider accepted the request. A request that it found too long leaves an empty message
-    that broke off.
-    """
+    """Whether the provider accepted the request; if not, its message is empty and broke off."""
     if info.summary or info.error is not None or not info.finish:
         return False
     has_output = any(isinstance(part, TextPart | ReasoningPart | ToolPart) for part in message.parts)

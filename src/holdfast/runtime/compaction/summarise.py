@@ -107,9 +107,7 @@ def _pieces(turn: PreparedTurn, head: Sequence[MessageWithParts]) -> list[str]:
 
 
 def _as_text(turn: PreparedTurn, messages: Sequence[MessageWithParts]) -> list[str]:
-    """Messages as text. The text of the current request is carried over and left out; what came with it is
-    not.
-    """
+    """Messages as text, without the text of the current request, which is carried over."""
     carried = {id(each) for each in current_request.current(turn.history).messages}
     return transcript.pieces([carry.besides(each) if id(each) in carried else each for each in messages])
 

@@ -45,9 +45,7 @@ class NeverPresent:
 
 
 class Trees:
-    """A lock for each root session: one task of this process changes it at a time, so its children do not
-    conflict.
-    """
+    """A lock for each root session: one task of this process changes it at a time."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()

@@ -22,9 +22,7 @@ INTERRUPT_S: Final = 10.0
 
 
 async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | None) -> None:
-    """Stop a session that another owner runs, and wait until it is released; `Refused` if it is not in
-    time.
-    """
+    """Stop a session that another owner runs, and wait until it is released, or raise `Refused`."""
     store, session, owner = engine.store, running.id, running.owner
     request = InterruptRequest(
         id=engine.mint.ascending("per"),

@@ -71,9 +71,7 @@ class PatientStore:
                 return answer
 
     async def commit(self, batch: Batch) -> Receipt:
-        """Write a batch. Under a fence `StoreUnsure` is raised to the caller: only it may renumber its
-        fence.
-        """
+        """Write a batch. Under a fence `StoreUnsure` is raised: only the caller may renumber its fence."""
         for attempt in range(1, UNSURE_MAX + 1):
             try:
                 return await self.repeat(self._store.commit, batch)

@@ -126,9 +126,7 @@ class Recorder:
         more: Sequence[Change] = (),
         expect: Sequence[Expectation] = (),
     ) -> list[Part]:
-        """Write new parts in one commit, their ids greater than every one before, together with other
-        changes.
-        """
+        """Write new parts with ascending ids, together with other changes, in one commit."""
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
             if await self._rose(*map(put, parts), *more, expect=expect):

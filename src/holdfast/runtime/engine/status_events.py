@@ -42,9 +42,7 @@ def retry(feed: Feed, session: str, *, attempt: int, message: str, next_ms: int)
 
 
 async def idle(feed: Feed, session: str) -> None:
-    """Publish that nothing runs any more: once, after everything else about the session is stored and
-    published.
-    """
+    """Publish that nothing runs any more: once, after everything else is stored and published."""
     # Unreachable: stored changes are published when they can be read again.
     with contextlib.suppress(StoreError):
         await feed.caught_up()

@@ -94,9 +94,7 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Restored(msgspec.Struct, frozen=True):
-    """Pins of an earlier time. `moved`: what the request began with is no longer stored, so the next one
-    differs.
-    """
+    """Pins of an earlier time. `moved`: they are not stored any more, so the next request differs."""
 
     pins: JsonMap
     moved: Moved | None = None

@@ -52,9 +52,7 @@ def _left_behind(session: Session) -> list[Ruleset]:
 
 
 async def _with_latest_agent(engine: Engine, session: Session) -> Session:
-    """The session with the agent of its latest turn: an agent that a waiting prompt chose changes nothing
-    yet.
-    """
+    """The session with the agent of its latest turn; what a waiting prompt chose does not count yet."""
     cursor: str | None = None
     while True:
         query = MessageQuery(session.id, limit=_LATEST, system=False, before=cursor)

@@ -40,9 +40,7 @@ WRITE_SHARE: Final = 1.25
 
 
 class PrunedFor(msgspec.Struct, frozen=True):
-    """A request by its epoch and its number there, counted from 1. A fork keeps both and renames its
-    messages.
-    """
+    """A request by its epoch and its number there, from 1: a fork keeps both."""
 
     epoch: str
     request: int

@@ -48,9 +48,7 @@ def is_continuing(message: MessageWithParts, mark: str = CONTINUED) -> bool:
 def asked(
     history: Sequence[MessageWithParts], joining: Sequence[MessageWithParts]
 ) -> MessageWithParts | None:
-    """A compaction that the user requested and that was not tried yet: it joins now, or nothing came
-    since.
-    """
+    """A requested compaction that was not tried yet: it joins now, or nothing came since."""
     now = [each for each in joining if compaction_of(each) is not None]
     if now:
         return now[-1]

@@ -58,9 +58,7 @@ def _is_aside(info: Message) -> bool:
 
 
 def _was_stopped(message: MessageWithParts) -> bool:
-    """Whether the user ended the work with this message, by rejecting a call without a message for the
-    model.
-    """
+    """Whether the user ended the work with this message, by rejecting a call without a message."""
     return any(
         isinstance(part, ToolPart)
         and isinstance(part.state, ToolError)

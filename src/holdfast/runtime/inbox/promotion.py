@@ -37,9 +37,7 @@ async def pending(engine: Engine, session: str) -> list[Waiting]:
 
 
 async def admitted_for(store: Store, place: str) -> list[str]:
-    """Sessions with prompts that wait for an owner of a placement: the process that admitted them does not
-    offer it.
-    """
+    """Sessions with prompts that wait for an owner of this placement."""
     found: dict[str, None] = {}
     for record in await store.select("prompt", mark=Mark.OPEN):
         try:

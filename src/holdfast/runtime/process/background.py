@@ -37,7 +37,7 @@ class Background:
             self._task = asyncio.create_task(self._run(), name="holdfast-background")
         await self._ready.wait()
         if self._group is None or self._task.done():
-            raise Refused("the runtime was closed, or has broken; open it anew")
+            raise Refused("the runtime was closed, or has failed; open it again")
         return self._group
 
     def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:

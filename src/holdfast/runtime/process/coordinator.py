@@ -230,9 +230,7 @@ class Coordinator:
         return False
 
     async def _keep_given_back(self) -> None:
-        """Release, as soon as the store is reachable, the claims that could not be released after their
-        drains.
-        """
+        """Release, when the store is reachable, the claims that could not be released after their drains."""
         while True:
             await anyio.sleep(GIVE_BACK_S)
             for session in [each for each in self._unreleased if each not in self._entries]:
@@ -247,9 +245,7 @@ class Coordinator:
             self._unreleased.pop(session, None)
 
     async def _keep_taking_up(self) -> None:
-        """While this process is an owner, run the sessions that others admitted prompts to for this
-        placement.
-        """
+        """While this process is an owner, run sessions that others admitted prompts to for this placement."""
         watch = self._engine.store.watch()
         try:
             while True:
@@ -321,9 +317,7 @@ class Coordinator:
         return True
 
     def _take_cached(self, session: str) -> tuple[SessionHistory, LastRequest]:
-        """The decoded history and the last request of a session, cached for its next drain; the oldest are
-        dropped.
-        """
+        """A session's decoded history and last request, cached for its next drain; the oldest are dropped."""
         known = self._cached.pop(session, None) or (SessionHistory(self.patient, session), LastRequest())
         self._cached[session] = known
         while len(self._cached) > HISTORIES_MAX:

@@ -66,9 +66,7 @@ class Titles:
 
 
 async def name(engine: Engine, session: str) -> bool:
-    """Give the session a title if it has none and this is its first prompt. True when no further try is
-    needed.
-    """
+    """Give the session a title if it has none and one prompt. True when no further try is needed."""
     try:
         with anyio.move_on_after(side_call.WAIT_S):
             return await _name(engine, session)

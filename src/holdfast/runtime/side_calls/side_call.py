@@ -56,9 +56,7 @@ async def _complete(
 
 
 def first_line(text: str, chars_max: int) -> str:
-    """The first line that is not empty, without quotes and control characters, at most `chars_max` long.
-    Pure.
-    """
+    """The first line that is not empty, without quotes and control characters, shortened. Pure."""
     for line in text.splitlines():
         found = printable(line, "").strip().strip("\"'`*#").strip()
         if found:

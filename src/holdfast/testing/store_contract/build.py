@@ -152,9 +152,7 @@ def prompt(n: int, *, session: str = S1, waiting: bool = True) -> Put:
 
 
 def shown(stored: StoredRecord | None) -> dict[str, object] | None:
-    """A record as a value to be compared, whole; its JSON by content, since a backend may format it
-    otherwise.
-    """
+    """A record as a value to be compared, whole; its JSON by content, since backends format it."""
     if stored is None:
         return None
     fields = {name: getattr(stored, name) for name in stored.__struct_fields__}

@@ -101,9 +101,7 @@ class Following(Contract):
         assert [_verb(each) for each in changes.records] == ["removed"] * 3 + ["created"]
 
     async def test_a_re_created_record_is_created_anew(self, world: World) -> None:
-        """Removed and put again since the cursor: reported as created, so that a replica drops its
-        children.
-        """
+        """Removed and put again since the cursor: reported as created, so a replica drops its children."""
         await world.put(session(), user(1), text(2, 1), text(3, 1))
         head = await world.store.head()
         await world.put(Remove(S1, "message", msg(1)))
@@ -120,9 +118,7 @@ class Following(Contract):
         assert (S1, "part", prt(2)) not in replica.records
 
     async def test_an_id_made_anew_is_told_as_such(self, world: World) -> None:
-        """Also within one batch, and after it was written again; not for a new follower, nor a second
-        time.
-        """
+        """Also within one batch, and after another write; not for a new follower, nor a second time."""
         await world.put(session(), user(1), text(2, 1), session(S2))
         head = await world.store.head()
         await world.store.erase(S2)

@@ -106,9 +106,7 @@ class Resyncing(Contract):
         assert isinstance(await world.store.changes(await other.head()), Resync)
 
     async def test_a_cursor_below_the_horizon_means_begin_again(self, world: World) -> None:
-        """Once a removal is forgotten, a follower that has not received it must start over; the others
-        continue.
-        """
+        """Once a removal is forgotten, a follower that lacks it must start over; the others continue."""
         await world.put(session(), user(1), user(2))
         before = await world.store.head()
         await world.put(Remove(S1, "message", msg(1)))

@@ -218,9 +218,7 @@ class Fencing(Contract):
 
     @pytest.mark.parametrize("killed", [False, True], ids=["late", "dead"])
     async def test_a_fence_is_stale_after_an_edit_of_the_unclaimed(self, world: World, killed: bool) -> None:  # noqa: FBT001
-        """An edit of a session that no living owner runs ends the claim: its late runner writes nothing
-        more.
-        """
+        """An edit of a session that no living owner runs ends the claim: its late runner is refused."""
         await world.put(session())
         owner = await world.owner("o1")
         fence = granted(await world.store.claim(S1, "o1"))

@@ -168,9 +168,7 @@ class DamageContract(Contract):
         assert len((await store.messages(MessageQuery(S2))).messages) == 1
 
     async def test_an_export_leaves_a_damaged_record_out(self, world: World) -> None:
-        """The file is JSON and has all the others; without a way to report the damage, the export is
-        refused.
-        """
+        """The file is JSON with all the others; without a way to report the damage, export is refused."""
         await world.put(session(), user(1), text(2, 1), text(3, 1, "fine"))
         await self.damage(world, text(2, 1))
         store = await world.reopen()

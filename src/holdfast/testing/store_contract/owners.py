@@ -54,9 +54,7 @@ class Claiming(Contract):
                 await world.store.claim(id, "o1")
 
     async def test_only_an_owner_at_the_placement_claims(self, world: World) -> None:
-        """An owner that cannot reach a session's directory is refused; one that offers its placement may run
-        it.
-        """
+        """An owner that cannot reach a session's directory is refused; one at its placement may run it."""
         await world.put(session(placement="there"), session(S2, placement="here"))
         await world.owner("o1", placements=("here",))
         await world.owner("o2", placements=("here", "there"))
