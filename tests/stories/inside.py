@@ -43,12 +43,12 @@ def running(hf: Holdfast, session: str) -> RunningSession:
 
 def history(hf: Holdfast, session: str) -> SessionHistory:
     """The history that this process remembers of a session."""
-    return coordinator(hf)._remembered(session)[0]
+    return coordinator(hf)._take_cached(session)[0]
 
 
 async def taken_up(hf: Holdfast, prompt: AdmittedPrompt) -> None:
     """Wait for a prompt as `process` does, until some process has taken it up."""
-    await hf.sessions._prompting()._taken_up(prompt)
+    await hf.sessions._prompting()._wait_for_promotion(prompt)
 
 
 async def workspace(hf: Holdfast, session: str) -> Workspace:

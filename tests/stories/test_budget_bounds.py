@@ -31,8 +31,8 @@ async def spent(hf: Holdfast, session: str) -> Spent:
 async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was sent counts by our estimate, and so does what came of the answer; nothing stays reserved."""
     monkeypatch.setattr("holdfast.runtime.answer.processor.CHECKPOINT_MS", 1)
-    answer_tokens = "word " * 400
-    async with world.open(Step(Say(answer_tokens), Wait(anyio.Event()), Say("never"))) as (hf, _):
+    said = "word " * 400
+    async with world.open(Step(Say(said), Wait(anyio.Event()), Say("never"))) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.set_budget(session, Budget(tokens=60_000))
         await hf.sessions.prompt(session, "x" * 4_000)
@@ -46,7 +46,7 @@ async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch
     assert reserved.sent_cost is not None
     assert used.reserved == {}
     assert reserved.sent > 1_000
-    assert reserved.sent < used.tokens <= reserved.sent + len(answer_tokens) / 4
+    assert reserved.sent < used.tokens <= reserved.sent + len(said) / 4
     assert used.cost == pytest.approx(reserved.sent_cost + (used.tokens - reserved.sent) * 2e-6)
 
 

@@ -105,6 +105,6 @@ def test_fault(ready: Any, answer: Any, tries: int | None) -> None:
         pytest.param(assistant(named(done("c", "ok")), done("d", "x")), {"path": "a"}, id="beside another"),
     ],
 )
-def test_taken_in(message: MessageWithParts, given: dict[str, Any] | None) -> None:
+def test_output_in(message: MessageWithParts, given: dict[str, Any] | None) -> None:
     """The input of the call that gave it."""
-    assert structured_answer.taken_in(message) == given
+    assert structured_answer.output_in(message) == given

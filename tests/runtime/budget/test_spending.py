@@ -128,7 +128,7 @@ def test_a_price_that_was_not_known_is_remembered(
 def test_a_turn_that_came_to_no_end(held: Reserved, said: int, tokens: int, cost: float) -> None:
     """What was sent is gone, and what was said of the answer."""
     before = spent(cost=1.0, tokens=1_000, time_ms=1, reserved={"a": held})
-    after = spending.after_failure(before, "a", said=said, time_ms=2)
+    after = spending.after_failure(before, "a", answer_tokens=said, time_ms=2)
 
     assert after == spent(cost=1.0 + cost, tokens=1_000 + tokens, time_ms=3)
 
@@ -137,8 +137,8 @@ def test_a_lost_turn_of_an_unknown_price_is_remembered() -> None:
     """As one that ended is; a turn that holds nothing back any more changes nothing but the time."""
     before = spent(reserved={"a": replace(HELD, unknown=True)})
 
-    assert spending.after_failure(before, "a", said=0, time_ms=0).unknown is True
-    assert spending.after_failure(NOTHING, "a", said=9, time_ms=3) == spent(time_ms=3)
+    assert spending.after_failure(before, "a", answer_tokens=0, time_ms=0).unknown is True
+    assert spending.after_failure(NOTHING, "a", answer_tokens=9, time_ms=3) == spent(time_ms=3)
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,18 @@ def test_the_time_of_a_dead_runner(held: Reserved, worked_ms: int, counted: int)
     """A runner that is down for a night does not use up the budget; one that is killed often does."""
     before = spent(reserved={"a": replace(held, sent=None)})
 
-    assert spending.after_death(before, "a", NOW, said=0, worked_ms=worked_ms) == spent(time_ms=counted)
+    assert spending.after_death(before, "a", NOW, answer_tokens=0, worked_ms=worked_ms) == spent(
+        time_ms=counted
+    )
 
 
 def test_a_dead_turn_is_counted_once() -> None:
     """Whoever ended its reservation has counted it; what it had said counts with it."""
     before = spent(reserved={"a": HELD})
-    after = spending.after_death(before, "a", NOW, said=200, worked_ms=0)
+    after = spending.after_death(before, "a", NOW, answer_tokens=200, worked_ms=0)
 
     assert after == spent(tokens=300, cost=0.3, time_ms=10_000)
-    assert spending.after_death(after, "a", NOW, said=200, worked_ms=0) == after
+    assert spending.after_death(after, "a", NOW, answer_tokens=200, worked_ms=0) == after
 
 
 @pytest.mark.parametrize(

@@ -198,10 +198,10 @@ def test_last_answer(row: tuple[History, MessageWithParts | None]) -> None:
     another_text=([PROMPT, system("early")], False),
     before_a_note=([PROMPT, system("late"), note()], True),
 )
-def test_was_told(row: tuple[History, bool]) -> None:
+def test_has_notice(row: tuple[History, bool]) -> None:
     """Whether the model has been sent this system message since the latest prompt."""
     history, expected = row
-    assert work.was_told(history, "late") is expected
+    assert work.has_notice(history, "late") is expected
 
 
 @rows(
@@ -227,10 +227,10 @@ PICTURE = file("image/png", "data:,", "cat.png")
     a_file_without_a_name=(file("image/png", "data:,"), "[attached: image/png]"),
     a_thought=(thought("x"), None),
 )
-def test_words_of(row: tuple[Any, str | None]) -> None:
+def test_user_text(row: tuple[Any, str | None]) -> None:
     """What the user said in a part; attachments by name."""
     part, expected = row
-    assert work.words_of(part) == expected
+    assert work.user_text(part) == expected
 
 
 def test_prompt_text_is_word_for_word() -> None:
@@ -242,4 +242,4 @@ def test_prompt_text_is_word_for_word() -> None:
 
 def test_words_are_what_the_model_said_and_thought() -> None:
     """In their order; calls are no words."""
-    assert work.words(answer(thought("hm"), done("c", "x"), "hi")) == ["hm", "hi"]
+    assert work.model_texts(answer(thought("hm"), done("c", "x"), "hi")) == ["hm", "hi"]
