@@ -73,7 +73,7 @@ class Wall(SystemClock):
         return datetime.fromtimestamp(self.now_ms() / 1_000, UTC).date().isoformat()
 
 
-class Gate(anyio.Event):
+class Gate:
     """A place in a stream that is never passed; who waits for it knows when it was reached."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ whether the request may differ from the one before it, and why.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 import anyio
 
@@ -155,7 +156,7 @@ async def _switches(on: Stage, main: str) -> None:
 async def _interrupted(on: Stage, main: str) -> None:
     gate = Gate()
     on.begin("the person interrupts")
-    on.script.add(Step(Say("This will be a long answer"), Wait(gate)))
+    on.script.add(Step(Say("This will be a long answer"), Wait(cast("anyio.Event", gate))))
     await on.hf.sessions.prompt(main, "Tell me everything.")
     with anyio.fail_after(20):
         await gate.reached.wait()
