@@ -66,6 +66,12 @@ def test_worked_ms(reserved: dict[str, Reserved], worked: int) -> None:
         pytest.param(
             {"a": turn(None), "b": turn(93_000)}, 10, 10, id="a call beside a turn counts what it took"
         ),
+        pytest.param(
+            {"a": turn(90_000), "b": turn(96_000), "c": turn(93_000)},
+            10_000,
+            3_000,
+            id="until the first of two",
+        ),
         pytest.param({"a": turn(90_000)}, -5, 0, id="a clock that went back takes nothing away"),
         pytest.param({"b": turn(93_000)}, 10_000, 10_000, id="a turn that held nothing back"),
     ],
@@ -138,6 +144,8 @@ def test_a_lost_turn_of_an_unknown_price_is_remembered() -> None:
     before = spent(reserved={"a": replace(HELD, unknown=True)})
 
     assert spending.after_failure(before, "a", answer_tokens=0, time_ms=0).unknown is True
+    known = spent(unknown=True, reserved={"a": HELD})
+    assert spending.after_failure(known, "a", answer_tokens=0, time_ms=0).unknown is True
     assert spending.after_failure(NOTHING, "a", answer_tokens=9, time_ms=3) == spent(time_ms=3)
 
 
