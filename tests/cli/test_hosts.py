@@ -38,8 +38,8 @@ from holdfast.provider.accounts import credentials
 from holdfast.workspace import host_settings, workspace
 
 remote = anyio.run(host_settings.settings_of, host_settings.hosts_of(credentials.load()))
-around = workspace.surroundings(locate(Path.cwd()), trusted=lambda _: False, remote=remote)
-found = {id: around.providers.provider(id).key for id in ("own", "anthropic", "near", "openai")}
+here = workspace.read_workspace(locate(Path.cwd()), trusted=lambda _: False, remote=remote)
+found = {id: here.providers.provider(id).key for id in ("own", "anthropic", "near", "openai")}
 print(json.dumps({id: key and key.reveal() for id, key in found.items()}))
 """
 

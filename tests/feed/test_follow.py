@@ -16,7 +16,6 @@ from tests.feed.follow import delta, opening
 from tests.feed.listening import WAIT_S, Listener, close, opened
 
 
-@pytest.mark.ci
 async def test_a_slow_listener_is_cut_and_told_to_resync_and_then_catches_up(tmp_path: Path) -> None:
     """Overflow costs neither memory nor the writer's time, and ends with everything known."""
     async with opened(tmp_path / "s.db") as (store, feed):

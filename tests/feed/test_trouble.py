@@ -189,7 +189,6 @@ async def test_parts_of_one_id_in_two_sessions_are_two_parts(tmp_path: Path) -> 
         await listener.close()
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("frames_max", [10_000, 12])
 async def test_a_storm_with_open_parts_and_small_queues(tmp_path: Path, frames_max: int) -> None:
     """Writers, deltas, checkpoints, removals; listeners that join at any time, some too slow."""

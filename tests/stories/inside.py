@@ -73,3 +73,8 @@ def cancel_all(hf: Holdfast) -> None:
     group = coordinator(hf)._background._group
     assert group is not None
     group.cancel_scope.cancel()
+
+
+def followers(hf: Holdfast) -> int:
+    """How many follow the feed in this process."""
+    return len(hf.feed._broadcast)

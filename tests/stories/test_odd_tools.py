@@ -160,7 +160,6 @@ async def test_an_answer_that_no_record_can_hold_fails_its_own_call_only(
     assert second == ("completed", "well")
 
 
-@pytest.mark.ci
 async def test_metadata_that_is_nested_without_end_is_refused(world: World) -> None:
     """What is written must be read again, however deep the reader stands by then."""
     deep: dict[str, Any] = {}

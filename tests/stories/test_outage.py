@@ -227,7 +227,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         heard: list[str] = []
         async with anyio.create_task_group() as group:
             group.start_soon(partial(listen, hf, session, heard))
-            await anyio.wait_all_tasks_blocked()
+            await until(lambda: inside.followers(hf))
             assert held.lease.id is not None
             held.lease.forget(held.lease.id)
             await until(lambda: not (held.resumption.waiting or held.active()))

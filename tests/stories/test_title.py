@@ -48,7 +48,6 @@ class ByKind:
         return (self.answers if request.tools else self.titles).stream(request)
 
 
-@pytest.mark.ci
 async def test_the_first_prompt_names_the_session(world: World) -> None:
     """Thoughts and quotes are left out, a long one is cut."""
     provider = ByKind(Step(Say("ok")), Step(Say('<think>hm</think>\n\n"Fix the tests"\nmore')))
@@ -65,7 +64,6 @@ def open_with(world: World, provider: ByKind) -> AbstractAsyncContextManager[Hol
     return holdfast.open(world.store, provider=provider)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "titles",
     [Step(Fail(ProviderError("no"))), Step(Wait(anyio.Event())), Step(Say("\n"))],

@@ -47,7 +47,6 @@ async def said(world: World, work: Callable[[ToolContext], Awaitable[Any]]) -> t
         return answer, list(await hf.sessions.todos(session))
 
 
-@pytest.mark.ci
 async def test_a_tool_writes_the_todos_of_its_session(world: World) -> None:
     """They are on disk, and told, before it goes on."""
     heard: list[Any] = []
@@ -65,7 +64,6 @@ async def test_a_tool_writes_the_todos_of_its_session(world: World) -> None:
     assert heard == [{"sessionID": session, "todos": [expected]}]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("kind", "value", "words"),
     [
@@ -121,7 +119,6 @@ async def events(hf: Holdfast, session: str) -> list[tuple[str, Any]]:
     ]
 
 
-@pytest.mark.ci
 async def test_what_a_tool_publishes_is_heard_by_those_who_listen(world: World) -> None:
     """Under a name that cannot pass for an event of the bus, with the ids of its call, and stored nowhere."""
 
@@ -137,7 +134,6 @@ async def test_what_a_tool_publishes_is_heard_by_those_who_listen(world: World) 
     assert heard == [("holdfast.tool.weather.changed", {"city": "Ulm", **whose})]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("name", "properties", "words"),
     [

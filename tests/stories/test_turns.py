@@ -1,7 +1,5 @@
 """A prompt becomes an answer, with tools, durably."""
 
-import pytest
-
 from holdfast.provider.request.request import Assistant, Reasoning, Text
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
@@ -82,7 +80,6 @@ async def test_a_small_model_gets_a_brief_text_and_few_tools(world: World) -> No
     assert plain.tools == ()
 
 
-@pytest.mark.ci
 async def test_a_fork_of_a_fork_names_the_first_ones_prefix(world: World) -> None:
     """So that the provider's cache serves all three."""
     async with world.open(*(Step(Say("ok")) for _ in range(3))) as (hf, script):
@@ -96,7 +93,6 @@ async def test_a_fork_of_a_fork_names_the_first_ones_prefix(world: World) -> Non
     assert [request.cache_key for request in script.requests] == [first, first, first]
 
 
-@pytest.mark.ci
 async def test_signed_thinking_goes_back_byte_for_byte(world: World) -> None:
     """With the blanks at its end: the signature is over them too. Text is trimmed."""
     thought = "hmm, let me think \n\n"

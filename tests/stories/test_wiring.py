@@ -32,7 +32,6 @@ def output_folder(world: World) -> Path:
     return world.home / ".local/share/holdfast/tool-output"
 
 
-@pytest.mark.ci
 async def test_a_kept_output_is_read_by_its_absolute_path_without_asking(world: World) -> None:
     """It lies outside the project, in a folder that is closed otherwise; nobody is there to ask."""
     async with world.open(Step(Call("flood", {}, id="f")), *says("a")) as (hf, script):

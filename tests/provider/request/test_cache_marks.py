@@ -102,7 +102,6 @@ def test_without_system_texts_there_are_more_marks_for_messages() -> None:
     )
 
 
-@pytest.mark.ci
 @given(st.lists(st.sampled_from([(SAY, ASK), (CALL, GOT), (CALL, GOT, UPDATE), (SAY, ASK, ASK)])))
 def test_the_end_of_each_request_is_marked_in_the_next(
     turns: list[tuple[ProviderMessage, ...]],

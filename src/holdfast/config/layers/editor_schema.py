@@ -1,6 +1,6 @@
 """The JSON schema that editors use for settings files, made from the types.
 
-A copy is kept as `config/holdfast.schema.json`; a test keeps both equal.
+A copy is kept beside this file as `holdfast.schema.json`; a test keeps both equal.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from holdfast.config.layers.check import IGNORED
 from holdfast.schema import config as types
 from holdfast.schema.config import AgentConfig, Config, Settings
 
-FILE = Path(__file__).parents[1] / "holdfast.schema.json"
+FILE = Path(__file__).with_name("holdfast.schema.json")
 
 
 def schema() -> dict[str, Any]:
