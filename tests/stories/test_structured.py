@@ -8,6 +8,8 @@ from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.provider.request.request import SystemUpdate
+from holdfast.runtime.answer.structured_answer import REMINDER
 from holdfast.schema.fault import StructuredOutputFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.output_format import JsonSchemaFormat
@@ -64,6 +66,9 @@ async def test_an_answer_that_does_not_fit_is_sent_back(world: World) -> None:
 
     assert answer.structured == {"n": 3}
     assert len(script.requests) == 3
+    last = script.requests[2].messages[-1]
+    assert isinstance(last, SystemUpdate)
+    assert last.text == REMINDER
 
 
 async def test_it_is_given_up_in_bounds_with_a_name(world: World) -> None:
