@@ -15,6 +15,7 @@ from holdfast.runtime.engine import patience
 from holdfast.runtime.process import background, resumption
 from holdfast.schema.message import AssistantMessage
 from holdfast.sessions.workspaces import FRESH_MS
+from holdfast.store.owner import LEASE_MS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -136,6 +137,27 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
         )
         assert lease.id not in (None, former)
         gate.set()
+
+
+async def test_a_process_that_stood_still_for_longer_than_its_lease_asks_the_store_twice(world: World) -> None:
+    """No other process took its sessions meanwhile: one call that fails is repeated, and the turn goes on."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("half"), Wait(gate), Say("rest")), clock=(clock := Later())) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: script.requests)
+        weather = Weather(hf, 2, StoreBusy, after=False, verbs=("commit",))
+        weather.asked = 1  # The next commit fails, and each second one after it.
+        clock.ms += LEASE_MS
+        gate.set()
+        with anyio.fail_after(20):
+            await hf.sessions.wait(session)
+        answer = (await hf.sessions.messages(session)).messages[-1]
+
+    assert weather.failed > 0
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is None
+    assert ("text", "rest") in shape([answer])[-1][1]
 
 
 async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(world: World) -> None:

@@ -86,8 +86,12 @@ class ProcessLease:
         return self._sent_ms + STOP_AFTER_MS - self._engine.clock.boot_ms()
 
     def left_s(self, id: str) -> float:
-        """For how long this process may still write as that owner; 0 for a former one."""
-        return max(0, self._left_ms()) / 1_000 if id == self.id else 0.0
+        """For how long this process may still try to write as that owner; 0 for a former one.
+
+        After a pause of the process the time is up although no other owner may have taken its sessions: until
+        the late renewal has decided about that, a call may be repeated, and the store refuses a lost claim.
+        """
+        return max(LATE_MS, self._left_ms()) / 1_000 if id == self.id else 0.0
 
     async def _renew(self, id: str) -> None:
         sent_ms = self._engine.clock.boot_ms()
