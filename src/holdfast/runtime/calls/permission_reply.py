@@ -5,7 +5,6 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, NotFound
 from holdfast.permission.policy import Approved, Policy
 from holdfast.runtime.engine.engine import Engine
-from holdfast.schema import stored
 from holdfast.schema.ids import ApprovalID
 from holdfast.schema.project_records import Approval
 from holdfast.schema.request import (
@@ -19,7 +18,7 @@ from holdfast.schema.times import Created
 from holdfast.schema.wire import checked
 from holdfast.store.batch import Batch, Change, Expectation, Put, Unchanged, project_scope
 from holdfast.store.on_conflict import on_conflict
-from holdfast.store.put import put
+from holdfast.store.put import put, put_in
 from holdfast.store.record import StoredRecord
 
 
@@ -92,7 +91,7 @@ async def _answers(
         worktree = str((await engine.workspace(owner)).places.worktree)
         saved = [_approval(engine, owner, request, pattern, worktree) for pattern in request.always]
         scope = project_scope(owner.project_id)
-        changes += [Put(scope, "approval", each.id, stored.strip("approval", each)) for each in saved]
+        changes += [put_in(scope, each) for each in saved]
         now = [*await read_approvals(engine, owner, worktree)]
         now += [Approved(each.permission, each.pattern) for each in saved]
         for other in await _read_others(engine, session, id):

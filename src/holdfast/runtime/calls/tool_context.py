@@ -16,14 +16,12 @@ from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
-from holdfast.schema import stored
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import ToolRef
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
-from holdfast.store.batch import Put
-from holdfast.store.put import put
+from holdfast.store.put import put, put_list
 from holdfast.tool.context import OwnKind
 from holdfast.tool.output import ToolFailure
 from holdfast.tools.plain import plain
@@ -143,8 +141,7 @@ class RunningCall:
         if kind not in _OWN:
             raise InvalidInput(f"a tool may write {' and '.join(_OWN)} of its session, not {str(kind)[:60]}")
         items = plain(_OWN[kind], list(value))
-        session = self.part.session_id
-        await self._recorder.commit(Put(session, kind, session, stored.strip(kind, items)))
+        await self._recorder.commit(put_list(self.part.session_id, kind, items))
 
     def publish(self, name: str, properties: JsonMap) -> None:
         """Publish an event to the session's clients, live only."""
