@@ -115,6 +115,8 @@ class Stage:
                     elif frame.type == "message.updated" and frame.value()["info"]["role"] == "assistant":
                         error = frame.value()["info"].get("error")
                         self.frames.append(("answer", None if error is None else error["name"]))
+                    elif frame.type == "session.error":
+                        self.frames.append(("error", frame.value()["error"]["name"]))
 
         async with anyio.create_task_group() as group:
             group.start_soon(listen)
@@ -171,6 +173,8 @@ async def looked_at(stage: Stage, hf: Holdfast, script: ScriptedProvider) -> End
     await hf.sessions.process(stage.session, "Next")
     ended = stage.frames.index(("idle", None)) if ("idle", None) in stage.frames else len(stage.frames)
     last = [error for kind, error in stage.frames[:ended] if kind == "answer"]
+    published = [error for kind, error in stage.frames if kind == "error"]
+    assert published == [error for error in last[-1:] if error is not None], "each error is published once"
     return Ending(
         answers=[
             (info.finish, None if info.error is None else info.error.__struct_config__.tag)  # type: ignore[misc]

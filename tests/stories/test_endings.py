@@ -23,6 +23,7 @@ from tests.stories.crashing import Machine, life
 from tests.stories.endings import LONG, PLENTY, Ending, Stage, left_open, looked_at, shortly
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, shape
+from tests.until import until
 
 REFUSED = Fail(ProviderError("no such luck", kind="other"))
 DONE = ["user Go", "model half", "user Next"]
@@ -307,8 +308,8 @@ async def test_ended_while_compacting(
 
 @pytest.mark.parametrize("where", ["text", "tool", "boundary", "compaction"])
 async def test_abandoned(world: World, where: str) -> None:
-    """The lease is lost: not a word is written more, whoever waits is told so, and the next prompt finds a
-    session that is put in order like one that a crash left.
+    """The lease is lost: not a word is written or published more, whoever waits is told so, and the next
+    prompt finds a session that is put in order like one that a crash left.
     """
     stage = Stage(world)
     stage.deed.gate = anyio.Event() if where == "tool" else stage.deed.gate
@@ -317,14 +318,24 @@ async def test_abandoned(world: World, where: str) -> None:
         stage.session = await world.session(hf)
         await hf.sessions.set_budget(stage.session, PLENTY)
         raised: list[BaseException] = []
+        published: list[str] = []
 
         async def process() -> None:
             try:
                 await hf.sessions.process(stage.session, "Go")
             except LeaseLost as error:
                 raised.append(error)
+            await hf.feed.caught_up()
+            await anyio.wait_all_tasks_blocked()
+            group.cancel_scope.cancel()
+
+        async def listen() -> None:
+            async for frames in hf.feed.follow(await hf.store.head(), session=stage.session):
+                published.extend(frame.type for frame in frames)
 
         async with anyio.create_task_group() as group:
+            group.start_soon(listen)
+            await until(lambda: inside.followers(hf))
             group.start_soon(process)
             await stage.reach(where)
             page = await hf.sessions.messages(stage.session, system=True)
@@ -336,6 +347,8 @@ async def test_abandoned(world: World, where: str) -> None:
             coordinator.lease.forget(owner)
         stage.holds_boundary = False
         assert await hf.sessions.messages(stage.session, system=True) == page
+        assert "session.status" in published
+        assert "session.idle" not in published
         assert [str(error).split(":")[0] for error in raised] == [f"session {stage.session}"]
         script.add(*[Step(Say("summary"))] * (where == "compaction"), Step(Say("and so on")))
         await hf.sessions.process(stage.session, "Next")

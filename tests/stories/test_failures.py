@@ -9,12 +9,13 @@ from anyio.lowlevel import checkpoint
 
 from holdfast.app import Holdfast
 from holdfast.errors import ProviderError
-from holdfast.provider.request.request import Request, SystemUpdate, Text, User
+from holdfast.provider.request.request import Assistant, Request, Results, SystemUpdate, Text, User
 from holdfast.runtime.answer import ending, retry
 from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFault, UnknownFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptFailed, Step, Wait, answered
+from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 
 
@@ -140,6 +141,21 @@ async def test_a_stream_that_breaks_after_its_first_word_is_gone_on_with(world: 
     assert second.messages[: len(first.messages)] == first.messages
     assert isinstance(answer.info, AssistantMessage)
     assert answer.info.error is None
+
+
+async def test_a_stream_that_breaks_behind_a_call_is_gone_on_with_by_its_result(world: World) -> None:
+    """The model view ends with the result, which is not the model's own text: nothing more is said."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed("act", ask=False)
+    async with world.open(
+        Step(Say("half"), Call("act", {"what": "x"}, id="c"), Fail(error("connection", retryable=True))),
+        Step(Say("whole")),
+    ) as (hf, script):
+        hf.tools.register(deed.tool)
+        await hf.sessions.process(await world.session(hf), "Hi")
+
+    assert [type(each) for each in script.requests[1].messages] == [User, Assistant, Results]
+    assert deed.done == ["x"]
 
 
 async def test_streams_that_keep_breaking_end_the_work(world: World) -> None:

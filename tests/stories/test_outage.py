@@ -139,10 +139,15 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
         gate.set()
 
 
-async def test_a_process_that_stood_still_for_longer_than_its_lease_asks_the_store_twice(world: World) -> None:
+async def test_a_process_that_stood_still_for_longer_than_its_lease_asks_the_store_twice(
+    world: World,
+) -> None:
     """No other process took its sessions meanwhile: one call that fails is repeated, and the turn goes on."""
     gate = anyio.Event()
-    async with world.open(Step(Say("half"), Wait(gate), Say("rest")), clock=(clock := Later())) as (hf, script):
+    async with world.open(Step(Say("half"), Wait(gate), Say("rest")), clock=(clock := Later())) as (
+        hf,
+        script,
+    ):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         await until(lambda: script.requests)
@@ -157,7 +162,7 @@ async def test_a_process_that_stood_still_for_longer_than_its_lease_asks_the_sto
     assert weather.failed > 0
     assert isinstance(answer.info, AssistantMessage)
     assert answer.info.error is None
-    assert ("text", "rest") in shape([answer])[-1][1]
+    assert ("text", "rest") in shape((answer,))[-1][1]
 
 
 async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(world: World) -> None:
