@@ -14,7 +14,7 @@ from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
-from holdfast.store.batch import Held
+from holdfast.store.batch import Batch, Held, Receipt
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from holdfast.tool.context import ToolContext
@@ -108,15 +108,15 @@ class Away:
     """A store that takes no claim back for as long as it is away."""
 
     def __init__(self, hf: Holdfast) -> None:
-        release = hf.store.release
+        commit = hf.store.commit
         self.is_away = True
 
-        async def refused(*arguments: Any, **named: Any) -> Any:
-            if self.is_away:
+        async def refused(batch: Batch) -> Receipt:
+            if self.is_away and batch.release:
                 raise StoreError("away")
-            return await release(*arguments, **named)
+            return await commit(batch)
 
-        hf.store.release = refused  # type: ignore[method-assign]
+        hf.store.commit = refused  # type: ignore[method-assign]
 
 
 async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: World) -> None:

@@ -1,8 +1,11 @@
 """A prompt becomes an answer, with tools, durably."""
 
+import pytest
+
 from holdfast.provider.request.request import Assistant, Reasoning, Text
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
+from holdfast.store.batch import Batch, Fence, Held, Receipt
 from holdfast.testing.mock_provider.script import Call, Say, Think
 from holdfast.testing.scripted_provider import Step, answered
 from tests.stories.tools import Deed
@@ -54,6 +57,42 @@ async def test_a_call_is_run_and_its_result_goes_back_to_the_model(world: World)
     first, second = script.requests
     assert second.messages[: len(first.messages)] == first.messages
     assert (second.tools, second.system) == (first.tools, first.system)
+
+
+async def test_a_turn_with_a_call_is_eight_commits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Admission, claim, opening (with the promotion), running, settled, close and open, the first text, close
+    and release. What a commit costs is most of what the engine adds to a turn.
+    """
+    (world.project / "a.txt").write_text("first line\n")
+    call = Call("read", {"filePath": "a.txt"})
+    async with world.open(Step(Say("hello")), Step(call), Step(Say("done"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "Hi")
+        await hf.sessions.rename(session, "A title")
+        commit, claim, written = hf.store.commit, hf.store.claim, list[str]()
+
+        async def noted(batch: Batch) -> Receipt:
+            written.append(" ".join([*(each.kind for each in batch.changes), *["release"] * batch.release]))
+            return await commit(batch)
+
+        async def claimed(session: str, owner: str) -> Fence | Held:
+            written.append("claim")
+            return await claim(session, owner)
+
+        monkeypatch.setattr(hf.store, "commit", noted)
+        monkeypatch.setattr(hf.store, "claim", claimed)
+        await hf.sessions.process(session, "Read it")
+
+    assert written == [
+        "session prompt message part",
+        "claim",
+        "prompt message message part",
+        "part",
+        "part",
+        "part message message part session",
+        "part",
+        "part part message session release",
+    ]
 
 
 async def test_a_small_model_gets_a_brief_text_and_few_tools(world: World) -> None:

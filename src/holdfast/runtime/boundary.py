@@ -36,10 +36,13 @@ async def prepare_turn(
     (see `work.rests`). Without it such a session continues only for a prompt; a waiting compaction is made,
     and nothing more.
     """
+    ended = await run.recorder.deferred_end()
     everything = await run.history.read() if everything is None else everything
+    everything = everything if ended is None else _with_end(everything, ended)
     waiting = await promotion.pending(run.engine, run.recorder.session)
     if not all(run.history.has(each.prompt.id) for each in waiting):
         everything = await run.history.with_([each.prompt.id for each in waiting])
+        everything = everything if ended is None else _with_end(everything, ended)
         waiting = [each for each in waiting if run.history.has(each.prompt.id)]
     history, unseen = _split(everything, {each.prompt.id for each in waiting})
     conversation = _conversation(run, history)
@@ -61,6 +64,16 @@ async def prepare_turn(
     history = [*history, *joining]  # Promotion places them after everything else.
     ready = await _reconcile(run, sampled, epoch, history)
     return replace(ready, owed=owed, rests=rests, asked=asked)
+
+
+def _with_end(everything: list[MessageWithParts], ended: MessageWithParts) -> list[MessageWithParts]:
+    """The history with the end of the last answer, which is not stored yet."""
+    for index in range(len(everything) - 1, -1, -1):
+        message = everything[index]
+        if message.info.id == ended.info.id and message.info != ended.info:
+            everything[index] = MessageWithParts(ended.info, (*message.parts, *ended.parts))
+            break
+    return everything
 
 
 def _split(

@@ -232,6 +232,10 @@ async def _release(run: Run, *, at_once: bool) -> bool:
 
     `at_once`: release although prompts wait.
     """
+    # The end of the last answer is mostly not written yet: both are one commit, unless another writer came.
+    with contextlib.suppress(Conflict):
+        if not at_once and await run.recorder.write_deferred(release=True):
+            return True
     await run.recorder.flush()
     try:
         await run.engine.store.release(run.recorder.fence, settled=not at_once)

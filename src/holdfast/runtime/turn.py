@@ -152,7 +152,8 @@ async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Ass
 
     run.begin_turn()
     updated = epochs.sent(ready.epoch.value)  # The reasons are used up by this request.
-    await run.recorder.write(compose)
+    if not await run.recorder.write_deferred(compose):
+        await run.recorder.write(compose)
     if updated is not None:
         run.epoch = replace(ready.epoch, value=updated)
     return made[-1]

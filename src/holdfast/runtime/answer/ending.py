@@ -5,7 +5,7 @@ user or are run again; its step, its cost, its reason and its error are one comm
 it is published. `tests/stories/test_endings.py` has a row for every way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,7 +15,7 @@ from holdfast.runtime.budget import settle
 from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
 from holdfast.runtime.engine import status_events
-from holdfast.runtime.engine.recorder import Ids
+from holdfast.runtime.engine.recorder import Deferred, Ids, Made, nothing
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
 from holdfast.schema.fault import Fault
@@ -38,8 +38,6 @@ BROKEN: Final = (
 
 Settles = Callable[[ToolPart], Settlement | None]
 """How a call that is still open is settled; None leaves it open."""
-Made = Callable[[Ids], Sequence[Change]]
-"""Changes that need new ids."""
 
 
 def as_interrupted(call: ToolPart) -> Settlement:
@@ -146,8 +144,8 @@ async def end(
     answer: MessageWithParts,
     ending: Ending,
     *,
-    before: Made = lambda _: (),
-    after: Made = lambda _: (),
+    before: Made = nothing,
+    after: Made = nothing,
     edit: Callable[[Session], Session] | None = None,
     publish: bool = True,
 ) -> AssistantMessage:
@@ -170,8 +168,27 @@ async def end(
     return ended(answer, ending, now_ms)
 
 
+def end_later(run: Run, message: AssistantMessage, ending: Ending, used: Used) -> None:
+    """Let the end of an answer be written together with what follows it (see `Recorder.defer`).
+
+    Only for an answer whose parts are stored and closed, and that ends without an error or a note.
+    """
+    now_ms = run.engine.clock.now_ms()
+    answer = MessageWithParts(message, ())
+
+    async def write(also: Made, release: bool) -> None:  # noqa: FBT001 - as `Deferred` calls it
+        def compose(ids: Ids) -> list[Change]:
+            return [*closed(answer, ending, ids, now_ms, run.engine.mint), *also(ids)]
+
+        await settle.settle(run, used, now_ms, compose, release=release)
+
+    step = _step(message.session_id, used, ending.reason, Ids(run.engine.mint.ascending))
+    run.recorder.defer(Deferred(MessageWithParts(ended(answer, ending, now_ms), (step,)), write))
+
+
 async def give_up(run: Run, fault: Fault) -> None:
     """End the work: write an error to the session's last answer."""
+    await run.recorder.flush()
     last = work.last_answer(await run.history.read())
     if last is None:
         status_events.error(run.engine.feed, run.recorder.session, fault)

@@ -57,12 +57,16 @@ async def close(run: Run, turn: PreparedTurn, message: AssistantMessage, answer:
     assert finish is not None, "a stream ends with a finish or a failure"
     fault = _filtered(finish) or structured_answer.fault(turn, answer) or answer.calls.looped
     missing = fault is None and structured_answer.is_missing(turn, answer)
-    await ending.end(run, _alone(message), _finished(run, turn, message, answer, fault, missing=missing))
-    if fault is not None:
-        return TurnOutcome(next="stop")
-    if answer.calls.structured_output is not None and not answer.calls.parked:
-        return TurnOutcome(next="stop")
-    return TurnOutcome(next="continue") if missing else _next(answer)
+    how = _finished(run, turn, message, answer, fault, missing=missing)
+    if fault is not None or (answer.calls.structured_output is not None and not answer.calls.parked):
+        ended = TurnOutcome(next="stop")
+    else:
+        ended = TurnOutcome(next="continue") if missing else _next(answer)
+    if ended.next in ("continue", "done") and not missing and how.used is not None:
+        ending.end_later(run, message, how, how.used)
+    else:
+        await ending.end(run, _alone(message), how)
+    return ended
 
 
 def _alone(message: AssistantMessage) -> MessageWithParts:

@@ -3,10 +3,11 @@
 One processor serves one assistant message. What must stay true: the record of a part is committed before the
 first delta of its text is published; deltas are never committed one by one; text that arrived is on disk at
 the latest `CHECKPOINT_MS` after its first unsaved character, even if the provider falls silent; a call is
-recorded as running before its tool starts.
+recorded as running before its tool starts; parts are recorded in the order in which they began.
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import assert_never
 
 import anyio
@@ -34,6 +35,7 @@ from holdfast.provider.request.events import (
     ToolInputStart,
     ToolResulted,
 )
+from holdfast.runtime.answer.open_text import OpenText
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.ids import PartID
@@ -53,56 +55,8 @@ from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put
 
 CHECKPOINT_MS = 1_000
-
-
-class OpenText:
-    """One open part and its text so far."""
-
-    __slots__ = ("_length", "_pieces", "_saved", "part")
-
-    def __init__(self, part: TextPart | ReasoningPart) -> None:
-        self.part = part
-        self._pieces: list[str] = []
-        self._length = 0
-        self._saved = 0
-
-    @property
-    def unsaved(self) -> bool:
-        """Whether some text is not committed yet."""
-        return self._length > self._saved
-
-    def add(self, text: str) -> int:
-        """Append, and return the offset of the piece."""
-        offset = self._length
-        self._pieces.append(text)
-        self._length += len(text)
-        return offset
-
-    def checkpoint(self) -> TextPart | ReasoningPart:
-        """The part with its text so far, to be committed."""
-        self._saved = self._length
-        self.part = replace(self.part, text=self._joined())
-        return self.part
-
-    def final(self, now_ms: int, metadata: JsonMap | None) -> TextPart | ReasoningPart:
-        """The part as it ends: closed, with the provider's last metadata.
-
-        The end of a text is trimmed. That of reasoning is not: it may be signed, and then is sent back byte
-        for byte.
-        """
-        start = self.part.time.start if self.part.time is not None else now_ms
-        text = self._joined()
-        return replace(
-            self.part,
-            text=text.rstrip() if isinstance(self.part, TextPart) else text,
-            time=Span(start=start, end=now_ms),
-            metadata=metadata if metadata is not None else self.part.metadata,
-        )
-
-    def _joined(self) -> str:
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+SHOW_MS = 100
+"""A call whose arguments are not complete by then is recorded as pending, so that clients can show it."""
 
 
 class Processor:
@@ -126,8 +80,11 @@ class Processor:
         self._calls: dict[str, ToolPart] = {}
         self._named: dict[str, list[str]] = {}
         """The ids under which calls are kept, by the one that the provider gave: it may give one twice."""
+        self._begun: list[str] = []
+        """The ids of calls that are not recorded yet, in the order in which they began."""
         self._lock = anyio.Lock()
         self._dirty = anyio.Event()
+        self._unshown = anyio.Event()
         self.published = False
         """Whether anything of the answer was published: after that there is no silent retry."""
         self.characters = 0
@@ -145,7 +102,7 @@ class Processor:
             case TextEnd(id=id, metadata=metadata) | ReasoningEnd(id=id, metadata=metadata):
                 await self._close(id, metadata)
             case ToolInputStart():
-                await self._input(event)
+                self._begin(event.id, event.name, hosted=event.hosted)
             case ToolCalled():
                 await self._called(event)
             case ToolResulted() | ToolFailed():
@@ -171,6 +128,14 @@ class Processor:
             await anyio.sleep(CHECKPOINT_MS / 1_000)
             await self.save()
 
+    async def keep_shown(self) -> None:
+        """Record calls whose arguments take their time. Runs beside `take`."""
+        while True:
+            await self._unshown.wait()
+            await anyio.sleep(SHOW_MS / 1_000)
+            self._unshown = anyio.Event()
+            await self._record_begun()
+
     async def save(self) -> None:
         """Commit the text of every open part that has unsaved text."""
         async with self._lock:
@@ -182,6 +147,7 @@ class Processor:
         """Close what the provider left open, and keep its text."""
         for id in list(self._texts):
             await self._close(id, None)
+        await self._record_begun()
 
     def _delta(self, id: str, text: str) -> None:
         open_ = self._texts.get(id)
@@ -224,32 +190,60 @@ class Processor:
         self._dirty.set()
         self._feed.closed(part.session_id, part.id)
 
-    async def _input(self, event: ToolInputStart) -> None:
-        await self._pending(event.id, event.name, hosted=event.hosted)
-
-    async def _pending(self, given: str, name: str, *, hosted: bool) -> ToolPart:
-        """Record a new call. If another call has the same id, this one gets an id of its own."""
+    def _begin(self, given: str, name: str, *, hosted: bool) -> ToolPart:
+        """A new call, which is recorded soon. If another has the same id, this one gets an id of its own."""
         id, count = given, 1
         while id in self._calls:
             count += 1
             id = f"{given}-{count}"
-
-        def make(part: PartID) -> ToolPart:
-            return ToolPart(
-                id=part,
-                session_id=self._message.session_id,
-                message_id=self._message.id,
-                call_id=id,
-                tool=name,
-                state=ToolPending(input={}, raw=""),
-                metadata={"providerExecuted": True} if hosted else None,
-            )
-
-        made = await self._add(make)
-        assert isinstance(made, ToolPart)
-        self._calls[id] = made
+        part = self._calls[id] = ToolPart(
+            id=PartID(""),
+            session_id=self._message.session_id,
+            message_id=self._message.id,
+            call_id=id,
+            tool=name,
+            state=ToolPending(input={}, raw=""),
+            metadata={"providerExecuted": True} if hosted else None,
+        )
         self._named.setdefault(given, []).append(id)
-        return made
+        self._begun.append(id)
+        self.published = True
+        self._unshown.set()
+        return part
+
+    async def _record(self, part: ToolPart) -> ToolPart:
+        """Record a call as it is now: if it is new, after those that began before it, in one commit."""
+        async with self._lock:
+            if part.call_id in self._begun:
+                self._calls[part.call_id] = part
+                await self._add_begun(self._begun.index(part.call_id) + 1)
+            else:  # It has got its id meanwhile.
+                part = self._calls[part.call_id] = replace(part, id=self._calls[part.call_id].id)
+                await self._recorder.commit(put(part))
+            return self._calls[part.call_id]
+
+    async def _record_begun(self) -> None:
+        async with self._lock:
+            if self._begun:
+                await self._add_begun(len(self._begun))
+
+    async def _add_begun(self, count: int, *makes: Callable[[PartID], Part]) -> Part:
+        """Add the first calls that are not recorded yet, then other parts; the lock is held.
+
+        A step-start comes first, in the same commit: alone it says nothing.
+        """
+        begun = [partial(self._numbered, id) for id in self._begun[:count]]
+        step = [self._step] if self._step_pending else []
+        parts = await self._recorder.add_parts(*step, *begun, *makes)
+        self._step_pending = False
+        del self._begun[:count]
+        for part in parts:
+            if isinstance(part, ToolPart):
+                self._calls[part.call_id] = part
+        return parts[-1]
+
+    def _numbered(self, call: str, id: PartID) -> ToolPart:
+        return replace(self._calls[call], id=id)
 
     def _first(self, given: str, is_it: Callable[[ToolPart], bool]) -> ToolPart | None:
         """The first call with the provider's id for which `is_it` holds."""
@@ -258,7 +252,7 @@ class Processor:
 
     async def _called(self, event: ToolCalled) -> None:
         part = self._first(event.id, lambda part: isinstance(part.state, ToolPending))
-        part = part or await self._pending(event.id, event.name, hosted=event.hosted)
+        part = part or self._begin(event.id, event.name, hosted=event.hosted)
         metadata = {**(event.metadata or {}), **({"providerExecuted": True} if event.hosted else {})}
         part = replace(
             part,
@@ -266,15 +260,14 @@ class Processor:
             state=ToolRunning(input=event.input, time=Started(start=self._clock.now_ms())),
             metadata=metadata or None,
         )
-        self._calls[part.call_id] = part
-        await self._recorder.commit(put(part))
+        part = await self._record(part)
         if not event.hosted:
             await self._on_call(RecordedCall(part, event.invalid))
 
     async def _hosted(self, event: ToolResulted | ToolFailed) -> None:
         """Record the result of a hosted tool exactly as it came, not bounded."""
         part = self._first(event.id, _is_hosted_and_open)
-        part = part or await self._pending(event.id, event.name, hosted=True)
+        part = part or self._begin(event.id, event.name, hosted=True)
         now = self._clock.now_ms()
         start = part.state.time.start if isinstance(part.state, ToolRunning) else now
         kept: JsonMap = {"hosted": event.output}
@@ -297,16 +290,13 @@ class Processor:
         settled = replace(
             part, state=state, metadata={**(part.metadata or {}), **(event.metadata or {})} or None
         )
-        self._calls[part.call_id] = settled
-        await self._recorder.commit(put(settled))
+        await self._record(settled)
 
     async def _add(self, make: Callable[[PartID], Part]) -> Part:
-        """Add a part after its step-start: in one commit, since a step-start alone says nothing."""
+        """Add a part, after the calls that began before it."""
         self.published = True
-        makes = [self._step, make] if self._step_pending else [make]
-        self._step_pending = False
         async with self._lock:
-            return (await self._recorder.add_parts(*makes))[-1]
+            return await self._add_begun(len(self._begun), make)
 
     def _step(self, id: PartID) -> StepStartPart:
         return StepStartPart(id=id, session_id=self._message.session_id, message_id=self._message.id)

@@ -119,6 +119,7 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
     processor = Processor(run.recorder, run.engine.feed, message, call)
     async with anyio.create_task_group() as saving:
         saving.start_soon(processor.keep_saved)
+        saving.start_soon(processor.keep_shown)
         async with anyio.create_task_group() as calls:
             settling.within(calls)
             try:

@@ -3,24 +3,22 @@
 What must stay true: a crash leaves both or neither, on the session and on the root of its tree.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
 from holdfast.runtime.budget import reservations, spending
 from holdfast.runtime.budget.totals import with_step
-from holdfast.runtime.engine.recorder import Ids
+from holdfast.runtime.engine.recorder import Made
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.session import Session
-from holdfast.store.batch import Change, Unchanged
-from holdfast.store.on_conflict import on_conflict
+from holdfast.store.batch import Settled, Unchanged
+from holdfast.store.on_conflict import TRIES, on_conflict
 from holdfast.store.put import put
 from holdfast.store.record import SessionRecord
 
 
-async def change(
-    run: Run, compose: Callable[[Ids], Sequence[Change]], edit: Callable[[Session], Session]
-) -> None:
+async def change(run: Run, compose: Made, edit: Callable[[Session], Session]) -> None:
     """Write what `compose` makes together with a change of the session; repeated on a conflict."""
 
     async def once() -> None:
@@ -36,12 +34,17 @@ async def settle(
     run: Run,
     used: spending.Used,
     now_ms: int,
-    compose: Callable[[Ids], Sequence[Change]],
+    compose: Made,
     *,
     change: Callable[[Session], Session] = lambda session: session,
+    release: bool = False,
 ) -> None:
-    """Write what `compose` makes, add the usage to the totals, and `change` the session as well."""
+    """Write what `compose` makes, add the usage to the totals, and `change` the session as well.
+
+    `release`: release the claim in the same commit, unless a prompt waits; tried once.
+    """
     known = run.history.record
+    settled = (Settled(run.recorder.session, "prompt"),) if release else ()
 
     async def once() -> None:
         nonlocal known
@@ -54,11 +57,16 @@ async def settle(
         above, meanwhile = await reservations.settle_root(run.engine, session, used)
         unchanged = Unchanged(session.id, "session", session.id, record.seq)
         whole = put(session)
-        await run.recorder.write(lambda ids: [*compose(ids), whole, *above], expect=(unchanged, *meanwhile))
+        expect = (unchanged, *meanwhile, *settled)
+        receipt = await run.recorder.write(
+            lambda ids: [*compose(ids), whole, *above], expect=expect, release=release
+        )
+        written = receipt.numbers[len(receipt.numbers) - len(above) - 1]
+        run.history.record = replace(record, seq=written, data=whole.data)
 
     root = await reservations.root_of(run.engine, (known or await _record(run)).value())
     async with run.engine.trees.of(root):
-        await on_conflict(once)
+        await on_conflict(once, tries=1 if release else TRIES)
 
 
 async def _record(run: Run) -> SessionRecord:

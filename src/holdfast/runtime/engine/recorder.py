@@ -4,19 +4,21 @@ What must stay true: every write of a run carries the fence, so that a runner th
 nothing; ids that are made here rise within the session; what belongs together is one commit.
 """
 
+import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
+from holdfast.errors import Conflict, HoldfastError, InvariantBroken, LeaseLost, StoreUnsure
 from holdfast.runtime.engine.patience import UNSURE_MAX, find_receipt
 from holdfast.schema import ids
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
-from holdfast.schema.message import Message
+from holdfast.schema.message import Message, MessageWithParts
 from holdfast.schema.part import Part
 from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Change, Expectation, Fence, Receipt, Rising
@@ -29,6 +31,8 @@ _TRIES = 200
 """Each failed try means that another prompt was admitted, and an inbox holds only so many."""
 _QUICK = 3
 _PAUSE_S = 0.02
+_DEFER_S = 0.05
+"""How long the end of an answer waits for what follows it."""
 
 
 class Ids:
@@ -46,6 +50,24 @@ class Ids:
         return PartID(self._next("prt"))
 
 
+Made = Callable[[Ids], Sequence[Change]]
+"""Changes that need new ids."""
+
+
+def nothing(_: Ids) -> Sequence[Change]:
+    """No changes."""
+    return ()
+
+
+class Deferred(NamedTuple):
+    """The end of an answer that is not written yet."""
+
+    answer: MessageWithParts
+    """Its message and the parts that end it, as they will be stored."""
+    write: Callable[[Made, bool], Coroutine[Any, Any, None]]
+    """Writes it in one commit with what follows; whether that commit releases the claim."""
+
+
 class Recorder:
     """Writes the records of one run, under its fence."""
 
@@ -59,6 +81,10 @@ class Recorder:
         self._seen = 0
         self._overtaken = 0
         self._held: tuple[tuple[Change, ...], tuple[Expectation, ...]] = (), ()
+        self._deferred: Deferred | None = None
+        self._due: asyncio.TimerHandle | None = None
+        self._late: asyncio.Task[None] | None = None
+        """Writes a deferred end that nothing has followed in time."""
         self.lost = False
         """Set when this process can no longer be sure of its claim: nothing is written after that."""
 
@@ -71,6 +97,7 @@ class Recorder:
         """
         if self.lost:
             raise LeaseLost(f"session {self.session} may be run by another process by now")
+        await self._end_first()
         held, self._held = self._held, ((), ())
         batch = Batch((*held[0], *changes), (*held[1], *expect), self.fence, release)
         try:
@@ -94,7 +121,14 @@ class Recorder:
             except StoreUnsure:
                 if attempt == UNSURE_MAX or self.lost:
                     raise
-                self.fence = await self._store.renumber(self.fence)
+                try:
+                    self.fence = await self._store.renumber(self.fence)
+                except LeaseLost:
+                    # The claim is gone: with this very batch, if it releases it and was written.
+                    receipt = await find_receipt(self._store, batch, after=self._seen)
+                    if not batch.release or receipt is None:
+                        raise
+                    return receipt
                 if (receipt := await find_receipt(self._store, batch, after=self._seen)) is not None:
                     return receipt
                 batch = replace(batch, fence=self.fence)
@@ -108,15 +142,68 @@ class Recorder:
         self._held = (*self._held[0], *changes), (*self._held[1], *expect)
 
     async def flush(self) -> None:
-        """Write the held changes."""
+        """Write the held changes, and a deferred end."""
+        await self.write_deferred()
         if self._held[0]:
             await self.commit()
 
+    def defer(self, deferred: Deferred) -> None:
+        """Write the end of an answer together with what follows it: the next answer, or the release.
+
+        Any other write comes after it, and so does the next read of the boundary (`deferred_end`). If nothing
+        follows soon, it is written alone.
+        """
+        self._deferred = deferred
+        self._due = asyncio.get_running_loop().call_later(_DEFER_S, self._begin_late)
+
+    async def deferred_end(self) -> MessageWithParts | None:
+        """The end of the last answer, if it is not in the store yet."""
+        await self._wait_for_late()
+        return None if self._deferred is None else self._deferred.answer
+
+    async def write_deferred(self, also: Made = nothing, *, release: bool = False) -> bool:
+        """Write a deferred end in one commit with what `also` makes; False if there is none."""
+        await self._wait_for_late()
+        if self._deferred is None:
+            return False
+        await self._write_deferred(also, release=release)
+        return True
+
+    async def _end_first(self) -> None:
+        """Write a deferred end before ids are made for what comes after it."""
+        if self._deferred is not None:
+            await self._write_deferred(nothing, release=False)
+
+    async def _write_deferred(self, also: Made, *, release: bool) -> None:
+        deferred, self._deferred = self._deferred, None
+        assert deferred is not None
+        assert self._due is not None
+        self._due.cancel()
+        try:
+            await deferred.write(also, release)
+        except BaseException:
+            self._deferred = deferred  # The next write tries again.
+            raise
+
+    def _begin_late(self) -> None:
+        if self._deferred is not None:
+            self._late = asyncio.create_task(self._write_late())
+
+    async def _write_late(self) -> None:
+        with contextlib.suppress(HoldfastError):  # The next write meets the same error.
+            await self._end_first()
+
+    async def _wait_for_late(self) -> None:
+        if self._late is not None:
+            await asyncio.wait({self._late})
+            self._late = None
+
     async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
         """Write a new message, its id greater than every one before it, together with other changes."""
+        await self._end_first()
         for _ in range(_TRIES):
             message = make(MessageID(self._next("msg")))
-            if await self._rose(put(message), *more):
+            if await self._rose(put(message), *more) is not None:
                 return message
         raise self._stuck()
 
@@ -127,25 +214,30 @@ class Recorder:
         expect: Sequence[Expectation] = (),
     ) -> list[Part]:
         """Write new parts with ascending ids, together with other changes, in one commit."""
+        await self._end_first()
         for _ in range(_TRIES):
             parts = [make(PartID(self._next("prt"))) for make in makes]
-            if await self._rose(*map(put, parts), *more, expect=expect):
+            if await self._rose(*map(put, parts), *more, expect=expect) is not None:
                 return parts
         raise self._stuck()
 
     async def write(
-        self, compose: Callable[["Ids"], Sequence[Change]], *, expect: Sequence[Expectation] = ()
-    ) -> None:
+        self, compose: Made, *, expect: Sequence[Expectation] = (), release: bool = False
+    ) -> Receipt:
         """Write several messages and parts in one commit: `compose` makes them from ascending ids."""
+        await self._end_first()
         for _ in range(_TRIES):
-            if await self._rose(*compose(Ids(self._next)), expect=expect):
-                return
+            changes = compose(Ids(self._next))
+            if (receipt := await self._rose(*changes, expect=expect, release=release)) is not None:
+                return receipt
         raise self._stuck()
 
-    async def _rose(self, *changes: Change, expect: Sequence[Expectation] = ()) -> bool:
-        """Whether the changes were written; not if another process has made a greater id meanwhile."""
+    async def _rose(
+        self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
+    ) -> Receipt | None:
+        """Write changes with new ids; None if another process has made a greater id meanwhile."""
         try:
-            await self.commit(*changes, expect=(Rising(self.session), *expect))
+            receipt = await self.commit(*changes, expect=(Rising(self.session), *expect), release=release)
         except Conflict:
             record = await self._store.session(self.session)
             if record is None or record.top <= self._top:
@@ -154,9 +246,9 @@ class Recorder:
             self._overtaken += 1
             if self._overtaken > _QUICK:  # A random pause, so that two writers do not collide again.
                 await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
-            return False
+            return None
         self._overtaken = 0
-        return True
+        return receipt
 
     def _next(self, prefix: ids.Prefix) -> str:
         id = self._mint.above(prefix, self._top)
