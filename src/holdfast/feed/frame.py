@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.schema import ids
 from holdfast.schema.stored import Kind
 from holdfast.store.record import StoredRecord
 
@@ -38,14 +39,23 @@ class Frame(msgspec.Struct):
     """
 
     type: str
-    id: str
+    number: int
+    """Of its id: frames rise by it in the order in which they were made."""
     session: str | None
     properties: bytes
     cursor: str | None = None
     origin: Origin | None = None
     part: PartKey | None = None
     """The part that it shows or continues."""
+    _id: str | None = None
     _json: bytes | None = None
+
+    @property
+    def id(self) -> str:
+        """Its name, made when it is first asked for: most readers of a delta never do."""
+        if self._id is None:
+            self._id = ids.numbered("evt", self.number)
+        return self._id
 
     def json(self) -> bytes:
         """The event as one line of JSON, made once however many listen."""

@@ -155,7 +155,7 @@ class Pump:
 
     def frame(self, type: str, session: str | None, properties: bytes) -> Frame:
         """A frame with an id of its own."""
-        return Frame(type, self._mint.ascending("evt"), session, properties)
+        return Frame(type, self._mint.tick(), session, properties)
 
     def publish(self, frame: Frame) -> None:
         """Pass a frame to every listener."""

@@ -64,13 +64,13 @@ class Mint:
         """A new id that sorts after the earlier ones, or `given` if it is a fitting one."""
         if given is not None:
             return check(prefix, given)
-        return f"{prefix}_{self._tick() & _MASK:012x}{self._tail()}"
+        return f"{prefix}_{self.tick() & _MASK:012x}{self._tail()}"
 
     def descending(self, prefix: Prefix, given: str | None = None) -> str:
         """A new id that sorts before the earlier ones, or `given` if it is a fitting one."""
         if given is not None:
             return check(prefix, given)
-        return f"{prefix}_{~self._tick() & _MASK:012x}{self._tail()}"
+        return f"{prefix}_{~self.tick() & _MASK:012x}{self._tail()}"
 
     def above(self, prefix: Prefix, floor: str) -> str:
         """A new id whose body is greater, as text, than `floor`: the greatest `body` of its session, or "".
@@ -79,14 +79,15 @@ class Mint:
         floor's tail raised; and when there is nothing to raise, the floor made longer. A random tail always
         remains, so that two processes above the same floor do not mint the same id.
         """
-        fresh = f"{self._tick() & _MASK:012x}"
+        fresh = f"{self.tick() & _MASK:012x}"
         tail = self._tail()
         if fresh + tail > floor:
             return f"{prefix}_{fresh}{tail}"
         raised = _hex_above(floor)
         return f"{prefix}_{_text_above(floor, tail) if raised is None else raised + tail}"
 
-    def _tick(self) -> int:
+    def tick(self) -> int:
+        """The number of the next id. By itself it is for `numbered`."""
         now = self._now_ms() << _COUNTER_BITS
         with self._lock:
             # The first id of a millisecond has the counter 1.
@@ -95,6 +96,11 @@ class Mint:
 
     def _tail(self) -> str:
         return self._random(_TAIL_CHARS).translate(_TO_BASE62).decode("ascii")
+
+
+def numbered(prefix: Prefix, number: int) -> str:
+    """The ascending id of a number (`Mint.tick`), for what is numbered often and named seldom."""
+    return f"{prefix}_{number & _MASK:012x}{os.urandom(_TAIL_CHARS).translate(_TO_BASE62).decode('ascii')}"
 
 
 def check(prefix: Prefix, given: str) -> str:
