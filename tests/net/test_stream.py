@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from holdfast.errors import ProviderError
-from holdfast.net.stream import Answer, Http
+from holdfast.net.stream import Http, SmallAnswer
 from holdfast.testing.mock_provider import MockProvider, Raw, Trouble
 
 JSON = {"content-type": "application/json", "etag": '"1"'}
@@ -23,7 +23,7 @@ async def test_get_answers_whole_and_remembers_by_etag() -> None:
         await http.aclose()
 
     assert (first.status, first.body, first.etag) == (200, b'{"a":1}', '"1"')
-    assert second == Answer(status=304, headers={}, body=b"")
+    assert second == SmallAnswer(status=304, headers={}, body=b"")
     assert mock.requests[1].headers["if-none-match"] == '"1"'
 
 

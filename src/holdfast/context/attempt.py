@@ -23,23 +23,23 @@ GRACE_S = 1.0
 _REASON_MAX = 300
 
 
-class Failed(msgspec.Struct, frozen=True):
+class FailedAttempt(msgspec.Struct, frozen=True):
     """Why there is no answer, in one line."""
 
     reason: str
 
 
-async def attempt(work: Callable[[], Awaitable[T]], *, limit_s: float) -> T | Failed:
+async def attempt(work: Callable[[], Awaitable[T]], *, limit_s: float) -> T | FailedAttempt:
     """What the work answers, or why it did not."""
     return (await attempts([work], limit_s=limit_s))[0]
 
 
-async def attempts(works: Sequence[Callable[[], Awaitable[T]]], *, limit_s: float) -> list[T | Failed]:
+async def attempts(works: Sequence[Callable[[], Awaitable[T]]], *, limit_s: float) -> list[T | FailedAttempt]:
     """What each of several works, begun at the same time, answers, or why it did not."""
     # Tasks of their own, not children of a task group: a group could not be left before its children end.
     loop = asyncio.get_running_loop()
     tasks = [loop.create_task(done(work)) for work in works]
-    late: set[asyncio.Task[T | Failed]] = set(tasks)
+    late: set[asyncio.Task[T | FailedAttempt]] = set(tasks)
     try:
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=limit_s)
@@ -47,23 +47,24 @@ async def attempts(works: Sequence[Callable[[], Awaitable[T]]], *, limit_s: floa
         if late:
             await _let_go(late)
     return [
-        Failed(f"it took longer than {limit_s:g} s") if task in late else _result_of(task) for task in tasks
+        FailedAttempt(f"it took longer than {limit_s:g} s") if task in late else _result_of(task)
+        for task in tasks
     ]
 
 
-def _result_of(task: "asyncio.Task[T | Failed]") -> T | Failed:
-    return Failed("it was cancelled from within") if task.cancelled() else task.result()
+def _result_of(task: "asyncio.Task[T | FailedAttempt]") -> T | FailedAttempt:
+    return FailedAttempt("it was cancelled from within") if task.cancelled() else task.result()
 
 
-async def done(work: Callable[[], Awaitable[T]]) -> T | Failed:
+async def done(work: Callable[[], Awaitable[T]]) -> T | FailedAttempt:
     """What the work answers, or why it failed; it is trusted not to wait."""
     try:
         return await work()
     except Exception as error:  # noqa: BLE001 - a source may raise anything; that is its being unavailable
-        return Failed(_reason(error))
+        return FailedAttempt(_reason(error))
 
 
-async def _let_go(tasks: "set[asyncio.Task[T | Failed]]") -> None:
+async def _let_go(tasks: "set[asyncio.Task[T | FailedAttempt]]") -> None:
     for task in tasks:
         task.cancel()
     with anyio.move_on_after(GRACE_S, shield=True):

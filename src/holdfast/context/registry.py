@@ -16,7 +16,7 @@ from typing import Self
 import anyio
 
 from holdfast.context import keys
-from holdfast.context.attempt import Failed, attempt
+from holdfast.context.attempt import FailedAttempt, attempt
 from holdfast.context.system_context import LIMIT_S, SystemContext
 from holdfast.errors import Conflict, ContextError
 
@@ -94,7 +94,7 @@ class SystemContextRegistry:
 
         async def one(registration: Registration) -> None:
             contributed = await attempt(partial(_contributed, registration), limit_s=limit_s)
-            if isinstance(contributed, Failed):
+            if isinstance(contributed, FailedAttempt):
                 contributed = SystemContext.unavailable(registration.key, contributed.reason)
             made[registration.key] = contributed
 

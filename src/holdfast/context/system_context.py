@@ -21,7 +21,7 @@ import msgspec
 from msgspec import structs
 
 from holdfast.context import keys
-from holdfast.context.attempt import Failed, attempts, done
+from holdfast.context.attempt import FailedAttempt, attempts, done
 from holdfast.context.observation import Observation, Observed
 from holdfast.context.results import (
     Blocked,
@@ -153,9 +153,9 @@ async def observe(context: SystemContext, *, limit_s: float = LIMIT_S) -> Observ
     found: dict[str, Observed] = {}
     for source in sources:
         seen = tried[source.key] if source.waits else await done(works[source.key])
-        if isinstance(seen, Failed):
+        if isinstance(seen, FailedAttempt):
             notes[source.key] = seen.reason
-        found[source.key] = Observed(source, UNAVAILABLE) if isinstance(seen, Failed) else seen
+        found[source.key] = Observed(source, UNAVAILABLE) if isinstance(seen, FailedAttempt) else seen
     return Observation(
         tuple(found[source.key] for source in sources),
         tuple(context.unseen),

@@ -36,7 +36,7 @@ USER_AGENT = f"holdfast/{__version__}"
 _LOGGERS = ("httpx2", *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")))
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
+class SmallAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """A whole small response. Header names are in lower case; `etag` is what to ask with next time."""
 
     status: int
@@ -125,7 +125,7 @@ class Http:
         headers: dict[str, str] | None = None,
         etag: str | None = None,
         pinned: str | None = None,
-    ) -> Answer:
+    ) -> SmallAnswer:
         """GET something small, whole, within `timeout_ms`; 304 when `etag` still holds.
 
         `pinned` is the address to connect to, already checked by `address_guard`: the name is not resolved
@@ -145,7 +145,7 @@ class Http:
             raise ProviderError(
                 f"{host} answered with more than {bytes_max:,} bytes", kind="malformed-stream"
             )
-        return Answer(status=response.status, headers=response.headers, body=body)
+        return SmallAnswer(status=response.status, headers=response.headers, body=body)
 
     @asynccontextmanager
     async def _sent(

@@ -7,7 +7,7 @@ import click
 from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
 from holdfast.errors import ContextError
-from holdfast.provider.accounts.resolve import Provider, Providers
+from holdfast.provider.accounts.resolve import KnownProvider, Providers
 from holdfast.provider.catalog.model import Model, Price
 
 HEADS = ["MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ READ", "$ WRITE", "TAKES", "VARIANTS"]
@@ -55,7 +55,7 @@ def _refresh() -> None:
         note(str(error))
 
 
-def _chosen(providers: Providers, provider_id: str | None, *, everything: bool) -> list[Provider]:
+def _chosen(providers: Providers, provider_id: str | None, *, everything: bool) -> list[KnownProvider]:
     if provider_id:
         return [providers.provider(provider_id)]
     return [providers.provider(id) for id in providers.ids()] if everything else providers.available()
@@ -94,7 +94,7 @@ def _dollars(price: Decimal | None) -> str:
     return "?" if price is None else f"{price:f}"
 
 
-def _fields(provider: Provider, model: Model) -> dict[str, object]:
+def _fields(provider: KnownProvider, model: Model) -> dict[str, object]:
     prices = model.prices
     return {
         "id": f"{model.provider_id}/{model.id}",

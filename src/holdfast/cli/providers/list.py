@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
-from holdfast.provider.accounts.resolve import Provider
+from holdfast.provider.accounts.resolve import KnownProvider
 from holdfast.provider.accounts.secret import Credential
 
 
@@ -32,7 +32,7 @@ def list_(ctx: click.Context, *, form: str) -> None:
     print_table(["PROVIDER", "NAME", "KEY FROM", "STATE"], rows, stretch=3)
 
 
-def _origin(provider: Provider, held: Mapping[str, Credential]) -> str:
+def _origin(provider: KnownProvider, held: Mapping[str, Credential]) -> str:
     if provider.origin or provider.id not in held:
         return provider.origin
     return f"{held[provider.id].origin} ({held[provider.id].type})"
@@ -42,7 +42,7 @@ def _unknown(type: str) -> str:
     return "a host's settings" if type == "wellknown" else "is in no settings and not in the catalogue"
 
 
-def _fields(provider: Provider) -> dict[str, object]:
+def _fields(provider: KnownProvider) -> dict[str, object]:
     return {
         "id": provider.id,
         "name": provider.name,

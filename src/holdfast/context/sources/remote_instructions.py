@@ -25,7 +25,7 @@ from holdfast.errors import ContextError, HoldfastError
 from holdfast.location.instruction_files import BYTES_MAX
 from holdfast.net import address_guard
 from holdfast.net.last_good import Copy, LastGood
-from holdfast.net.stream import Answer, Http
+from holdfast.net.stream import Http, SmallAnswer
 from holdfast.text import printable
 
 KEY = "core/instructions/remote"
@@ -136,7 +136,7 @@ async def _text(url: str, fetching: Fetching, before: str | None) -> str:
     return renewed.text or ""
 
 
-async def _answer(url: str, copy: Copy, http: Http) -> Answer:
+async def _answer(url: str, copy: Copy, http: Http) -> SmallAnswer:
     target = address_guard.check(url)
     if target.scheme != "https" and target.host not in _LOOPBACK:
         raise ContextError("only https addresses are fetched")
@@ -148,7 +148,7 @@ async def _answer(url: str, copy: Copy, http: Http) -> Answer:
     return answer
 
 
-def _renewed(copy: Copy, answer: Answer, now_ms: int) -> Copy:
+def _renewed(copy: Copy, answer: SmallAnswer, now_ms: int) -> Copy:
     if answer.status == _UNCHANGED and copy.text is not None:
         return replace(copy, fetched_ms=now_ms, failed_ms=0)
     if answer.status != _OK:

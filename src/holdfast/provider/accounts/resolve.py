@@ -34,7 +34,7 @@ FIRST = ("anthropic", "openai", "google", "openrouter")
 LAST = "local"  # a very small model, never taken where the user has another
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class KnownProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider as this user has it. `problem` says why it cannot be used, None that it can.
 
     `origin` names where the key comes from, for users: `env NAME`, `config`, `file`, `opencode`, `host`, or
@@ -79,7 +79,7 @@ class Providers:
         self._tokens = tokens or {}
         self._disabled = frozenset(disabled)
         self._enabled = None if enabled is None else frozenset(enabled)
-        self._known: dict[str, Provider] = {}
+        self._known: dict[str, KnownProvider] = {}
         self._models: dict[tuple[str, str], Model] = {}
         """Those that were asked for: a turn asks several times."""
         self._raw: dict[str, dict[str, tuple[Snapshot, msgspec.Raw]]] = {}
@@ -89,13 +89,13 @@ class Providers:
         found = {id for snapshot in self._snapshots for id in snapshot.head.providers}
         return sorted(found | set(self._entries))
 
-    def provider(self, id: str) -> Provider:
+    def provider(self, id: str) -> KnownProvider:
         """A provider, usable or not."""
         if id not in self._known:
             self._known[id] = self._make(id)
         return self._known[id]
 
-    def available(self) -> list[Provider]:
+    def available(self) -> list[KnownProvider]:
         """Those that can be used: the configured first, in their order, then the others."""
         order = {id: place for place, id in enumerate(dict.fromkeys([*self._entries, *FIRST]))}
         ids = sorted(self.ids(), key=lambda id: (order.get(id, len(order)), id == LAST, id))
@@ -159,7 +159,7 @@ class Providers:
             return self.named(configured)
         return choose.smallest(self.models(main.provider_id).values()) or main
 
-    def _make(self, id: str) -> Provider:
+    def _make(self, id: str) -> KnownProvider:
         entry = self._entries.get(id)
         place = next(
             (found for one in reversed(self._snapshots) if (found := one.head.providers.get(id))), None
@@ -171,7 +171,7 @@ class Providers:
         place = place or Place(name=id, npm=packages.COMPATIBLE)
         env = place.env if entry.env is None else entry.env
         key, origin = self._key(id, entry, env)
-        provider = Provider(
+        provider = KnownProvider(
             id=id,
             name=entry.name or place.name,
             npm=entry.npm or place.npm,
@@ -204,7 +204,7 @@ class Providers:
                 return Secret(self._env[name]), f"env {name}"
         return (None, "") if token is None else (token.secret, "host")
 
-    def _problem(self, provider: Provider) -> str | None:
+    def _problem(self, provider: KnownProvider) -> str | None:
         id = provider.id
         if id in self._disabled or (self._enabled is not None and id not in self._enabled):
             return "it is switched off in the settings"

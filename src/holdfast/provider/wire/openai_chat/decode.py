@@ -27,7 +27,7 @@ from holdfast.provider.request.events import (
 from holdfast.provider.wire import classify, count, frame
 from holdfast.provider.wire.openai_chat.chunk import Delta, Frame, ToolFragment, Usage
 from holdfast.provider.wire.openai_chat.messages import OWN
-from holdfast.provider.wire.openai_chat.tool_calls import ToolCalls
+from holdfast.provider.wire.openai_chat.tool_calls import CallPieces
 from holdfast.schema import typed
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.schema.wire import JsonMap
@@ -58,7 +58,7 @@ class ChatDecoder:
         self._id = ""
         self._blocks = 0
         self._details: list[Any] = []
-        self._calls = ToolCalls()
+        self._calls = CallPieces()
         self._usage: Usage | None = None
         self._stop: str | None = None
         self._called = False

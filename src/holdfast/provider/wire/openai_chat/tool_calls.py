@@ -45,7 +45,7 @@ class _Call:
         return started
 
 
-class ToolCalls:
+class CallPieces:
     """The calls of one answer."""
 
     def __init__(self) -> None:
