@@ -3,11 +3,13 @@
 import pytest
 
 from holdfast.errors import InvalidInput
+from holdfast.runtime.budget.reservations import root_of
 from holdfast.schema.budget import Budget
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Say, Usage
 from holdfast.testing.scripted_provider import Step
+from tests.stories import inside
 from tests.stories.world import World
 
 
@@ -92,3 +94,23 @@ async def test_what_was_spent_stays_spent_when_the_messages_go(world: World) -> 
     assert after.spent == before
     assert before is not None
     assert before.tokens == 15
+
+
+async def test_the_root_of_a_tree_is_looked_for_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session never changes its parent, and each turn needs its root several times."""
+    async with world.open() as (hf, _):
+        root = await world.session(hf)
+        child = await world.session(hf, parent=root)
+        grandchild = await hf.sessions.get(await world.session(hf, parent=child))
+        engine, asked = inside.engine(hf), list[str]()
+        plain = hf.store.session
+
+        async def noted(id: str) -> object:
+            asked.append(id)
+            return await plain(id)
+
+        monkeypatch.setattr(hf.store, "session", noted)
+        found = [await root_of(engine, grandchild) for _ in range(3)]
+
+    assert found == [root] * 3
+    assert asked == [child, root]

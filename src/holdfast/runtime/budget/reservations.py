@@ -219,7 +219,11 @@ async def _find_over(engine: Engine, spent: Spent, asking: str | None) -> list[s
 
 
 async def root_of(engine: Engine, session: Session) -> str:
-    """The root of a session's tree."""
+    """The root of a session's tree; it is looked for once."""
+    if session.parent_id is None:
+        return session.id
+    if (known := engine.trees.root(session.id)) is not None:
+        return known
     above = session
     for _ in range(_DEPTH_MAX):
         if above.parent_id is None:
@@ -228,4 +232,5 @@ async def root_of(engine: Engine, session: Session) -> str:
         if record is None:
             break
         above = record.value()
+    engine.trees.note_root(session.id, above.id)
     return above.id

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
 
 import anyio
@@ -44,11 +44,25 @@ class NeverPresent:
         return False
 
 
+ROOTS_MAX: Final = 1_000
+
+
 class Trees:
-    """A lock for each root session: one task of this process changes it at a time."""
+    """The roots of sessions, and a lock for each: one task of this process changes a root at a time."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, anyio.Lock] = WeakValueDictionary()
+        self._roots: dict[str, str] = {}
+
+    def root(self, child: str) -> str | None:
+        """The root of a child's tree, if it was looked for before: a session never changes its parent."""
+        return self._roots.get(child)
+
+    def note_root(self, child: str, root: str) -> None:
+        """The root of a child's tree was found; the oldest of many are forgotten."""
+        self._roots[child] = root
+        while len(self._roots) > ROOTS_MAX:
+            del self._roots[next(iter(self._roots))]
 
     def of(self, root: str) -> anyio.Lock:
         """The lock of a root; it exists as long as a task refers to it."""
