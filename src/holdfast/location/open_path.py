@@ -27,19 +27,24 @@ def file(real: Path) -> int:
     try:
         parent = folder_of(real)
         try:
-            # Looked at before too: to open a device may already do something.
-            _must_be_file(os.stat(real.name, dir_fd=parent, follow_symlinks=False), real)
-            fd = os.open(real.name, _FILE, dir_fd=parent)
+            return file_in(parent, real)
         finally:
             os.close(parent)
-        try:
-            _must_be_file(os.fstat(fd), real)
-        except BaseException:
-            os.close(fd)
-            raise
-        return fd
     except OSError as error:
         raise failure(error, real) from error
+
+
+def file_in(parent: int, real: Path) -> int:
+    """The descriptor of a regular file in a folder that was opened, to read."""
+    # Looked at before too: to open a device may already do something.
+    _must_be_file(os.stat(real.name, dir_fd=parent, follow_symlinks=False), real)
+    fd = os.open(real.name, _FILE, dir_fd=parent)
+    try:
+        _must_be_file(os.fstat(fd), real)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def folder(real: Path) -> int:

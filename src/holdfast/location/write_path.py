@@ -1,0 +1,188 @@
+"""Writes what was judged, whole or not at all.
+
+The new content goes into a temporary file beside the old one, which is then renamed over it, all of it
+relative to a folder that was opened without following a link (`open_path`). What must stay true: whoever
+looks, also after a crash or a power cut, sees the old content or the new and never a mix; mode bits, extended
+attributes and, where the system allows it, the owner stay; a link or a device swapped in is an error;
+content that is not what the caller has seen is not overwritten. Other hard links to a file keep the old
+content.
+"""
+
+import contextlib
+import errno
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.errors import Conflict, ContextError, HoldfastError, Refused
+from holdfast.location import open_path
+
+TEMPORARY = ".holdfast-"
+"""The beginning of the names of temporary files: what a killed process left is known by it."""
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK = 1 << 20
+
+
+def digest(data: bytes) -> str:
+    """By which content is known again."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def write(real: Path, data: bytes, *, seen: str | None) -> None:
+    """Give a file new content. `seen`: the digest of what it holds; None if there is to be no such file.
+
+    `Conflict` if it holds something else by now. Missing folders are made.
+    """
+    with _folder(real, make=True) as folder:
+        old = _status(folder, real)
+        _check(folder, real, old, seen)
+        name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+        try:
+            _fill(folder, name, data, old, real)
+            _check(folder, real, _status(folder, real), seen)
+            os.rename(name, real.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException as error:
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+            if isinstance(error, OSError):
+                raise _failure(error, real) from error
+            raise
+        _sync(folder)
+
+
+def remove(real: Path, *, seen: str) -> None:
+    """Remove a file that holds what the caller has seen."""
+    with _folder(real, make=False) as folder:
+        _check(folder, real, _status(folder, real), seen)
+        try:
+            os.unlink(real.name, dir_fd=folder)
+        except OSError as error:
+            raise _failure(error, real) from error
+        _sync(folder)
+
+
+@contextlib.contextmanager
+def _folder(real: Path, *, make: bool) -> Iterator[int]:
+    """The folder of a file, opened; with `make`, made where it is missing."""
+    try:
+        if make:
+            _make_folders(real)
+        folder = open_path.folder_of(real)
+    except OSError as error:
+        raise _failure(error, real) from error
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _make_folders(real: Path) -> None:
+    """Make the missing folders on the way, from the top, each inside the one that was opened before."""
+    missing = [folder for folder in real.parents if not os.path.lexists(folder)]
+    for folder in reversed(missing):
+        parent = open_path.folder_of(folder)
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder.name, dir_fd=parent)
+        finally:
+            os.close(parent)
+
+
+def _status(folder: int, real: Path) -> os.stat_result | None:
+    try:
+        return os.stat(real.name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _check(folder: int, real: Path, status: os.stat_result | None, seen: str | None) -> None:
+    """Raise if what stands there is not what the caller has seen."""
+    if status is None:
+        if seen is not None:
+            raise Conflict(f"{real} is gone; it was there when it was read")
+        return
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused(f"{real} is {open_path.kind_of(status.st_mode)} by now, which is never written")
+    if seen is None:
+        raise Conflict(f"{real} exists by now; it did not when this began")
+    fd = open_path.file_in(folder, real)
+    try:
+        if _digest_of(fd) != seen:
+            raise Conflict(f"{real} holds something else than when it was read")
+    finally:
+        os.close(fd)
+
+
+def _digest_of(fd: int) -> str:
+    found = hashlib.sha256()
+    while chunk := os.read(fd, _CHUNK):
+        found.update(chunk)
+    return found.hexdigest()
+
+
+def _fill(folder: int, name: str, data: bytes, old: os.stat_result | None, real: Path) -> None:
+    """Make the temporary file: the content, and what the old file had beside it."""
+    fd = os.open(name, _NEW, 0o600 if old is not None else 0o666, dir_fd=folder)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(fd, left) :]
+        if old is not None:
+            _keep(fd, folder, old, real)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _keep(fd: int, folder: int, old: os.stat_result, real: Path) -> None:
+    """Give the new file the owner, the mode and the extended attributes of the old one."""
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+        with contextlib.suppress(OSError):  # Only root may give files away.
+            os.fchown(fd, old.st_uid, old.st_gid)
+    # After the owner: a change of it clears the bits that lend rights, and they are lent to no other owner.
+    now = os.fstat(fd)
+    lends = 0 if now.st_uid == old.st_uid and now.st_gid == old.st_gid else stat.S_ISUID | stat.S_ISGID
+    os.fchmod(fd, stat.S_IMODE(old.st_mode) & ~lends)
+    if hasattr(os, "listxattr"):  # Linux
+        source = open_path.file_in(folder, real)
+        try:
+            for name in os.listxattr(source):
+                with contextlib.suppress(OSError):  # Some belong to the system.
+                    os.setxattr(fd, name, os.getxattr(source, name))
+        except OSError as error:
+            if error.errno != errno.ENOTSUP:
+                raise
+        finally:
+            os.close(source)
+
+
+def _sync(folder: int) -> None:
+    """Make the rename last. The folder may have been opened to pass through only."""
+    try:
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return  # It may be searched but not listed.
+    try:
+        with contextlib.suppress(OSError):  # Some filesystems cannot.
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _failure(error: OSError, real: Path) -> HoldfastError:
+    match error.errno:
+        case errno.EACCES | errno.EPERM | errno.EROFS:
+            return Refused(f"{real} may not be written: {error.strerror}")
+        case errno.ENOSPC | errno.EDQUOT:
+            return ContextError(f"{real} was not written: {error.strerror}; make room and try again")
+        case errno.ENAMETOOLONG:
+            return Refused(f"{real} was not written: a name in it is too long")
+        case errno.EEXIST | errno.EISDIR:
+            return Refused(f"{real} was replaced by something else while it was being written; look again")
+        case _:
+            return open_path.failure(error, real)
