@@ -20,7 +20,8 @@
 
 A message is one line: what happened, to what, and what to do next. Errors of a lower layer are translated
 once, at the edge of a room, with `raise … from`. What speaks to the model (ToolFailure) is no part of this
-tree.
+tree. One more stands where its content does: `AnswerFailed` (`schema/message.py`), a HoldfastError that holds
+an answer which ended with an error.
 """
 
 from typing import Literal

@@ -197,7 +197,7 @@ class Stage:
         """A prompt, and all that follows."""
         self.begin(note, moved=moved, begins=begins, after_ms=after_ms)
         self.script.add(*steps)
-        await self.hf.sessions.process(session, prompt, **wishes)
+        await self.hf.sessions.process(session, prompt, check=False, **wishes)
         self.script.check()
 
     def _remember(self, request: Request) -> None:

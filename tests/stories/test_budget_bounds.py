@@ -60,8 +60,8 @@ async def test_time_ends_a_turn_in_its_middle_by_name(world: World) -> None:
         session = await world.session(hf)
         await hf.sessions.set_budget(session, Budget(time_ms=300))
         with anyio.fail_after(20):
-            answer = await hf.sessions.process(session, "go")
-            after = await hf.sessions.process(session, "more")
+            answer = await hf.sessions.process(session, "go", check=False)
+            after = await hf.sessions.process(session, "more", check=False)
         used = await spent(hf, session)
 
     assert isinstance(answer.info, AssistantMessage)
@@ -170,7 +170,7 @@ async def test_the_time_of_turns_that_died_counts(world: World) -> None:
             mortal.kill()
     assert session is not None
     async with life(world.store, machine, provider=ScriptedProvider(), clock=clock) as (hf, _):
-        answer = await hf.sessions.process(session, "go")
+        answer = await hf.sessions.process(session, "go", check=False)
         used = await spent(hf, session)
 
     assert isinstance(answer.info, AssistantMessage)
@@ -286,7 +286,7 @@ async def test_a_turn_that_was_cut_off_at_an_unknown_price_is_not_free(world: Wo
         await until(lambda: script.requests)
         await hf.sessions.interrupt(session)
         await hf.sessions.set_budget(session, Budget(cost=10))
-        refused = await hf.sessions.process(session, "more", model="scripted/m")
+        refused = await hf.sessions.process(session, "more", model="scripted/m", check=False)
 
     assert isinstance(refused.info, AssistantMessage)
     assert isinstance(refused.info.error, BudgetFault)

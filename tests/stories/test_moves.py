@@ -41,7 +41,7 @@ async def test_a_tool_that_arrives_with_a_refused_request_is_the_reason_all_the_
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         hf.tools.register(Deed().tool)
-        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "two", check=False)
         await hf.sessions.process(session, "three")
         assert [each.moved for each in await steps(hf, session)] == [None, "tools", None]
 
@@ -54,7 +54,7 @@ async def test_an_agent_edited_before_a_refused_request_is_the_reason(world: Wor
         await hf.sessions.process(session, "one")
     world.settings(agent={"build": {"prompt": "Be thorough."}})
     async with world.open(REFUSED, *says("b")) as (hf, _):
-        await hf.sessions.process(session, "two")
+        await hf.sessions.process(session, "two", check=False)
         await hf.sessions.process(session, "three")
         assert [each.moved for each in await steps(hf, session)] == [None, "agent", None]
 

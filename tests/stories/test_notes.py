@@ -1,9 +1,8 @@
 """Prompts that want no reply: they are heard, and change nothing about the work that they join."""
 
 import anyio
-import pytest
 
-from holdfast.errors import InvalidInput, NotFound
+from holdfast.errors import NotFound
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
@@ -81,8 +80,6 @@ async def test_a_prompt_is_answered_with_its_own_answer(world: World) -> None:
         gate.set()
         last = await hf.sessions.process(session, "fourth")
         assert await hf.sessions.process(session, "third", id=together) == last
-        with pytest.raises(InvalidInput, match="use prompt instead"):
-            await hf.sessions.process(session, "fifth", resume=False)
 
 
 async def test_a_note_is_no_word_about_an_unknown_outcome(world: World) -> None:

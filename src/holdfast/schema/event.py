@@ -5,7 +5,7 @@ An event that carries a record announces state that is in the store; the others 
 when it leaves the process.
 """
 
-from typing import assert_never
+from typing import ClassVar, Literal, assert_never
 
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
@@ -43,16 +43,19 @@ class SessionProperties(OfSession, frozen=True, kw_only=True):
 
 
 class SessionCreated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.created"):
+    type: ClassVar[Literal["session.created"]] = "session.created"
     properties: SessionProperties
 
 
 class SessionUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.updated"):
     """Always the whole session."""
 
+    type: ClassVar[Literal["session.updated"]] = "session.updated"
     properties: SessionProperties
 
 
 class SessionDeleted(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.deleted"):
+    type: ClassVar[Literal["session.deleted"]] = "session.deleted"
     properties: SessionProperties
 
 
@@ -61,6 +64,7 @@ class DiffProperties(OfSession, frozen=True, kw_only=True):
 
 
 class SessionDiff(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.diff"):
+    type: ClassVar[Literal["session.diff"]] = "session.diff"
     properties: DiffProperties
 
 
@@ -70,6 +74,7 @@ class ErrorProperties(Wire, frozen=True, kw_only=True):
 
 
 class SessionError(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.error"):
+    type: ClassVar[Literal["session.error"]] = "session.error"
     properties: ErrorProperties
 
 
@@ -78,14 +83,17 @@ class StatusProperties(OfSession, frozen=True, kw_only=True):
 
 
 class SessionStatusChanged(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.status"):
+    type: ClassVar[Literal["session.status"]] = "session.status"
     properties: StatusProperties
 
 
 class SessionIdle(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.idle"):
+    type: ClassVar[Literal["session.idle"]] = "session.idle"
     properties: OfSession
 
 
 class SessionCompacted(EventHead, frozen=True, kw_only=True, tag_field="type", tag="session.compacted"):
+    type: ClassVar[Literal["session.compacted"]] = "session.compacted"
     properties: OfSession
 
 
@@ -94,6 +102,7 @@ class MessageProperties(OfSession, frozen=True, kw_only=True):
 
 
 class MessageUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.updated"):
+    type: ClassVar[Literal["message.updated"]] = "message.updated"
     properties: MessageProperties
 
 
@@ -102,6 +111,7 @@ class OfMessage(OfSession, frozen=True, kw_only=True):
 
 
 class MessageRemoved(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.removed"):
+    type: ClassVar[Literal["message.removed"]] = "message.removed"
     properties: OfMessage
 
 
@@ -111,6 +121,7 @@ class PartProperties(OfSession, frozen=True, kw_only=True):
 
 
 class PartUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.updated"):
+    type: ClassVar[Literal["message.part.updated"]] = "message.part.updated"
     properties: PartProperties
 
 
@@ -119,6 +130,7 @@ class OfPart(OfMessage, frozen=True, kw_only=True):
 
 
 class PartRemoved(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.removed"):
+    type: ClassVar[Literal["message.part.removed"]] = "message.part.removed"
     properties: OfPart
 
 
@@ -131,6 +143,7 @@ class DeltaProperties(OfPart, frozen=True, kw_only=True):
 
 
 class PartDelta(EventHead, frozen=True, kw_only=True, tag_field="type", tag="message.part.delta"):
+    type: ClassVar[Literal["message.part.delta"]] = "message.part.delta"
     properties: DeltaProperties
 
 
@@ -139,6 +152,7 @@ class TodoProperties(OfSession, frozen=True, kw_only=True):
 
 
 class TodoUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="todo.updated"):
+    type: ClassVar[Literal["todo.updated"]] = "todo.updated"
     properties: TodoProperties
 
 
@@ -155,6 +169,7 @@ class PermissionAskProperties(Wire, frozen=True, kw_only=True):
 
 
 class PermissionAsked(EventHead, frozen=True, kw_only=True, tag_field="type", tag="permission.asked"):
+    type: ClassVar[Literal["permission.asked"]] = "permission.asked"
     properties: PermissionAskProperties
 
 
@@ -167,6 +182,7 @@ class PermissionReplyProperties(OfRequest, frozen=True, kw_only=True):
 
 
 class PermissionReplied(EventHead, frozen=True, kw_only=True, tag_field="type", tag="permission.replied"):
+    type: ClassVar[Literal["permission.replied"]] = "permission.replied"
     properties: PermissionReplyProperties
 
 
@@ -180,6 +196,7 @@ class QuestionAskProperties(Wire, frozen=True, kw_only=True):
 
 
 class QuestionAsked(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.asked"):
+    type: ClassVar[Literal["question.asked"]] = "question.asked"
     properties: QuestionAskProperties
 
 
@@ -188,14 +205,17 @@ class QuestionReplyProperties(OfRequest, frozen=True, kw_only=True):
 
 
 class QuestionReplied(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.replied"):
+    type: ClassVar[Literal["question.replied"]] = "question.replied"
     properties: QuestionReplyProperties
 
 
 class QuestionRejected(EventHead, frozen=True, kw_only=True, tag_field="type", tag="question.rejected"):
+    type: ClassVar[Literal["question.rejected"]] = "question.rejected"
     properties: OfRequest
 
 
 class ProjectUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="project.updated"):
+    type: ClassVar[Literal["project.updated"]] = "project.updated"
     properties: Project
 
 

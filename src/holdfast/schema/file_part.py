@@ -1,5 +1,7 @@
 """The file part, apart from its siblings because a settled tool call holds file parts (`tool_state.py`)."""
 
+from typing import ClassVar, Literal
+
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.source import Source
 from holdfast.schema.wire import Record
@@ -20,6 +22,7 @@ class FilePart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="file"
     file; since then that model is shown a line in its place.
     """
 
+    type: ClassVar[Literal["file"]] = "file"
     mime: str
     filename: str | None = None
     url: str

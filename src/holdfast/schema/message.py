@@ -1,18 +1,23 @@
 """Messages: who speaks, by `role`. Their content stands in the parts, which are records of their own."""
 
-from typing import Any
+from itertools import groupby
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from holdfast.schema.fault import Fault
+from holdfast.errors import HoldfastError
+from holdfast.schema.fault import AbortedFault, APIFault, Fault
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.model import ModelRef
 from holdfast.schema.output_format import OutputFormat
-from holdfast.schema.part import Part
+from holdfast.schema.part import Part, TextPart
 from holdfast.schema.session_lists import FileDiff
 from holdfast.schema.times import Created
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
+from holdfast.text import one_line
+
+MESSAGE_MAX = 500
 
 
 class MessageHead(Record, frozen=True, kw_only=True):
@@ -33,6 +38,7 @@ class UserSummary(Wire, frozen=True, kw_only=True):
 class UserMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag="user"):
     """A promoted prompt. `system` is sent to the model behind it, as a system message."""
 
+    role: ClassVar[Literal["user"]] = "user"
     time: Created
     agent: str
     model: ModelRef
@@ -62,6 +68,7 @@ class AssistantMessage(MessageHead, frozen=True, kw_only=True, tag_field="role",
     `summary` marks the message that compaction wrote: the model's history begins with it.
     """
 
+    role: ClassVar[Literal["assistant"]] = "assistant"
     time: AssistantTime
     parent_id: MessageID
     model_id: str
@@ -81,6 +88,7 @@ class AssistantMessage(MessageHead, frozen=True, kw_only=True, tag_field="role",
 class SystemMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", tag="system"):
     """A Mid-Conversation System Message, with the Context Snapshot that it produced: a cut restores it."""
 
+    role: ClassVar[Literal["system"]] = "system"
     time: Created
     text: str
     snapshot: JsonMap | None = None
@@ -94,3 +102,65 @@ class MessageWithParts(msgspec.Struct, frozen=True):
 
     info: Message
     parts: tuple[Part, ...]
+
+    @property
+    def id(self) -> MessageID:
+        """The id of the message."""
+        return self.info.id
+
+    @property
+    def text(self) -> str:
+        """What it says to a reader: its text parts, without those that are only for the model.
+
+        Providers cut one text into several blocks: neighbours are joined as they are, and texts with anything
+        between them (a call, reasoning) by an empty line.
+        """
+        if isinstance(self.info, SystemMessage):
+            return self.info.text
+        groups = groupby(self.parts, key=lambda part: isinstance(part, TextPart) and not part.synthetic)
+        runs = [
+            "".join(part.text for part in run if isinstance(part, TextPart))
+            for is_said, run in groups
+            if is_said
+        ]
+        return "\n\n".join(run for run in runs if run)
+
+    @property
+    def error(self) -> Fault | None:
+        """Why an answer failed; None for one that did not, and for what is no answer."""
+        return self.info.error if isinstance(self.info, AssistantMessage) else None
+
+    @property
+    def structured(self) -> Any:
+        """The value of an answer whose form was asked for (`format`); None without one."""
+        return self.info.structured if isinstance(self.info, AssistantMessage) else None
+
+    def raise_for_error(self) -> None:
+        """Raise `AnswerFailed` if the answer ended with an error."""
+        if self.error is not None:
+            raise AnswerFailed(self)
+
+
+class AnswerFailed(HoldfastError):
+    """A prompt was admitted and worked on, and its answer ended with an error.
+
+    `answer` holds the message with everything that came before the error; it stays in the session, and the
+    next prompt goes on from there. `name` and `message` are those of the recorded error. `retryable`: the
+    same prompt may succeed later. `status`: the HTTP status of the provider's answer, where there was one.
+    """
+
+    def __init__(self, answer: MessageWithParts) -> None:
+        # The answer is the exception's only argument, so that it survives pickling between processes.
+        super().__init__(answer)
+        fault = answer.error
+        assert fault is not None
+        self.answer = answer
+        self.fault = fault
+        self.name: str = fault.name
+        self.message: str = getattr(fault.data, "message", "") or "the answer was cut off at its limit"
+        self.retryable = isinstance(fault, APIFault) and fault.data.is_retryable
+        self.status = fault.data.status_code if isinstance(fault, APIFault) else None
+        self.interrupted = isinstance(fault, AbortedFault)
+
+    def __str__(self) -> str:
+        return f"{self.name} in session {self.answer.info.session_id}: {one_line(self.message, MESSAGE_MAX)}"

@@ -1,5 +1,7 @@
 """The twelve kinds of part, by `type`. A message says what its parts say, in the order of their creation."""
 
+from typing import ClassVar, Literal
+
 from holdfast.schema.fault import APIFault
 from holdfast.schema.file_part import FilePart, PartHead
 from holdfast.schema.ids import MessageID
@@ -14,6 +16,7 @@ from holdfast.schema.wire import Count, JsonMap, Num, Wire
 class TextPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="text"):
     """Text. `synthetic`: made by the host, hidden, sent to the model. `ignored`: shown, and not sent."""
 
+    type: ClassVar[Literal["text"]] = "text"
     text: str
     synthetic: bool | None = None
     ignored: bool | None = None
@@ -24,6 +27,7 @@ class TextPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="text"
 class ReasoningPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="reasoning"):
     """What the model thought aloud. Provider signatures stand in `metadata` and must come back unchanged."""
 
+    type: ClassVar[Literal["reasoning"]] = "reasoning"
     text: str
     time: Span
     metadata: JsonMap | None = None
@@ -32,6 +36,7 @@ class ReasoningPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="
 class ToolPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="tool"):
     """One tool call. `metadata.providerExecuted` marks a tool that ran at the provider."""
 
+    type: ClassVar[Literal["tool"]] = "tool"
     call_id: str
     tool: str
     state: ToolState
@@ -59,6 +64,7 @@ class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="
     `prefix` is ours: the digests of the request's blocks.
     """
 
+    type: ClassVar[Literal["step-start"]] = "step-start"
     snapshot: str | None = None
     prefix: StepPrefix | None = None
 
@@ -66,6 +72,7 @@ class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="
 class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-finish"):
     """A provider turn ended. `cost_known` is ours: False beside a cost of 0 that says nothing."""
 
+    type: ClassVar[Literal["step-finish"]] = "step-finish"
     reason: str
     snapshot: str | None = None
     cost: Num
@@ -76,12 +83,14 @@ class StepFinishPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag=
 class SnapshotPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):
     """A tree of files. Only old records have it."""
 
+    type: ClassVar[Literal["snapshot"]] = "snapshot"
     snapshot: str
 
 
 class PatchPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="patch"):
     """The files (absolute paths) that a step changed, against the tree `hash`."""
 
+    type: ClassVar[Literal["patch"]] = "patch"
     hash: str
     files: list[str]
 
@@ -89,6 +98,7 @@ class PatchPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="patc
 class AgentPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="agent"):
     """An agent that the prompt mentions."""
 
+    type: ClassVar[Literal["agent"]] = "agent"
     name: str
     source: AgentSource | None = None
 
@@ -96,6 +106,7 @@ class AgentPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="agen
 class RetryPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="retry"):
     """A provider call that failed and was tried again: stored with the answer, never shown to the model."""
 
+    type: ClassVar[Literal["retry"]] = "retry"
     attempt: Count
     error: APIFault
     time: Created
@@ -107,6 +118,7 @@ class CompactionPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag=
     `attempt` is ours: which one it is since an answer last came.
     """
 
+    type: ClassVar[Literal["compaction"]] = "compaction"
     auto: bool
     overflow: bool | None = None
     tail_start_id: MessageID | None = None
@@ -116,6 +128,7 @@ class CompactionPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag=
 class SubtaskPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="subtask"):
     """Work that the user gave to a subagent."""
 
+    type: ClassVar[Literal["subtask"]] = "subtask"
     prompt: str
     description: str
     agent: str

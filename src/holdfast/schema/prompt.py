@@ -3,7 +3,7 @@
 Promotion makes a user message with the same id of it. `promoted` is when; until then the prompt is pending.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.model import ModelRef
@@ -17,6 +17,7 @@ Delivery = Literal["steer", "queue"]
 
 
 class TextPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="text"):
+    type: ClassVar[Literal["text"]] = "text"
     id: PartID | None = None
     text: str
     synthetic: bool | None = None
@@ -26,6 +27,7 @@ class TextPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="text
 
 
 class FilePartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="file"):
+    type: ClassVar[Literal["file"]] = "file"
     id: PartID | None = None
     mime: str
     filename: str | None = None
@@ -34,12 +36,14 @@ class FilePartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="file
 
 
 class AgentPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="agent"):
+    type: ClassVar[Literal["agent"]] = "agent"
     id: PartID | None = None
     name: str
     source: AgentSource | None = None
 
 
 class SubtaskPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="subtask"):
+    type: ClassVar[Literal["subtask"]] = "subtask"
     id: PartID | None = None
     prompt: str
     description: str
@@ -51,6 +55,7 @@ class SubtaskPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="s
 class CompactionPartInput(Wire, frozen=True, kw_only=True, tag_field="type", tag="compaction"):
     """Ours: a request to compact. Clients ask for it by a call of its own, not with a prompt."""
 
+    type: ClassVar[Literal["compaction"]] = "compaction"
     id: PartID | None = None
     auto: bool = False
 

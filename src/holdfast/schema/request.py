@@ -4,7 +4,7 @@ Requests are durable, so that the answer may come through another process or aft
 open until `time.answered` is set.
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.wire import Count, JsonMap, Record, Wire
@@ -44,6 +44,7 @@ class PermissionAnswer(Wire, frozen=True, kw_only=True):
 class PermissionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="permission"):
     """May this be done? `always` lists the patterns that an "always" would allow."""
 
+    type: ClassVar[Literal["permission"]] = "permission"
     permission: str
     patterns: list[str]
     metadata: JsonMap
@@ -77,6 +78,7 @@ class QuestionAnswer(Wire, frozen=True, kw_only=True):
 class QuestionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="question"):
     """The model asks the user."""
 
+    type: ClassVar[Literal["question"]] = "question"
     questions: list[Question]
     tool: ToolRef | None = None
     time: RequestTime
@@ -86,6 +88,7 @@ class QuestionRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", 
 class InterruptRequest(RequestHead, frozen=True, kw_only=True, tag_field="type", tag="interrupt"):
     """The user or a program wants the session to stop. The owner that runs it answers by stopping."""
 
+    type: ClassVar[Literal["interrupt"]] = "interrupt"
     reason: str | None = None
     owner: str | None = None
     """The owner that ran the session then, and whose work is meant: no other obeys. None means any."""

@@ -8,7 +8,7 @@ A call is settled exactly once. A settled call changes by marks only: pruning ma
 `time.compacted`, and a provider that takes no request with its result or its files leaves `refused`.
 """
 
-from typing import Final
+from typing import ClassVar, Final, Literal
 
 from msgspec.structs import replace
 
@@ -37,6 +37,7 @@ class Completed(Wire, frozen=True, kw_only=True):
 class ToolPending(Wire, frozen=True, kw_only=True, tag_field="status", tag="pending"):
     """The model is still writing the call: `raw` grows, `input` is empty until it can be read."""
 
+    status: ClassVar[Literal["pending"]] = "pending"
     input: JsonMap
     raw: str
 
@@ -44,6 +45,7 @@ class ToolPending(Wire, frozen=True, kw_only=True, tag_field="status", tag="pend
 class ToolRunning(Wire, frozen=True, kw_only=True, tag_field="status", tag="running"):
     """The call is recorded, and may have begun to act."""
 
+    status: ClassVar[Literal["running"]] = "running"
     input: JsonMap
     title: str | None = None
     metadata: JsonMap | None = None
@@ -53,6 +55,7 @@ class ToolRunning(Wire, frozen=True, kw_only=True, tag_field="status", tag="runn
 class ToolCompleted(Wire, frozen=True, kw_only=True, tag_field="status", tag="completed"):
     """The call succeeded. `refused` is ours, as in `FilePart`, and speaks of the whole result."""
 
+    status: ClassVar[Literal["completed"]] = "completed"
     input: JsonMap
     output: str
     title: str
@@ -65,6 +68,7 @@ class ToolCompleted(Wire, frozen=True, kw_only=True, tag_field="status", tag="co
 class ToolError(Wire, frozen=True, kw_only=True, tag_field="status", tag="error"):
     """The call did not succeed; `metadata.outcome` says how: failed, denied, interrupted or unknown."""
 
+    status: ClassVar[Literal["error"]] = "error"
     input: JsonMap
     error: str
     metadata: JsonMap | None = None

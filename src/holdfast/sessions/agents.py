@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.message import MessageWithParts
+from holdfast.schema.model import ModelRef
 from holdfast.schema.session import AgentRun
 from holdfast.sessions import create
 from holdfast.sessions.service import SessionService
@@ -30,14 +31,15 @@ class AgentService:
         prompt: str | None = None,
         parent: str | None = None,
         directory: str | os.PathLike[str] | None = None,
-        model: str | None = None,
+        model: str | ModelRef | None = None,
         title: str | None = None,
+        check: bool = True,
     ) -> MessageWithParts:
         """Give any agent a task in a session of its own, and wait for its last answer.
 
         `prompt` replaces the agent's own text for this run. The session is a child of `parent`, if given.
         Lists show it only with `agent_runs`, and it is removed when it was not used for a week;
-        `sessions.restore` keeps it.
+        `sessions.restore` keeps it. `AnswerFailed` if the answer ended with an error, but for `check=False`.
         """
         if prompt is not None and not prompt.strip():
             raise InvalidInput("the prompt of an agent is empty; leave it out to use the agent's own text")
@@ -55,7 +57,7 @@ class AgentService:
             await self._sessions.remove(session.id)
             raise
         id = admitted.prompt.id
-        return await self._sessions.process(session.id, input, id=id, agent=agent, model=model)
+        return await self._sessions.process(session.id, input, id=id, agent=agent, model=model, check=check)
 
 
 def _first_text(input: "str | Sequence[PartInput]") -> str:

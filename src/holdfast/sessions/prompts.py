@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from typing import Any, cast
+from typing import cast
 
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
@@ -15,14 +15,14 @@ from holdfast.runtime.inbox.admission import Admitted, Prompt
 from holdfast.runtime.process.coordinator import Coordinator
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.model import ModelRef
-from holdfast.schema.output_format import OutputFormat
-from holdfast.schema.prompt import AdmittedPrompt, Delivery, PartInput, TextPartInput
+from holdfast.schema.prompt import AdmittedPrompt, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
 from holdfast.sessions import compact, context, read, state
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.compact import Answer
 from holdfast.sessions.context import ContextView
+from holdfast.sessions.options import PromptOptions
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
 
@@ -41,58 +41,44 @@ class Prompts:
         self._coordinator = coordinator
 
     async def prompt(
-        self,
-        session: str,
-        parts: str | Sequence[PartInput],
-        *,
-        id: str | None = None,
-        delivery: Delivery = "steer",
-        resume: bool = True,
-        agent: str | None = None,
-        model: str | ModelRef | None = None,
-        variant: str | None = None,
-        system: str | None = None,
-        tools: dict[str, bool] | None = None,
-        format: OutputFormat | None = None,
-        no_reply: bool = False,
+        self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, resume: bool = True
     ) -> Admitted:
         """Admit a prompt durably, then wake the session unless `resume` is False."""
         if not isinstance(parts, Sequence):
             raise InvalidInput("a prompt is a text or a list of parts")
         given = Prompt(
             parts=[TextPartInput(text=parts)] if isinstance(parts, str) else list(parts),
-            id=id,
-            delivery=delivery,
-            agent=agent,
-            model=_session_model(model),
-            variant=variant,
-            system=system,
-            tools=tools,
-            format=format,
-            no_reply=no_reply,
+            id=options.id,
+            delivery=options.delivery,
+            agent=options.agent,
+            model=_session_model(options.model),
+            variant=options.variant,
+            system=options.system,
+            tools=options.tools,
+            format=options.format,
+            no_reply=options.no_reply,
         )
         admitted = await admission.admit(self._engine, session, given, runs=resume)
         # A prompt without reply is promoted at once, unless a process ran the session: that one may just have
         # stopped and missed it. A session of another placement is run by an owner there.
         here = admitted.prompt.placement is None
-        if resume and here and (not no_reply or admitted.prompt.promoted is None):
+        if resume and here and (not options.no_reply or admitted.prompt.promoted is None):
             await self._coordinator.wake(session)
         return admitted
 
     async def process(
-        self, session: str, parts: str | Sequence[PartInput], **options: Any
+        self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, check: bool
     ) -> MessageWithParts:
         """Prompt, and wait for the last answer. A prompt with `no_reply` is returned itself."""
-        if not options.get("resume", True):
-            raise InvalidInput(
-                "process waits for an answer, and without `resume` no process works on it; use prompt instead"
-            )
         await self._check_place(session)
-        admitted = await self.prompt(session, parts, **options)
+        admitted = await self.prompt(session, parts, options)
         if admitted.prompt.placement is not None:
             await self._wait_for_promotion(admitted.prompt)
         await self.wait(session)
-        return await self._find_answer(session, admitted.prompt)
+        answer = await self._find_answer(session, admitted.prompt)
+        if check:
+            answer.raise_for_error()
+        return answer
 
     async def _check_place(self, session: str) -> None:
         """Refuse to wait for a session of another placement, unless a process there runs it now."""
@@ -124,15 +110,15 @@ class Prompts:
             watch.close()
 
     async def turn(
-        self, session: str, parts: str | Sequence[PartInput], **options: Any
+        self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, check: bool
     ) -> AsyncGenerator[Frame, None]:
-        """Prompt, and yield every event of the session until it is idle.
+        """Prompt, and yield every event of the session until it is idle; then check its answer.
 
         To leave early, close the generator (`aclosing`); the session keeps working.
         """
         await self._check_place(session)
         cursor = await self._engine.store.head()
-        admitted = await self.prompt(session, parts, **options)
+        admitted = await self.prompt(session, parts, options)
         following = cast(
             "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
         )
@@ -142,6 +128,9 @@ class Prompts:
         ):
             async for frame in frames:
                 yield frame
+        if check:
+            with suppress(NotFound):  # The prompt waits in the inbox.
+                (await self._find_answer(session, admitted.prompt)).raise_for_error()
 
     async def _until_idle(
         self, session: str, batches: AsyncGenerator[list[Frame], None], prompt: AdmittedPrompt

@@ -1,8 +1,11 @@
-"""The public API of sessions, in one object. Each call is a function in a file of its own."""
+"""The public API of sessions, in one object. Each call is a function in a file of its own.
+
+The calls that need the engine stand in `engine_calls.py`.
+"""
 
 import os
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.message import Message, MessageWithParts
@@ -12,29 +15,17 @@ from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import create, edit, fork, read, update
-from holdfast.sessions.access import StoreAccess, require_session
+from holdfast.sessions.access import require_session
 from holdfast.sessions.edit import MessageEditor, PartEditor
+from holdfast.sessions.engine_calls import EngineCalls
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
-if TYPE_CHECKING:  # The engine is loaded by the first prompt: a process that only reads does not wait for it.
-    from holdfast.feed.frame import Frame
-    from holdfast.runtime.inbox.admission import Admitted
-    from holdfast.schema.prompt import PartInput
-    from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
-    from holdfast.sessions.context import ContextView
-    from holdfast.sessions.prompts import Prompts
-    from holdfast.sessions.state import State
 
-
-class SessionService:
+class SessionService(EngineCalls):
     """What a caller may do with sessions."""
-
-    def __init__(self, access: StoreAccess, prompting: "Callable[[], Prompts]") -> None:
-        self.access = access
-        self._prompting = prompting
 
     async def create(
         self,
@@ -188,67 +179,3 @@ class SessionService:
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
         await edit.set_diffs(self.access, session, diffs)
-
-    async def prompt(self, session: str, parts: "str | Sequence[PartInput]", **options: Any) -> "Admitted":
-        """Admit a prompt and wake the session; `Prompts.prompt` lists the options."""
-        return await self._prompting().prompt(session, parts, **options)
-
-    async def process(
-        self, session: str, parts: "str | Sequence[PartInput]", **options: Any
-    ) -> MessageWithParts:
-        """Prompt, and wait for the last answer.
-
-        `LeaseLost` if the process that worked on it is gone or had to stop: an unfinished answer is never
-        returned.
-        """
-        return await self._prompting().process(session, parts, **options)
-
-    def turn(
-        self, session: str, parts: "str | Sequence[PartInput]", **options: Any
-    ) -> "AsyncGenerator[Frame, None]":
-        """Prompt, and yield every event of the session until it is idle.
-
-        As in `process`, work that was cut off raises `LeaseLost`.
-        """
-        return self._prompting().turn(session, parts, **options)
-
-    async def state(self, session: str, *, limit: int = 100) -> "State":
-        """Everything a client needs to show the session: itself, its latest messages, what it may do."""
-        return await self._prompting().state(session, limit=limit)
-
-    async def wait(self, session: str) -> None:
-        """Return when no process runs the session any more."""
-        await self._prompting().wait(session)
-
-    async def interrupt(self, session: str) -> bool:
-        """Stop the session, and return when everything is settled: whether there was anything to stop."""
-        return await self._prompting().interrupt(session)
-
-    async def titled(self, session: str) -> None:
-        """Return when the session has its title, or this process no longer tries to give it one."""
-        await self._prompting().titled(session)
-
-    async def resume(self, session: str) -> None:
-        """Continue a session that was left unfinished."""
-        await self._prompting().resume(session)
-
-    async def compact(self, session: str, *, force: bool = False) -> Literal["admitted", "not needed"]:
-        """Request a compaction: a summary replaces the beginning in the model view; `wait` until it is done.
-
-        Without `force` nothing happens while the session is under every threshold.
-        """
-        return await self._prompting().compact(session, force=force)
-
-    async def context(self, session: str) -> "ContextView":
-        """What the model is sent: every block in send order, with its source, its size, and the cache."""
-        return await self._prompting().context(session)
-
-    async def requests(self, session: str) -> "Sequence[PermissionRequest | QuestionRequest]":
-        """The session's open permission requests and questions."""
-        return await self._prompting().requests(session)
-
-    async def reply(
-        self, session: str, request: str, reply: "Reply", *, message: str | None = None
-    ) -> "PermissionRequest":
-        """Answer a permission request."""
-        return await self._prompting().reply(session, request, reply, message=message)
