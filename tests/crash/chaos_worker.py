@@ -19,8 +19,8 @@ import holdfast  # noqa: E402 - see above
 from holdfast.app import Holdfast  # noqa: E402
 from holdfast.errors import StoreBusy  # noqa: E402
 from holdfast.store.open import open_store  # noqa: E402
-from holdfast.tool.context import ToolContext  # noqa: E402
-from holdfast.tool.declare import tool  # noqa: E402
+from holdfast.toolkit.context import ToolContext  # noqa: E402
+from holdfast.toolkit.declare import tool  # noqa: E402
 from tests.orders import serve  # noqa: E402
 
 

@@ -2,9 +2,9 @@
 
 from holdfast.provider.request.events import ReasoningDelta, ReasoningEnd, ReasoningStart
 from holdfast.testing.scripted_provider import Events
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import ToolFailure
 
 
 def thought(words: str) -> Events:

@@ -21,7 +21,7 @@ from holdfast.provider.request.request import Request
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import StepPrefix, StepStartPart
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 from tests.stories.world import World
 
 SONNET = "anthropic/claude-sonnet-4-5"

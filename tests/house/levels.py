@@ -9,7 +9,7 @@ SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
     {"schema", "errors", "clock", "closing", "flags", "person", "processes", "text", "version"},
-    {"context", "permission", "tool", "net"},
+    {"context", "permission", "toolkit", "net"},
     {"store", "provider", "location", "config", "plugins"},
     {"tools", "context.sources", "feed", "workspace"},
     {"runtime.history"},
@@ -21,7 +21,8 @@ LEVELS = [
     {"runtime.process"},
     {"sessions"},
     {"app", "testing"},
-    {"server", "client", "__init__"},  # __init__.py only hands out what app.py builds
+    {"one_prompt"},
+    {"server", "client", "__init__"},  # __init__.py only names what stands below
     {"cli"},
     {"__main__"},
 ]

@@ -40,7 +40,7 @@ def test_imports_point_downward() -> None:
         (
             "client/http.py",
             "import importlib\nimportlib.import_module('holdfast.server.app')",
-            "client/http.py:2: client (13) imports server (13)",
+            "client/http.py:2: client (14) imports server (14)",
         ),
         (
             "context/__init__.py",
@@ -61,7 +61,7 @@ def test_imports_point_downward() -> None:
         (
             "testing/store.py",
             "from holdfast import open",
-            "testing/store.py:1: testing (12) imports __init__ (13)",
+            "testing/store.py:1: testing (12) imports __init__ (14)",
         ),
         ("utils.py", "", "utils.py: stands in no room of the house"),
     ],

@@ -53,7 +53,7 @@ def test_a_plugin_brings_tools(tmp_path: Path) -> None:
     write(tmp_path / "plugin" / "a.py", "tools = 5\nauth = object()")
     write(
         tmp_path / "plugin" / "b.py",
-        "from holdfast.tool.declare import tool\n"
+        "from holdfast.toolkit.declare import tool\n"
         "@tool(description='Tell the weather.')\n"
         "async def weather(context, city: str) -> str:\n"
         "    return city\n"

@@ -15,7 +15,7 @@ from holdfast.plugins import hook_run
 from holdfast.plugins.dispatcher import TIMEOUTS_MAX, Dispatcher, Plugin, Trouble
 from holdfast.plugins.hooks import TOOL_EXECUTE_AFTER, ToolAfter, ToolOutcome
 from holdfast.schema.model import ModelRef
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 from tests.plugins.sample_hooks import (
     CHAT_HEADERS,
     CHAT_PARAMS,

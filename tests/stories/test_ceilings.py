@@ -6,8 +6,8 @@ from holdfast.schema.budget import Budget
 from holdfast.schema.permission import Rule
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories.tools import Deed
 from tests.stories.world import World
 from tests.until import until

@@ -12,8 +12,8 @@ from holdfast.location.guard import Guard
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from holdfast.testing.scripted_provider import Step
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.processes import Place, Worker
 from tests.stories.processes import calls as calls_of

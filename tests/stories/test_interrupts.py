@@ -33,8 +33,8 @@ from holdfast.store.batch import Batch
 from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed
@@ -240,7 +240,7 @@ import asyncio, os, signal, sys
 import holdfast
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
-from holdfast.tool.declare import tool
+from holdfast.toolkit.declare import tool
 
 @tool()
 async def hang(context) -> str:

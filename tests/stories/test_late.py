@@ -12,8 +12,8 @@ from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch, Put
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape

@@ -15,8 +15,8 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.tool_state import ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.compaction import BIG, LONG
 from tests.stories.crashing import Machine, life

@@ -6,8 +6,8 @@ from holdfast.errors import NotFound
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed

@@ -12,9 +12,9 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait, answered
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from tests.stories.permissions import outcomes
 from tests.stories.world import Attached, World, shape
 from tests.until import until

@@ -19,8 +19,8 @@ from holdfast.store.owner import LEASE_MS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape

@@ -19,9 +19,9 @@ from holdfast.schema.part import RetryPart
 from holdfast.schema.prompt import FilePartInput, PartInput, TextPartInput
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
-from holdfast.tool.output import ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
+from holdfast.toolkit.output import ToolOutput
 from tests.stories.crashing import Machine, life
 from tests.stories.epochs import epochs, says, steps
 from tests.stories.tools import Deed

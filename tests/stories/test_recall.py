@@ -11,9 +11,9 @@ from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.query import SearchQuery
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.builtin.recall import around
 from tests.stories.world import World
 from tests.until import until

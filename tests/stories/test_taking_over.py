@@ -17,8 +17,8 @@ from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.batch import Batch, Held, Receipt
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.loops import impatient

@@ -12,9 +12,9 @@ from holdfast.schema.permission import Rule
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import ToolFailure
 from tests.stories import inside
 from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed

@@ -12,8 +12,8 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call
 from holdfast.testing.scripted_provider import Step
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories.epochs import epochs, says, told
 from tests.stories.wiring import outputs
 from tests.stories.world import Attached, World

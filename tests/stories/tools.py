@@ -2,8 +2,8 @@
 
 import anyio
 
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
 
 
 class Deed:

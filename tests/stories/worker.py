@@ -21,8 +21,8 @@ from holdfast.app import Holdfast  # noqa: E402
 from holdfast.schema.session import Session  # noqa: E402
 from holdfast.store.batch import Batch, Fence  # noqa: E402
 from holdfast.store.put import put  # noqa: E402
-from holdfast.tool.context import ToolContext  # noqa: E402
-from holdfast.tool.declare import Tool, tool  # noqa: E402
+from holdfast.toolkit.context import ToolContext  # noqa: E402
+from holdfast.toolkit.declare import Tool, tool  # noqa: E402
 from tests.orders import serve  # noqa: E402
 from tests.stories import inside  # noqa: E402
 

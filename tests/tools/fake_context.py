@@ -8,8 +8,8 @@ import msgspec
 
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.context import OwnKind
-from holdfast.tool.output import ToolDenied
+from holdfast.toolkit.context import OwnKind
+from holdfast.toolkit.output import ToolDenied
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):

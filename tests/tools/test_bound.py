@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.tool.output import ToolOutput
+from holdfast.toolkit.output import ToolOutput
 from holdfast.tools import bound
 from holdfast.tools.bound import Bounded, OutputLimits
 from tests.examples import examples

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
-from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
+from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from holdfast.tools import execute
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.execute import Settlement

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
 from holdfast.tools.registry import Registry
 
 

@@ -1,11 +1,13 @@
 """What a listener receives: one event, encoded once and shared by all who listen."""
 
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from holdfast.schema import ids
+from holdfast.schema.event import Event
 from holdfast.schema.stored import Kind
+from holdfast.schema.wire import decode
 from holdfast.store.record import StoredRecord
 
 RESYNC = "holdfast.resync"
@@ -14,6 +16,7 @@ RESYNC = "holdfast.resync"
 PartKey = tuple[str, str]
 """A session and a part of it: two sessions may hold parts of one id."""
 
+_TYPES = frozenset(kind.type for kind in get_args(Event))
 _encode = msgspec.json.Encoder().encode
 
 
@@ -70,6 +73,10 @@ class Frame(msgspec.Struct):
     def value(self) -> Any:
         """The properties, decoded."""
         return msgspec.json.decode(self.properties)
+
+    def event(self) -> Event | None:
+        """The event as a typed value; None for what has no type of ours (`holdfast.…`)."""
+        return decode(Event, self.json()) if self.type in _TYPES else None
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):

@@ -6,10 +6,10 @@ names, and Python files in the `plugin/` and `plugins/` folders of trusted confi
 A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
 plugins of folders that are not trusted. A module offers `plugin`, a function that gets a `PluginContext` and
 answers an object with hooks; a module without it is itself that object. Its attribute `tools`, a sequence of
-`holdfast.tool.declare.Tool`, are tools that it brings, and `sources`, a sequence of
-`holdfast.context.source.ContextSource`, what it gives the model. To register ways of signing in
-(`auth`) or providers (`provider`) is reported as not supported. Plugins written in JavaScript are named
-and left alone. What cannot be loaded costs a notice, nothing else.
+`holdfast.Tool`, are tools that it brings, and `sources`, a sequence of `holdfast.ContextSource`, what it
+gives the model. To register ways of signing in (`auth`) or providers (`provider`) is reported as not
+supported. Plugins written in JavaScript are named and left alone. What cannot be loaded costs a notice,
+nothing else.
 """
 
 import importlib
@@ -26,7 +26,7 @@ import msgspec
 
 from holdfast.context.source import ContextSource
 from holdfast.plugins.dispatcher import Plugin, Trouble
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 
 GROUP = "holdfast.plugins"
 FOLDERS = ("plugin", "plugins")

@@ -16,7 +16,7 @@ from holdfast.context.source import ContextSource
 from holdfast.plugins.hook_run import HookRun
 from holdfast.plugins.hooks import Hook, HookInput, HookOutput
 from holdfast.schema import wire
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 
 I = TypeVar("I", bound=HookInput)  # noqa: E741 - input
 O = TypeVar("O", bound=HookOutput)  # noqa: E741 - output

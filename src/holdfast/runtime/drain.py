@@ -37,7 +37,7 @@ from holdfast.schema.fault import (
     UnknownFault,
 )
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, UserMessage
-from holdfast.tool.cancellation import ends_the_program, is_cancelled
+from holdfast.toolkit.cancellation import ends_the_program, is_cancelled
 from holdfast.tools.plain import described
 
 _ROUNDS_MAX = 1_000

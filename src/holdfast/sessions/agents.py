@@ -2,19 +2,16 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.errors import InvalidInput
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.model import ModelRef
+from holdfast.schema.prompt import PartInput
 from holdfast.schema.session import AgentRun
 from holdfast.sessions import create
+from holdfast.sessions.first_prompt import first_text, process_first
+from holdfast.sessions.options import PromptOptions
 from holdfast.sessions.service import SessionService
-
-if TYPE_CHECKING:
-    from holdfast.schema.prompt import PartInput
-
-_TITLE_CHARS = 60
 
 
 class AgentService:
@@ -26,7 +23,7 @@ class AgentService:
     async def run(
         self,
         agent: str,
-        input: "str | Sequence[PartInput]",
+        input: str | Sequence[PartInput],
         *,
         prompt: str | None = None,
         parent: str | None = None,
@@ -47,21 +44,8 @@ class AgentService:
             self._sessions.access,
             directory=directory,
             parent=parent,
-            title_=title or f"{agent}: {_first_text(input)[:_TITLE_CHARS]}",
+            title_=title or f"{agent}: {first_text(input) or 'a task'}",
             agent_run=AgentRun(agent=agent, prompt=prompt),
         )
-        try:
-            admitted = await self._sessions.prompt(session.id, input, agent=agent, model=model, resume=False)
-        except HoldfastError:
-            # The prompt was refused: the session is empty, and no caller knows its id.
-            await self._sessions.remove(session.id)
-            raise
-        id = admitted.prompt.id
-        return await self._sessions.process(session.id, input, id=id, agent=agent, model=model, check=check)
-
-
-def _first_text(input: "str | Sequence[PartInput]") -> str:
-    """The first text of a task, for its title."""
-    if isinstance(input, str):
-        return input
-    return next((text for part in input if isinstance(text := getattr(part, "text", None), str)), "a task")
+        options = PromptOptions(agent=agent, model=model)
+        return await process_first(self._sessions, session.id, input, options, check=check)

@@ -14,7 +14,7 @@ import anyio.to_thread
 import msgspec
 
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.output import ToolOutput
+from holdfast.toolkit.output import ToolOutput
 
 # From here on, measuring a text would be felt by everything else on the event loop.
 LARGE_CHARS = 1 << 20

@@ -16,10 +16,10 @@ from msgspec.structs import replace
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
 from holdfast.text import UNKNOWN_SIGN, printable
-from holdfast.tool.cancellation import is_cancelled
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool
-from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
+from holdfast.toolkit.cancellation import is_cancelled
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool
+from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
 from holdfast.tools import bound
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.plain import described, plain

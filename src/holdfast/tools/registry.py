@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from holdfast.errors import InvalidInput
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

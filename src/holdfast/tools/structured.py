@@ -17,9 +17,9 @@ import msgspec
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool
-from holdfast.tool.output import ToolFailure, ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool
+from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools import schema_rules
 from holdfast.tools.schema_rules import Task
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.location.filesystem import Filesystem
-from holdfast.tool.output import Attachment, ToolDenied, ToolFailure, ToolOutput
+from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput
 from holdfast.tools import bound
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.builtin import read, text_page

@@ -30,8 +30,8 @@ from holdfast.schema.request import Reply as ReplyKind
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.put import put
-from holdfast.tool.cancellation import is_cancelled
-from holdfast.tool.output import ToolDenied, ToolParked
+from holdfast.toolkit.cancellation import is_cancelled
+from holdfast.toolkit.output import ToolDenied, ToolParked
 from holdfast.tools.plain import plain
 
 LEAVE_S: Final = 0.05

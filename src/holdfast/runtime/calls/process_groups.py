@@ -22,7 +22,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.host import Host
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.output import ToolFailure
 
 GROUPS: Final = "groups"
 """In the metadata of a running part: the process groups of the call."""

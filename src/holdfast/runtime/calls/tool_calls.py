@@ -30,8 +30,8 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put
-from holdfast.tool.cancellation import is_cancelled
-from holdfast.tool.output import ToolDenied, ToolParked
+from holdfast.toolkit.cancellation import is_cancelled
+from holdfast.toolkit.output import ToolDenied, ToolParked
 from holdfast.tools import execute, structured
 from holdfast.tools.execute import Settlement
 from holdfast.tools.plain import described

@@ -22,8 +22,8 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put, put_list
-from holdfast.tool.context import OwnKind
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.context import OwnKind
+from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.plain import plain
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
-from holdfast.tool.context import Admit
+from holdfast.toolkit.context import Admit
 from holdfast.tools.bound import OutputLimits
 from holdfast.workspace.workspace import Workspace
 

@@ -23,7 +23,7 @@ from holdfast.runtime.epoch import prefix_change
 from holdfast.schema import typed
 from holdfast.schema.agent import Agent
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.declare import Tool
+from holdfast.toolkit.declare import Tool
 from holdfast.tools import structured
 from holdfast.tools.registry import Toolset
 

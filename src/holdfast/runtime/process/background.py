@@ -14,7 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.errors import Refused
-from holdfast.tool.cancellation import ends_the_program
+from holdfast.toolkit.cancellation import ends_the_program
 from holdfast.tools.plain import described
 
 PAUSE_S, PAUSE_MAX_S = 0.5, 10.0

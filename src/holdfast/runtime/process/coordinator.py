@@ -33,7 +33,7 @@ from holdfast.runtime.side_calls import prompt_summary
 from holdfast.runtime.side_calls.session_title import Titles
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Fence, Held
-from holdfast.tool.cancellation import ends_the_program
+from holdfast.toolkit.cancellation import ends_the_program
 from holdfast.tools.plain import described
 
 HISTORIES_MAX = 16

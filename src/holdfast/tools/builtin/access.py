@@ -11,8 +11,8 @@ import anyio.to_thread
 
 from holdfast.errors import HoldfastError
 from holdfast.location.filesystem import Filesystem, Resolved
-from holdfast.tool.context import ToolContext
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.output import ToolFailure
 
 FilesystemOf = Callable[[ToolContext], Filesystem]
 

@@ -16,9 +16,9 @@ import msgspec
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.location.filesystem import Entry, Filesystem, Listing, Resolved
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import Attachment, ToolFailure, ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import Attachment, ToolFailure, ToolOutput
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.builtin import access, file_kind, text_page
 from holdfast.tools.builtin.access import FilesystemOf

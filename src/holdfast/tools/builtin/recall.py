@@ -17,9 +17,9 @@ from holdfast.schema.part import Part, TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.base import Store
 from holdfast.store.query import MessageQuery, SearchQuery
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import Tool, tool
-from holdfast.tool.output import ToolFailure, ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import ToolFailure, ToolOutput
 
 NAME: Final = "recall"
 LIMIT_DEFAULT: Final = 10

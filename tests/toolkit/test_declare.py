@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.tool.context import ToolContext
-from holdfast.tool.declare import tool
-from holdfast.tool.output import ToolFailure
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
+from holdfast.toolkit.output import ToolFailure
 
 CONTEXT: Any = object()
 

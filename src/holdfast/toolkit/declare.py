@@ -18,8 +18,8 @@ import msgspec
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
-from holdfast.tool.context import ToolContext
-from holdfast.tool.output import ToolFailure, ToolOutput
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.output import ToolFailure, ToolOutput
 
 Answer = ToolOutput | str
 Run = Callable[[ToolContext, JsonMap], Awaitable[Answer]]
