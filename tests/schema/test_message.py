@@ -70,14 +70,14 @@ def answer(*parts: Part, error: Fault | None = None) -> MessageWithParts:
         ((), ""),
         ((THOUGHT,), ""),
         ((THOUGHT, said("one")), "one"),
-        ((said("It is in "), said("a.py"), said(".")), "It is in a.py."),
+        ((said("One."), said("Two.")), "One.\n\nTwo."),
         ((said("Let me look."), THOUGHT, said("Done.")), "Let me look.\n\nDone."),
         ((said("for the model", synthetic=True), said("for the reader", ignored=True)), "for the reader"),
         ((said(""), THOUGHT, said("two")), "two"),
     ],
 )
 def test_the_text_is_what_a_reader_is_shown(parts: tuple[Part, ...], text: str) -> None:
-    """Blocks of one text are joined as they are, texts apart by an empty line; no thought, nothing hidden."""
+    """Its texts, with an empty line between them; no thought, nothing hidden."""
     assert (answer(*parts).text, MessageWithParts(USER, parts).text) == (text, text)
 
 

@@ -4,7 +4,9 @@ from contextlib import aclosing
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
+import holdfast
 from holdfast.errors import ProviderError
 from holdfast.provider.request.request import Request
 from holdfast.schema.message import AnswerFailed
@@ -123,3 +125,96 @@ async def test_a_session_that_runs_is_interrupted_before_it_is_removed(world: Wo
             gone = await hf.sessions.remove(parent)
         assert set(gone) == {parent, child}
         assert (await hf.sessions.list()).sessions == ()
+
+
+async def test_a_session_is_made_with_a_model_by_name(world: World) -> None:
+    """The first prompt goes to it; a value will do too, and what names no model is refused at once."""
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        session = await hf.sessions.create(directory=world.project, title="x", model="scripted/m")
+        ref = holdfast.ModelRef(provider_id="scripted", model_id="m", variant="high")
+        by_value = await hf.sessions.create(directory=world.project, title="x", model=ref)
+        answer = await hf.sessions.process(session.id, "Hi")
+        for wrong in ("m", "", 5, {"id": "m"}):
+            with pytest.raises(holdfast.InvalidInput, match="names no model; write provider/model"):
+                await hf.sessions.create(directory=world.project, model=wrong)  # type: ignore[arg-type]
+            with pytest.raises(holdfast.InvalidInput, match="names no model; write provider/model"):
+                await hf.sessions.prompt(session.id, "Hi", model=wrong)  # type: ignore[arg-type]
+        sessions = (await hf.sessions.list()).sessions
+
+    named = holdfast.SessionModel(id="m", provider_id="scripted", variant="default")
+    assert (session.model, by_value.model) == (named, replace(named, variant="high"))
+    assert (answer.text, script.requests[0].model.id) == ("ok", "m")
+    assert len(sessions) == 2
+
+
+@pytest.mark.parametrize("call", ["prompt", "process", "turn"])
+async def test_a_wrong_keyword_is_an_error_of_python(world: World, call: str) -> None:
+    """Nothing is admitted. `mypy` finds it before that: the keywords are written out."""
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        with pytest.raises(TypeError, match="modle"):
+            await getattr(hf.sessions, call)(session, "Hi", modle="a/b")
+        with pytest.raises(TypeError, match="resume"):
+            await hf.sessions.process(session, "Hi", resume=False)  # type: ignore[call-arg]
+        assert (await hf.sessions.messages(session)).messages == ()
+
+
+async def test_every_event_of_a_turn_has_a_type(world: World) -> None:
+    """With a call, a question and a failed answer in it; a tool's own events have none."""
+
+    @holdfast.tool()
+    async def act(context: holdfast.ToolContext) -> str:
+        """Do it."""
+        await context.ask("act", ["x"])
+        await context.commit("todo", [holdfast.Todo(content="x", status="pending", priority="low")])
+        context.publish("done", {})
+        return "did"
+
+    async def allow(request: holdfast.PermissionRequest) -> holdfast.PermissionAnswer:
+        return holdfast.PermissionAnswer(reply="once")
+
+    world.settings(permission={"act": "ask"})
+    async with world.open(Step(Call("act")), FAILED, on_ask=allow) as (hf, _):
+        hf.tools.register(act)
+        session = await world.session(hf)
+        frames = [frame async for frame in hf.sessions.turn(session, "Hi", check=False)]
+    events = [frame.event() for frame in frames]
+
+    assert [event.type for event in events if event is not None] == [
+        frame.type for frame in frames if frame.type != "holdfast.tool.done"
+    ]
+    # Whether a delta comes, or the whole part in its place, depends on who is quicker.
+    assert {frame.type for frame in frames} - {"message.part.delta"} == {
+        *("session.updated", "session.status", "session.error", "session.idle", "todo.updated"),
+        *("message.updated", "message.part.updated", "holdfast.tool.done"),
+        *("permission.asked", "permission.replied"),
+    }
+
+
+async def test_the_text_of_a_turn_comes_as_it_is_said(world: World) -> None:
+    """Each character once, whatever the pieces; before the model has ended; and a failure raises."""
+    gate = anyio.Event()
+    first = Step(Say("Let me look."), Call("read", {"filePath": "a"}))
+    second = Step(Say("It is fine."), Wait(gate), Say("I think."), delta_characters=2)
+    async with world.open(first, second, FAILED, FAILED) as (hf, _):
+        session = await world.session(hf)
+        said = ""
+        with anyio.fail_after(20):
+            async for piece in hf.sessions.stream_text(session, "Hi"):
+                said += piece
+                if said.endswith("fine."):
+                    gate.set()
+        failed: list[str] = []
+
+        async def follow() -> None:
+            async for piece in hf.sessions.stream_text(session, "Hi"):
+                failed.append(piece)  # noqa: PERF401 - what came before the error counts
+
+        with pytest.raises(AnswerFailed):
+            await follow()
+        quiet = [piece async for piece in hf.sessions.stream_text(session, "Hi", check=False)]
+        last = (await hf.sessions.messages(session)).messages[2]
+
+    assert said == "Let me look.\n\nIt is fine.\n\nI think."
+    assert last.text == "It is fine.\n\nI think."
+    assert ("".join(failed), "".join(quiet)) == ("half of", "half of")

@@ -1,6 +1,5 @@
 """Messages: who speaks, by `role`. Their content stands in the parts, which are records of their own."""
 
-from itertools import groupby
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -110,20 +109,14 @@ class MessageWithParts(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What it says to a reader: its text parts, without those that are only for the model.
+        """What it says to a reader: its text parts, with an empty line between them.
 
-        Providers cut one text into several blocks: neighbours are joined as they are, and texts with anything
-        between them (a call, reasoning) by an empty line.
+        What is only for the model is left out, as are thoughts and calls.
         """
         if isinstance(self.info, SystemMessage):
             return self.info.text
-        groups = groupby(self.parts, key=lambda part: isinstance(part, TextPart) and not part.synthetic)
-        runs = [
-            "".join(part.text for part in run if isinstance(part, TextPart))
-            for is_said, run in groups
-            if is_said
-        ]
-        return "\n\n".join(run for run in runs if run)
+        said = (part.text for part in self.parts if isinstance(part, TextPart) and not part.synthetic)
+        return "\n\n".join(text for text in said if text)
 
     @property
     def error(self) -> Fault | None:

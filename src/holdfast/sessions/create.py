@@ -12,13 +12,14 @@ from holdfast.errors import InvalidInput
 from holdfast.location.project import GLOBAL, Location, locate
 from holdfast.schema import ids, slug, title, usage
 from holdfast.schema.ids import ProjectID, SessionID
-from holdfast.schema.model import SessionModel
+from holdfast.schema.model import ModelRef, SessionModel
 from holdfast.schema.permission import Rule
 from holdfast.schema.project import Project, ProjectTime
 from holdfast.schema.project_records import CheckoutProject
 from holdfast.schema.session import AgentRun, Session, SessionTime
 from holdfast.schema.times import Created
 from holdfast.sessions.access import StoreAccess, put_session, require_session
+from holdfast.sessions.model_name import session_model
 from holdfast.sessions.projects import remembered
 from holdfast.store.batch import Batch, Change, Expectation, Unchanged, host_scope, project_scope
 from holdfast.store.on_conflict import on_conflict
@@ -36,7 +37,7 @@ async def create(
     title_: str | None = None,
     permission: Sequence[Rule] | None = None,
     agent: str | None = None,
-    model: SessionModel | None = None,
+    model: str | ModelRef | SessionModel | None = None,
     metadata: dict[str, object] | None = None,
     id: str | None = None,
     agent_run: AgentRun | None = None,
@@ -51,7 +52,7 @@ async def create(
         session,
         permission=None if permission is None else list(permission),
         agent=agent,
-        model=model,
+        model=session_model(model),
         metadata=None if metadata is None else checked_metadata(metadata),
         agent_run=agent_run,
     )

@@ -135,6 +135,42 @@ class EngineCalls:
         )
         return self._prompting().turn(session, parts, options, check=check)
 
+    def stream_text(
+        self,
+        session: str,
+        parts: str | Sequence[PartInput],
+        *,
+        id: str | None = None,
+        delivery: Delivery = "steer",
+        agent: str | None = None,
+        model: str | ModelRef | None = None,
+        variant: str | None = None,
+        system: str | None = None,
+        tools: dict[str, bool] | None = None,
+        format: OutputFormat | None = None,
+        no_reply: bool = False,
+        check: bool = True,
+    ) -> AsyncGenerator[str, None]:
+        """Prompt (the options are those of `prompt`), and yield the text of the answers as it comes.
+
+        In several pieces or in one, each character once; what the model thinks and what its tools do is left
+        out. It ends as `turn` does: with `AnswerFailed`, unless `check` is False.
+        """
+        from holdfast.sessions import text_stream
+
+        options = PromptOptions(
+            id=id,
+            delivery=delivery,
+            agent=agent,
+            model=model,
+            variant=variant,
+            system=system,
+            tools=tools,
+            format=format,
+            no_reply=no_reply,
+        )
+        return text_stream.pieces(self._prompting().turn(session, parts, options, check=check))
+
     async def state(self, session: str, *, limit: int = 100) -> "State":
         """Everything a client needs to show the session: itself, its latest messages, what it may do."""
         return await self._prompting().state(session, limit=limit)

@@ -14,7 +14,6 @@ from holdfast.runtime.inbox import admission
 from holdfast.runtime.inbox.admission import Admitted, Prompt
 from holdfast.runtime.process.coordinator import Coordinator
 from holdfast.schema.message import AssistantMessage, MessageWithParts
-from holdfast.schema.model import ModelRef
 from holdfast.schema.prompt import AdmittedPrompt, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
@@ -22,6 +21,7 @@ from holdfast.sessions import compact, context, read, state
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.compact import Answer
 from holdfast.sessions.context import ContextView
+from holdfast.sessions.model_name import model_ref
 from holdfast.sessions.options import PromptOptions
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
@@ -51,7 +51,7 @@ class Prompts:
             id=options.id,
             delivery=options.delivery,
             agent=options.agent,
-            model=_session_model(options.model),
+            model=model_ref(options.model),
             variant=options.variant,
             system=options.system,
             tools=options.tools,
@@ -262,12 +262,3 @@ def _finished(since: Sequence[MessageWithParts], prompt: AdmittedPrompt) -> Mess
             "answer is unfinished; `resume` goes on with it"
         )
     return found
-
-
-def _session_model(model: str | ModelRef | None) -> ModelRef | None:
-    if not isinstance(model, str):
-        return model
-    from holdfast.provider.catalog.name import parse_model
-
-    name = parse_model(model)
-    return ModelRef(provider_id=name.provider_id, model_id=name.model_id)

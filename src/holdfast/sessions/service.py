@@ -4,23 +4,23 @@ The calls that need the engine stand in `engine_calls.py`.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Literal
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.message import Message, MessageWithParts
-from holdfast.schema.model import SessionModel
+from holdfast.schema.model import ModelRef, SessionModel
 from holdfast.schema.part import Part
 from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
-from holdfast.sessions import create, edit, fork, read, update
+from holdfast.sessions import create, edit, fork, iterate, read, update
 from holdfast.sessions.access import require_session
 from holdfast.sessions.edit import MessageEditor, PartEditor
 from holdfast.sessions.engine_calls import EngineCalls
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
-from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
+from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery, one_query
 from holdfast.store.record import Hit, JsonPage, SessionRecord
 
 
@@ -35,11 +35,14 @@ class SessionService(EngineCalls):
         title: str | None = None,
         permission: Sequence[Rule] | None = None,
         agent: str | None = None,
-        model: SessionModel | None = None,
+        model: str | ModelRef | SessionModel | None = None,
         metadata: dict[str, object] | None = None,
         id: str | None = None,
     ) -> Session:
-        """Create a session; see `create.create`."""
+        """Create a session: in `directory`, else in that of its `parent`, else in the current one.
+
+        `model` is `provider/model` or a value; without one the settings, or the first prompt, choose it.
+        """
         return await create.create(
             self.access,
             directory=directory,
@@ -60,17 +63,90 @@ class SessionService(EngineCalls):
         """The session that the user names by its id, the beginning of the id, or its slug."""
         return await read.named(self.access, name)
 
-    async def list(self, query: SessionQuery = SessionQuery()) -> Sessions:  # noqa: B008 - a frozen value
-        """A page of sessions; archived ones and agent runs only if the query includes them."""
-        return await read.list_(self.access, query)
+    async def list(
+        self,
+        query: SessionQuery | None = None,
+        *,
+        project: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        path: str | None = None,
+        roots: bool = False,
+        parent: str | None = None,
+        archived: bool | None = False,
+        agent_runs: bool | None = False,
+        updated_from: int | None = None,
+        updated_to: int | None = None,
+        title: str | None = None,
+        limit: int = SessionQuery().limit,
+        cursor: str | None = None,
+    ) -> Sessions:
+        """A page of sessions, the last updated first: by keywords, or by a query, whose fields they are.
+
+        Archived ones and agent runs are left out unless these are True (only them) or None (them too).
+        """
+        given = SessionQuery(
+            project=project,
+            directory=_real(directory),
+            path=path,
+            roots=roots,
+            parent=parent,
+            archived=archived,
+            agent_runs=agent_runs,
+            updated_from=updated_from,
+            updated_to=updated_to,
+            title=title,
+            limit=limit,
+            cursor=cursor,
+        )
+        return await read.list_(self.access, one_query(query, given, SessionQuery()))
+
+    def each(
+        self,
+        *,
+        project: str | None = None,
+        directory: str | os.PathLike[str] | None = None,
+        path: str | None = None,
+        roots: bool = False,
+        parent: str | None = None,
+        archived: bool | None = False,
+        agent_runs: bool | None = False,
+        updated_from: int | None = None,
+        updated_to: int | None = None,
+        title: str | None = None,
+    ) -> AsyncGenerator[Session, None]:
+        """Iterate over all sessions that `list` would show, page by page; see `iterate.each`."""
+        query = SessionQuery(
+            project=project,
+            directory=_real(directory),
+            path=path,
+            roots=roots,
+            parent=parent,
+            archived=archived,
+            agent_runs=agent_runs,
+            updated_from=updated_from,
+            updated_to=updated_to,
+            title=title,
+        )
+        return iterate.each(self.access, query)
 
     async def children(self, session: str, *, deep: bool = False) -> Sequence[Session]:
         """Direct children, or all descendants."""
         return await read.children(self.access, session, deep=deep)
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
-        """Full text over titles, messages, tool inputs and paths."""
-        return await self.access.store.search(query)
+    async def search(
+        self,
+        query: str | SearchQuery,
+        *,
+        project: str | None = None,
+        session: str | None = None,
+        limit: int = 20,
+        order: Literal["best", "newest"] = "best",
+    ) -> Sequence[Hit]:
+        """Full text over titles, messages, tool inputs and paths: words and keywords, or a query."""
+        text = query if isinstance(query, str) else ""
+        given = SearchQuery(text, project, session, limit, order)
+        asked = None if isinstance(query, str) else query
+        return await self.access.store.search(one_query(asked, given, SearchQuery(text)))
 
     async def update(self, session: str, editor: SessionEditor) -> Session:
         """Atomic read-modify-write of the session's record."""
@@ -128,6 +204,12 @@ class SessionService(EngineCalls):
         query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
         return await read.messages(self.access, query)
 
+    def each_message(
+        self, session: str, *, since_compaction: bool = False, system: bool = False
+    ) -> AsyncGenerator[MessageWithParts, None]:
+        """Iterate over the messages of a session, oldest first, page by page; see `iterate.each_message`."""
+        return iterate.each_message(self.access, session, since_compaction=since_compaction, system=system)
+
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON, not decoded."""
         return await read.messages_json(self.access, query)
@@ -179,3 +261,8 @@ class SessionService(EngineCalls):
     async def set_diffs(self, session: str, diffs: Sequence[FileDiff]) -> None:
         """Replace the file changes."""
         await edit.set_diffs(self.access, session, diffs)
+
+
+def _real(directory: str | os.PathLike[str] | None) -> str | None:
+    """A directory as sessions name theirs."""
+    return None if directory is None else os.path.realpath(directory)

@@ -48,6 +48,10 @@ def parse_feed(text: str) -> FeedCursor | None:
     return FeedCursor(incarnation, int(after, 16), int(until, 16), number, int(key, 16))
 
 
+BEFORE_ALL = "m0"
+"""The message cursor before every message: the page after it is the first."""
+
+
 def page_text(position: int) -> str:
     """The cursor of a message page's edge."""
     return f"m{position:x}"

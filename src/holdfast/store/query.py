@@ -1,12 +1,14 @@
 """Questions that are put to a store."""
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
 from holdfast.errors import InvalidInput
 
 LIMIT_MAX = 10_000
+
+Q = TypeVar("Q")
 
 
 class SessionQuery(msgspec.Struct, frozen=True):
@@ -59,6 +61,15 @@ class SearchQuery(msgspec.Struct, frozen=True):
     session: str | None = None
     limit: int = 20
     order: Literal["best", "newest"] = "best"
+
+
+def one_query(query: Q | None, given: Q, default: Q) -> Q:
+    """The query of a call that takes one, or keywords (`given`, made of them), and not both."""
+    if query is None:
+        return given
+    if given != default:
+        raise InvalidInput("a query and keywords exclude one another; put all of it into one of them")
+    return query
 
 
 def check_limit(limit: int) -> int:
