@@ -18,6 +18,7 @@ from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.agents import AgentService
 from holdfast.sessions.folder_trust import FolderTrust
 from holdfast.sessions.service import SessionService
+from holdfast.sessions.storage import Storage
 from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
@@ -39,7 +40,7 @@ WARNED_MAX = 1_000
 
 
 class Holdfast:
-    """An open runtime: its store, its feed, its sessions and agents."""
+    """An open runtime: its store, its feed, its sessions and agents; `storage` has the records by key."""
 
     def __init__(
         self,
@@ -61,6 +62,7 @@ class Holdfast:
         self.sessions = SessionService(self._access, self._prompting_now)
         self.agents = AgentService(self.sessions)
         self.trust = FolderTrust(self._access)
+        self.storage = Storage(self._access)
         self._provider = provider
         self._presence = presence
         self._on_ask = on_ask

@@ -70,6 +70,12 @@ class Store(Protocol):
     ) -> Sequence[StoredRecord]:
         """Every record of a kind, of one session or (for scoped kinds and open records) of the store."""
 
+    async def holders(self, kind: Kind, id: str) -> Sequence[str]:
+        """The sessions that have a record of this kind and id, the first made first.
+
+        Ids are names within a session; this looks into each of them, without reading any content.
+        """
+
     async def messages(self, query: MessageQuery) -> MessagePage:
         """A page; `NotFound` when there is no such session."""
 

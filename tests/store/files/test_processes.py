@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.store.batch import Batch
-from holdfast.store.files.tree import Tree
 from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, session
 from tests.store.files import opencode_tree
@@ -36,16 +36,13 @@ asyncio.run(main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])))
 
 COUNTER = """
 import asyncio, sys
-from pathlib import Path
-from holdfast.store.files.store import FilesStore
-from holdfast.store.files.tree import Tree
+import holdfast
 
 async def main(root):
-    store = await FilesStore.open(Path(root))
-    tree = Tree(store)
-    for _ in range(20):
-        await tree.update(["session", "p1", "ses_1"], lambda value: value | {"cost": value["cost"] + 1})
-    await store.close()
+    async with holdfast.open(f"file://{root}") as hf:
+        for _ in range(20):
+            key = ["session", "p1", "ses_1"]
+            await hf.storage.update(key, lambda value: value | {"cost": value["cost"] + 1})
 
 asyncio.run(main(sys.argv[1]))
 """
@@ -128,14 +125,14 @@ async def test_new_stores_are_made_once(tmp_path: Path) -> None:
 async def test_updates_of_two_processes_all_count(tmp_path: Path) -> None:
     """Read, change and write is one act, whoever else does the same."""
     life = Life(tmp_path / "store")
-    async with opened(life) as store:
-        await Tree(store).write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1, cost=0))
+    async with holdfast.open(f"file://{life.root}") as hf:
+        await hf.storage.write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1, cost=0))
     running = [start(COUNTER, life.root) for _ in range(2)]
     for process in running:
         finish(process)
 
-    async with opened(life) as store:
-        assert (await Tree(store).read(["session", "p1", "ses_1"]))["cost"] == 40
+    async with holdfast.open(f"file://{life.root}") as hf:
+        assert (await hf.storage.read(["session", "p1", "ses_1"]))["cost"] == 40
 
 
 @pytest.mark.ci
@@ -143,12 +140,11 @@ async def test_updates_of_two_processes_all_count(tmp_path: Path) -> None:
 async def test_locks_hold_across_processes(tmp_path: Path, held: str, reads: bool, writes: bool) -> None:
     """Readers share the store with each other; a writer has it alone."""
     life = Life(tmp_path / "store")
-    async with opened(life) as store:
-        tree = Tree(store)
-        await tree.write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1))
+    async with holdfast.open(f"file://{life.root}") as hf:
+        await hf.storage.write(["session", "p1", "ses_1"], opencode_tree.info("ses_1", 1))
         for operation, waits in (
-            (tree.read, reads),
-            (lambda key: tree.update(key, lambda value: value), writes),
+            (hf.storage.read, reads),
+            (lambda key: hf.storage.update(key, lambda value: value | {"title": "new"}), writes),
         ):
             holder = start(HOLDER, life.root, held)
             assert holder.stdout is not None

@@ -116,6 +116,9 @@ class PatientStore:
     ) -> Sequence[StoredRecord]:
         return await self.repeat(self._store.select, kind, session=session, mark=mark)
 
+    async def holders(self, kind: Kind, id: str) -> Sequence[str]:
+        return await self.repeat(self._store.holders, kind, id)
+
     async def messages(self, query: MessageQuery) -> MessagePage:
         return await self.repeat(self._store.messages, query)
 

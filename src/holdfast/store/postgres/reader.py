@@ -85,6 +85,12 @@ class Reader:
             rows = await connection.fetch(statement + " ORDER BY r.session, r.position", *values)
         return [stored_record(row) for row in rows]
 
+    async def holders(self, kind: Kind, id: str) -> Sequence[str]:
+        """The sessions that have a record of this kind and id."""
+        async with self._connections.use() as connection:
+            rows = await connection.fetch(self._sql["holders"], plain(id), kind_number(kind))
+        return [row["id"] for row in rows]
+
 
 def stored_record(row: Row) -> StoredRecord:
     """A record from the columns of the `record` statement."""

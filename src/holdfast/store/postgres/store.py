@@ -105,6 +105,9 @@ class PostgresStore:
     ) -> Sequence[StoredRecord]:
         return await self._reader.select(kind, session, mark)
 
+    async def holders(self, kind: Kind, id: str) -> Sequence[str]:
+        return await self._reader.holders(kind, id)
+
     async def messages(self, query: MessageQuery) -> MessagePage:
         return await self._pages.messages(query)
 

@@ -102,6 +102,16 @@ class RecordReader:
         )
         return [stored_record(row[8], row) for row in rows]
 
+    def holders(self, kind: Kind, id: str) -> list[str]:
+        """The sessions that have a record of this kind and id: one look into the index for each session."""
+        check_kind(kind)
+        rows = self._db.execute(
+            "SELECT s.id FROM session s CROSS JOIN record r ON r.session=s.n AND r.id=? AND r.kind=? "
+            "WHERE s.data IS NOT NULL AND r.data IS NOT NULL ORDER BY s.n",
+            (id, KIND_NUMBER[kind]),
+        )
+        return [str(session) for (session,) in rows]
+
     def number(self, session: str) -> int | None:
         """By what the rows of a session are found."""
         found = self._db.execute("SELECT n FROM session WHERE id=?", (session,)).get

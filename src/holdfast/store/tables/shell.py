@@ -117,6 +117,9 @@ class Shell(ABC, Generic[W, R]):
     ) -> Sequence[StoredRecord]:
         return await self.read(lambda connection: connection.reader.select(kind, session, mark))
 
+    async def holders(self, kind: Kind, id: str) -> Sequence[str]:
+        return await self.read(lambda connection: connection.reader.holders(kind, id))
+
     async def messages(self, query: MessageQuery) -> MessagePage:
         return await self.read(lambda connection: connection.reader.messages(query))
 

@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
-from holdfast.store.batch import Remove, host_scope, project_scope
+from holdfast.store.batch import Batch, Remove, host_scope, project_scope
 from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import (
     NONE,
@@ -40,6 +40,22 @@ class Getting(Contract):
         assert await world.store.get(S1, "message", msg(2)) is None
         assert await world.store.get(S1, "part", msg(1)) is None
         assert await world.store.get(S1, "prompt", msg(1)) is None
+
+    async def test_the_sessions_that_have_a_record_are_found_by_its_id(self, world: World) -> None:
+        """The first made first; a removed record, an erased session and another kind do not count."""
+        await world.put(session(), user(1), text(2, 1))
+        await world.put(session(S2), user(1, session=S2), user(3, session=S2))
+        assert await world.store.holders("message", msg(1)) == [S1, S2]
+        assert await world.store.holders("message", msg(3)) == [S2]
+        assert await world.store.holders("part", prt(2)) == [S1]
+        assert await world.store.holders("part", msg(1)) == []
+        assert await world.store.holders("message", "no'such") == []
+
+        await world.store.commit(Batch((Remove(S1, "message", msg(1)),)))
+        assert await world.store.holders("message", msg(1)) == [S2]
+        assert await world.store.holders("part", prt(2)) == []
+        await world.store.erase(S2)
+        assert await world.store.holders("message", msg(1)) == []
 
     async def test_every_kind_comes_back_whole(self, world: World) -> None:
         """Each kind of record is read with the numbers and the content that it was given."""

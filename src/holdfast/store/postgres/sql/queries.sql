@@ -31,6 +31,12 @@ ORDER BY m.position, p.position
 SELECT EXISTS (SELECT 1 FROM {s}.record WHERE session = $1 AND kind = 1 AND data IS NOT NULL
   AND position > $2 AND position < $3 AND coalesce(place, position) >= $4 {shown})
 
+-- name: holders
+-- A subquery for each session: a join could be planned as a walk over all records.
+SELECT s.id FROM {s}.session s WHERE s.data IS NOT NULL AND (
+  SELECT true FROM {s}.record r WHERE r.session = s.n AND r.id = $1 AND r.kind = $2 AND r.data IS NOT NULL)
+ORDER BY s.n;
+
 -- name: session_number
 SELECT n FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
 
