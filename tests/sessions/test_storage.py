@@ -115,7 +115,7 @@ async def test_a_session_stands_under_its_own_project(hf: Holdfast) -> None:
     await fill(hf)
     with pytest.raises(NotFound, match="session/p2"):
         await hf.storage.read(["session", "p2", SES])
-    with pytest.raises(InvalidInput, match="belongs to project p1"):
+    with pytest.raises(Conflict, match="belongs to project p1"):
         await hf.storage.write(["session", "p2", SES], {**INFO, "projectID": "p2"})
     await hf.storage.remove(["session", "p2", SES])
     assert await hf.storage.list(["session"]) == [SESSION]
@@ -126,6 +126,7 @@ WRONG: list[tuple[list[str], Any, str]] = [
     (SESSION, {**INFO, "projectID": "p2"}, "its projectID is not p1"),
     (SESSION, {"title": "x"}, "is not valid"),
     (SESSION, [], "is not valid"),
+    (SESSION, None, "is not valid"),
     (["session", "p1", "msg_2"], {**INFO, "id": "msg_2"}, "ses"),
     (MESSAGE, {**SAID, "sessionID": "ses_2"}, "its sessionID is not ses_1"),
     (MESSAGE, {**SAID, "role": "nobody"}, "is not valid"),
@@ -222,7 +223,7 @@ async def test_a_session_that_two_make_in_two_projects_is_that_of_the_first(hf: 
     )
     (key,) = await hf.storage.list()
 
-    assert sorted(type(each).__name__ for each in ends) == ["InvalidInput", "NoneType"]
+    assert sorted(type(each).__name__ for each in ends) == ["Conflict", "NoneType"]
     assert await hf.storage.read(key) == values[key[1]]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.errors import InvalidInput, NotFound, RecordCorrupt, Refused
+from holdfast.errors import Conflict, NotFound, RecordCorrupt, Refused
 from holdfast.schema import ids, stored
 from holdfast.schema.stored import Kind
 from holdfast.sessions import edit, update
@@ -37,7 +37,7 @@ HOMES_MAX = 1_000
 Keys = list[list[str]]
 
 Edit = Callable[[Any], Any]
-"""Changes the value that it is given, or returns another. It may be called again."""
+"""Returns the new value of plain JSON; in `update` it may also change the value that it is given."""
 
 
 class Storage:
@@ -60,19 +60,15 @@ class Storage:
     async def write(self, key: Sequence[str], value: Any) -> None:
         """Make or replace a value; what it leaves out of its own ids is taken from the key."""
         parsed = parse_key(key)
-
-        async def once() -> None:
-            if await self._find(parsed) is None:
+        if await self._find(parsed) is None:
+            try:
                 await self._add(parsed, value)
+            except (Conflict, Refused):
+                if await self._find(parsed) is None:
+                    raise
             else:
-                await self._change(parsed, lambda _: value)
-
-        try:
-            await on_conflict(once)
-        except Refused:
-            if await self._find(parsed) is None:
-                raise
-            await self._change(parsed, lambda _: value)  # Another writer has made it meanwhile.
+                return
+        await self._change(parsed, lambda _: value)  # It was there, or another writer has made it meanwhile.
 
     async def update(self, key: Sequence[str], editor: Edit) -> Any:
         """Change a value by a function, atomically; return the new one. `NotFound` if there is none.
@@ -80,9 +76,12 @@ class Storage:
         The function changes the value that it is given, or returns another. It is called again if another
         writer was quicker.
         """
-        parsed = parse_key(key)
-        await self._require(parsed)
-        return await self._change(parsed, editor)
+
+        def edited(value: Any) -> Any:
+            returned = editor(value)
+            return value if returned is None else returned
+
+        return await self._change(parse_key(key), edited)
 
     async def remove(self, key: Sequence[str]) -> None:
         """Remove a value with what is below it: the messages of a session, the parts of a message.
@@ -212,7 +211,7 @@ class Storage:
     async def _add_session(self, key: Key, value: Any) -> None:
         taken = await self._store.session(key.id)
         if taken is not None:
-            raise InvalidInput(f"{key}: the session belongs to project {taken.value().project_id}")
+            raise Conflict(f"{key}: the session belongs to project {taken.value().project_id}")
         session = typed_value(key, key.id, value)
         ids.check("ses", key.id)
         await self._store.commit(Batch((put_session(session),), (Unchanged(key.id, "session", key.id, 0),)))
@@ -227,14 +226,12 @@ class Storage:
         return found[0]
 
     async def _change(self, key: Key, editor: Edit) -> Any:
-        """Replace a value that is there, by the rules of its kind."""
+        """Replace a value that is there, by the rules of its kind, with what the editor returns."""
         record = await self._require(key)
         session = record.session
 
         def edited(before: Any) -> Any:
-            value = plain_value(before)
-            returned = editor(value)
-            return typed_value(key, session, value if returned is None else returned)
+            return typed_value(key, session, editor(plain_value(before)))
 
         match key.kind:
             case "session":
