@@ -29,7 +29,12 @@ from holdfast.store.query import MessageQuery
 TAKEN_UP_S = 30.0
 """How long a prompt may wait for a process at its placement while no process runs the session."""
 LATE_S = 0.5
-"""How long the last events of a session in another process may take to arrive here after its end."""
+"""How long nothing may come after the end of a session before it is looked whether all of it has come."""
+LATE_MAX_S = 30.0
+"""How long the last events may take to arrive here after its end."""
+
+Shown = dict[tuple[str, str], int]
+"""The numbers of the messages and parts that a follower was shown last, by kind and id."""
 
 
 class Prompts:
@@ -138,6 +143,8 @@ class Prompts:
         """The frames until the session is idle. A session of another process publishes no idle event here."""
         resting = asyncio.ensure_future(self.wait(session))
         coming = asyncio.ensure_future(anext(batches))
+        shown: Shown = {}
+        late = 0
         try:
             while True:
                 late_s = LATE_S if resting.done() else None
@@ -145,11 +152,13 @@ class Prompts:
                 if not coming.done():
                     if late_s is not None:
                         resting.result()  # Raises what kept the session from running, or cut it off.
-                        with suppress(NotFound):  # The prompt waits in the inbox.
-                            await self._find_answer(session, prompt)
-                        return
+                        late += 1
+                        if await self._was_shown(session, prompt, shown) or late * LATE_S > LATE_MAX_S:
+                            return
                     continue
                 for frame in coming.result():
+                    if frame.origin is not None:
+                        shown[frame.origin.kind, frame.origin.id] = frame.origin.seq
                     yield frame
                     # Frames of earlier work may still arrive.
                     if frame.type == "session.idle" and await self._is_promoted(session, prompt.id):
@@ -161,6 +170,15 @@ class Prompts:
             for task in (coming, resting):
                 task.cancel()
             await asyncio.gather(coming, resting, return_exceptions=True)
+
+    async def _was_shown(self, session: str, prompt: AdmittedPrompt, shown: Shown) -> bool:
+        """Whether a follower has the answer to a prompt as it is stored; also if the prompt waits for one."""
+        try:
+            answer = await self._find_answer(session, prompt)
+            stored = await read.stored_message(self._access, session, answer.id)
+        except NotFound:  # It waits in the inbox, or is gone.
+            return True
+        return all(shown.get((each.kind, each.id), 0) >= each.seq for each in (stored.info, *stored.parts))
 
     async def _is_promoted(self, session: str, prompt: str) -> bool:
         """Whether a prompt was promoted, or is gone and cannot be."""
