@@ -178,6 +178,29 @@ async def test_a_deferred_end_that_nothing_follows_is_written_alone(store: Sqlit
     assert await written(store) == [user(1).id]
 
 
+async def test_a_deferred_end_that_cannot_be_written_alone_is_left_to_the_next_write(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever was raised: nobody waits for the task that tried, and the error comes up again there."""
+    recorder, plain, tried = await pen(store), store.commit, anyio.Event()
+
+    async def broken(batch: Batch) -> Receipt:
+        tried.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(store, "commit", broken)
+    recorder.defer(end_of(recorder, user(1)))
+    with anyio.fail_after(20):
+        await tried.wait()
+    assert await recorder.deferred_end() is not None
+    with pytest.raises(ZeroDivisionError):
+        await recorder.commit(user(2))
+    monkeypatch.setattr(store, "commit", plain)
+    await recorder.commit(user(3))
+
+    assert await written(store) == [user(1).id, user(3).id]
+
+
 @pytest.mark.usefixtures("patient")
 async def test_a_deferred_end_that_fails_is_tried_again_by_the_next_write(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch

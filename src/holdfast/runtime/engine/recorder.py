@@ -14,7 +14,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, HoldfastError, InvariantBroken, LeaseLost, StoreUnsure
+from holdfast.errors import Conflict, InvariantBroken, LeaseLost, StoreUnsure
 from holdfast.runtime.engine.patience import UNSURE_MAX, find_receipt
 from holdfast.schema import ids
 from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
@@ -188,9 +188,10 @@ class Recorder:
     def _begin_late(self) -> None:
         if self._deferred is not None:
             self._late = asyncio.create_task(self._write_late())
+            self._late.add_done_callback(lambda late: late.cancelled() or late.exception())
 
     async def _write_late(self) -> None:
-        with contextlib.suppress(HoldfastError):  # The next write meets the same error.
+        with contextlib.suppress(Exception):  # It stays deferred: the next write meets the same error.
             await self._end_first()
 
     async def _wait_for_late(self) -> None:
