@@ -19,6 +19,7 @@ from holdfast.store.record import (
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
 from holdfast.store.report import Report
@@ -75,6 +76,12 @@ class Store(Protocol):
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page for callers that only forward JSON: nothing is decoded."""
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        """The messages of a session, to be copied (`Copies`), in the order of their creation.
+
+        `below`: only those whose place in the model's history is before this one.
+        """
 
     async def head(self) -> str:
         """The cursor of this moment."""

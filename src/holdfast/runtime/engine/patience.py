@@ -13,7 +13,7 @@ import anyio
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Store, Watch
-from holdfast.store.batch import Batch, Fence, Held, Put, Receipt
+from holdfast.store.batch import Batch, Copies, Fence, Held, Put, Receipt
 from holdfast.store.owner import LEASE_MS, Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -24,6 +24,7 @@ from holdfast.store.record import (
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
 from holdfast.store.report import Report
@@ -122,6 +123,9 @@ class PatientStore:
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.repeat(self._store.messages_json, query)
 
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self.repeat(self._store.originals, session, below)
+
     async def head(self) -> str:
         return await self.repeat(self._store.head)
 
@@ -176,9 +180,14 @@ async def find_receipt(store: Store, batch: Batch, *, after: int) -> Receipt | N
     """
     numbers, proof, left = [], False, False
     for change in batch.changes:
-        record = await store.get(change.session, change.kind, change.id)
+        kind, id = change.last() if isinstance(change, Copies) else (change.kind, change.id)
+        record = await store.get(change.session, kind, id)
         numbers.append(0 if record is None else record.seq)
-        if isinstance(change, Put):
+        if isinstance(change, Copies):
+            if record is None:
+                return None
+            left = proof = True  # Its ids were made for it.
+        elif isinstance(change, Put):
             if record is None:
                 return None
             left = True

@@ -124,6 +124,12 @@ class TreeReader(Reader):
                 messages.append(StoredMessage(info, tuple(parts)))
         return MessagePage(tuple(messages), older, newer)
 
+    def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        return [
+            StoredMessage(self.content.load(each.info), tuple(map(self.content.load, each.parts)))
+            for each in super().originals(session, below)
+        ]
+
     def _data(self, path: str, kind: Kind, session: str, id: str, parent: str | None) -> bytes:
         """The stored JSON in a file, empty where it cannot be read."""
         try:

@@ -36,20 +36,14 @@ class Pages:
     async def messages(self, query: MessageQuery) -> MessagePage:
         """A page as records."""
         rows, older, newer = await self._read(query)
-        messages: list[StoredMessage] = []
-        info: StoredRecord | None = None
-        parts: list[StoredRecord] = []
-        for row in rows:
-            if info is None or row["position"] != info.position:
-                if info is not None:
-                    messages.append(StoredMessage(info, tuple(parts)))
-                    parts = []
-                info = _message(query.session, row)
-            if row["part"] is not None:
-                parts.append(_part(query.session, row))
-        if info is not None:
-            messages.append(StoredMessage(info, tuple(parts)))
-        return MessagePage(tuple(messages), older, newer)
+        return MessagePage(tuple(_gathered(query.session, rows)), older, newer)
+
+    async def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        """Messages that are to be copied."""
+        async with self._connections.use() as connection:
+            limit = POSITION_MAX if below is None else below
+            rows = await connection.fetch(self._sql["originals"], plain(session), limit)
+        return _gathered(session, rows)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: one flat list of pieces, one join."""
@@ -146,6 +140,23 @@ class Pages:
             value,
         )
         return [stored_record(row) for row in rows]
+
+
+def _gathered(session: str, rows: Sequence[Row]) -> list[StoredMessage]:
+    messages: list[StoredMessage] = []
+    info: StoredRecord | None = None
+    parts: list[StoredRecord] = []
+    for row in rows:
+        if info is None or row["position"] != info.position:
+            if info is not None:
+                messages.append(StoredMessage(info, tuple(parts)))
+                parts = []
+            info = _message(session, row)
+        if row["part"] is not None:
+            parts.append(_part(session, row))
+    if info is not None:
+        messages.append(StoredMessage(info, tuple(parts)))
+    return messages
 
 
 def _cut(rows: Sequence[Row], limit: int, *, forward: bool) -> tuple[Sequence[Row], bool]:

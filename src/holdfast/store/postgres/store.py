@@ -34,6 +34,7 @@ from holdfast.store.record import (
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
 from holdfast.store.report import Report
@@ -110,6 +111,9 @@ class PostgresStore:
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self._pages.messages_json(query)
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self._pages.originals(session, below)
 
     async def head(self) -> str:
         return await self._feed.head()

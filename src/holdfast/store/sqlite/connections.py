@@ -99,7 +99,7 @@ class WriteConnection:
         return failure_of(error, self._path)
 
     def _remember(self) -> None:
-        if self.writer.removes:
+        if self.writer.removes or self.writer.copied:
             self._recent.forget()
         elif self.writer.written:
             self._recent.add(self.writer.incarnation, self.writer.start, self.writer.keyed())

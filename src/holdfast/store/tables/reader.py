@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import chain
+from typing import Any
 
 from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
@@ -38,6 +40,10 @@ _WALK_RECORDS = (
     "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
     "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
 )
+_LATE_PARTS = (
+    "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
+    "WHERE m.parent BETWEEN ?1 AND ?2 AND m.k>?2 AND m.data IS NOT NULL ORDER BY m.k"
+)
 _KEYS = (
     "SELECT m.k FROM record m WHERE m.k BETWEEN ? AND ? AND m.kind=1 AND m.data IS NOT NULL "
     "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k"
@@ -53,36 +59,24 @@ class Reader(RecordReader):
     def messages(self, query: MessageQuery) -> MessagePage:
         """A page of messages with their parts, in one statement."""
         low, high, place, older, newer = self._range(query)
-        found = None
         if _goes_to_the_end(query, place, newer):
-            found = self._walk_records(query, low, low | POSITION_MASK)
-        if found is None:
+            statement = shown(_WALK_RECORDS, system=query.system)
+            found = _gathered(query.session, self._db.execute(statement, (low, low | POSITION_MASK)))
+        else:
             found = self._joined_records(query, low, high, place)
         return MessagePage(tuple(found), older, newer)
 
-    def _walk_records(self, query: MessageQuery, low: int, high: int) -> list[StoredMessage] | None:
-        """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
-        session, statement = query.session, shown(_WALK_RECORDS, system=query.system)
-        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
-        parts: list[StoredRecord] = []
-        current, message = -1, ""
-        for k, parent, mark, seq, place, id, data in self._db.execute(statement, (low, high)):
-            position = k & POSITION_MASK
-            if parent == current:
-                parts.append(
-                    StoredRecord(
-                        session, "part", id, message, position, seq, place or position, _MARKS[mark], data
-                    )
-                )
-            elif parent is None:
-                current, message, parts = k, id, []
-                info = StoredRecord(
-                    session, "message", id, None, position, seq, place or position, _MARKS[mark], data
-                )
-                messages.append((info, parts))
-            else:
-                return None
-        return [StoredMessage(info, tuple(below)) for info, below in messages]
+    def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        """Messages that are to be copied."""
+        n = self.number(session)
+        if n is None:
+            return []
+        low = n << POSITION_BITS
+        # No place is before its position, so that none of them lies behind; but parts of theirs may.
+        below = POSITION_MASK if below is None else min(below, POSITION_MASK)
+        walked = self._db.execute(shown(_WALK_RECORDS, system=True), (low, low | below))
+        late = self._db.execute(_LATE_PARTS, (low, low | below)) if below < POSITION_MASK else ()
+        return _gathered(session, chain(walked, late), below)
 
     def _joined_records(self, query: MessageQuery, low: int, high: int, place: int) -> list[StoredMessage]:
         """The messages of any page, each with its parts, wherever they lie."""
@@ -237,6 +231,35 @@ class Reader(RecordReader):
             (n, message, MESSAGE),
         )
         return [stored_record(session, row) for row in rows]
+
+
+def _gathered(
+    session: str, rows: Iterable[tuple[Any, ...]], below: int = POSITION_MASK
+) -> list[StoredMessage]:
+    """The messages in a walk along the keys, each with its parts: nearly every part follows its message."""
+    messages: dict[int, tuple[StoredRecord, list[StoredRecord]]] = {}
+    parts: list[StoredRecord] = []
+    current, message = -1, ""
+    for k, parent, mark, seq, place, id, data in rows:
+        position = k & POSITION_MASK
+        if parent is None:
+            if (place or position) >= below:
+                continue
+            current, message, parts = k, id, []
+            info = StoredRecord(
+                session, "message", id, None, position, seq, place or position, _MARKS[mark], data
+            )
+            messages[k] = info, parts
+            continue
+        if parent != current:  # It was added to an earlier message later on, or its message is left out.
+            if parent not in messages:
+                continue
+            info, parts = messages[parent]
+            current, message = parent, info.id
+        parts.append(
+            StoredRecord(session, "part", id, message, position, seq, place or position, _MARKS[mark], data)
+        )
+    return [StoredMessage(info, tuple(each)) for info, each in messages.values()]
 
 
 def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool:

@@ -25,6 +25,7 @@ from holdfast.store.record import (
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
 from holdfast.store.tables.erase import erase
@@ -122,6 +123,9 @@ class Shell(ABC, Generic[W, R]):
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.read(lambda connection: connection.reader.messages_json(query))
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self.read(lambda connection: connection.reader.originals(session, below))
 
     async def head(self) -> str:
         return await self.read(lambda connection: connection.feed.head())
