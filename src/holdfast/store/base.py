@@ -4,8 +4,8 @@ All or nothing, durable on return, `seq` strictly rising within a session, order
 clock or id. One contract suite (`holdfast.testing.store_contract`) runs over every backend.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held, Receipt
@@ -15,6 +15,7 @@ from holdfast.store.record import (
     Changes,
     Hit,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
@@ -23,6 +24,8 @@ from holdfast.store.record import (
     StoredRecord,
 )
 from holdfast.store.report import Report
+
+T = TypeVar("T")
 
 FORMAT = 1
 """The version of the stored format, the same number for every backend."""
@@ -76,6 +79,12 @@ class Store(Protocol):
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page for callers that only forward JSON: nothing is decoded."""
+
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        """The same page, made of the JSON of each message while it is read: no page is held as JSON.
+
+        `make` is called in any thread; what it raises, this raises.
+        """
 
     async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
         """The messages of a session, to be copied (`Copies`), in the order of their creation.

@@ -1,12 +1,14 @@
 """What is read: records as they are stored, pages of them, and what changed after a cursor."""
 
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from holdfast.schema import stored
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
+
+T = TypeVar("T")
 
 
 class StoredRecord(msgspec.Struct, frozen=True, gc=False):
@@ -94,6 +96,14 @@ class JsonPage(msgspec.Struct, frozen=True):
     """The same page as one JSON array of `{info, parts}`, assembled from stored bytes."""
 
     body: bytes
+    older: str | None = None
+    newer: str | None = None
+
+
+class MadePage(msgspec.Struct, Generic[T], frozen=True):
+    """The same page, with what was made of each message."""
+
+    messages: tuple[T, ...]
     older: str | None = None
     newer: str | None = None
 

@@ -20,6 +20,7 @@ from holdfast.store.record import (
     Changes,
     Hit,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
@@ -122,6 +123,9 @@ class PatientStore:
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.repeat(self._store.messages_json, query)
+
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self.repeat(self._store.messages_made, query, make)
 
     async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
         return await self.repeat(self._store.originals, session, below)

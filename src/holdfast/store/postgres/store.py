@@ -1,8 +1,8 @@
 """The PostgreSQL store: the port over one writer, two readers and one direct connection."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import Refused, StoreError
@@ -30,6 +30,7 @@ from holdfast.store.record import (
     Changes,
     Hit,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
@@ -39,6 +40,8 @@ from holdfast.store.record import (
 )
 from holdfast.store.report import Report
 from holdfast.store.watch import StoreWatch
+
+T = TypeVar("T")
 
 READERS = 2
 
@@ -111,6 +114,9 @@ class PostgresStore:
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self._pages.messages_json(query)
+
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self._pages.messages_made(query, make)
 
     async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
         return await self._pages.originals(session, below)

@@ -1,19 +1,22 @@
 """Reads messages with their parts from the tables, as records or as JSON that is not decoded."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
-from itertools import chain
-from typing import Any
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.query import MessageQuery, check_limit
-from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
+from holdfast.store.record import JsonPage, MadePage, MessagePage, StoredMessage, StoredRecord
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 from holdfast.store.tables.records import RECORD, RecordReader, stored_record
 from holdfast.store.tables.writer import MESSAGE
+
+T = TypeVar("T")
 
 _MESSAGES = (
     "SELECT m.k, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB), "
@@ -50,6 +53,7 @@ _KEYS = (
 )
 _RISING, _FALLING = f"{_KEYS} ASC LIMIT ?", f"{_KEYS} DESC LIMIT ?"
 _MARKS = tuple(Mark)
+_ONE_PART, _MORE_PART = b'{"id":"', b',{"id":"'
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
 
@@ -111,6 +115,57 @@ class Reader(RecordReader):
         if pieces is None:
             pieces = self._joined(query, low, high, place)
         return JsonPage(b"".join(pieces), older, newer)
+
+    def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        """The same page, made of the JSON of each message."""
+        low, high, place, older, newer = self._range(query)
+        made = None
+        if _goes_to_the_end(query, place, newer):
+            made = self._walk_made(query, low, low | POSITION_MASK, make)
+        if made is None:
+            made = self._joined_made(query, low, high, place, make)
+        return MadePage(tuple(made), older, newer)
+
+    def _walk_made(
+        self, query: MessageQuery, low: int, high: int, make: Callable[[bytes], T]
+    ) -> list[T] | None:
+        """As `_walk`, a message at a time: what is decoded at once stays in the processor's own memory."""
+        session, statement = query.session.encode(), shown(_WALK, system=query.system)
+        head = b'","sessionID":"%b",' % session
+        part_head = b'","sessionID":"%b","messageID":"' % session
+        made: list[T] = []
+        pieces: list[bytes] = []
+        current, before, behind = -1, b"", b""
+        for k, parent, id, data in self._db.execute(statement, (low, high)):
+            if parent == current:
+                pieces += (before, id, behind, data)
+                before = _MORE_PART
+            elif parent is None:
+                if pieces:
+                    pieces.append(b"]}")
+                    made.append(make(b"".join(pieces)))
+                pieces = [b'{"info":{"id":"', id, head, data, b',"parts":[']
+                current, before, behind = k, _ONE_PART, part_head + id + b'",'
+            else:
+                return None
+        if pieces:
+            pieces.append(b"]}")
+            made.append(make(b"".join(pieces)))
+        return made
+
+    def _joined_made(
+        self, query: MessageQuery, low: int, high: int, place: int, make: Callable[[bytes], T]
+    ) -> list[T]:
+        """As `_joined`, a message at a time."""
+        head = f'","sessionID":"{query.session}",'
+        part_head = f'","sessionID":"{query.session}","messageID":"'
+        rows = self._db.execute(shown(_JSON, system=query.system), (head, part_head, low, high, place))
+        made: list[T] = []
+        for _, of_message in groupby(rows, itemgetter(0)):
+            found = list(of_message)
+            parts = b",".join([part for _, _, part in found if part is not None])
+            made.append(make(b'{"info":%b,"parts":[%b]}' % (found[0][1], parts)))
+        return made
 
     def _walk(self, query: MessageQuery, low: int, high: int) -> list[bytes] | None:
         """The pieces of a page that goes to the end, in one walk: parts follow their message.

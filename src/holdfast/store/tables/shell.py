@@ -21,6 +21,7 @@ from holdfast.store.record import (
     Changes,
     Hit,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
@@ -123,6 +124,9 @@ class Shell(ABC, Generic[W, R]):
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.read(lambda connection: connection.reader.messages_json(query))
+
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self.read(lambda connection: connection.reader.messages_made(query, make))
 
     async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
         return await self.read(lambda connection: connection.reader.originals(session, below))
