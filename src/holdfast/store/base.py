@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held, Receipt
+from holdfast.store.examining import Progress
 from holdfast.store.owner import Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -152,8 +153,12 @@ class Store(Protocol):
     async def sweep(self) -> None:
         """Forget tombstones older than `TOMBSTONE_MS` and raise the horizon."""
 
-    async def examine(self, *, repair: bool = False) -> Report:
-        """Verify numbers, parents, JSON and index; mend what can be mended only when asked."""
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
+        """Verify numbers, parents, JSON and index; mend what can be mended only when asked.
+
+        In a time that grows with the store and no faster. A cancelled examination ends at once; what it
+        would have mended in one transaction is not mended.
+        """
 
     async def backup(self, path: str) -> None:
         """Write a copy that opens as a store of its own (never a copy of live files)."""

@@ -14,6 +14,7 @@ from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Store, Watch
 from holdfast.store.batch import Batch, Copies, Fence, Held, Put, Receipt
+from holdfast.store.examining import Progress
 from holdfast.store.owner import LEASE_MS, Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -164,8 +165,8 @@ class PatientStore:
     async def sweep(self) -> None:
         await self._store.sweep()
 
-    async def examine(self, *, repair: bool = False) -> Report:
-        return await self._store.examine(repair=repair)
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
+        return await self._store.examine(repair=repair, progress=progress)
 
     async def backup(self, path: str) -> None:
         await self._store.backup(path)

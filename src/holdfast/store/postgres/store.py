@@ -10,6 +10,7 @@ from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
 from holdfast.store.check import check_session
+from holdfast.store.examining import Examining, Progress
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.address import Address, parse_url
@@ -180,11 +181,14 @@ class PostgresStore:
             if not isinstance(error.__cause__, READING_ONLY):
                 raise
 
-    async def examine(self, *, repair: bool = False) -> Report:
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.postgres.examine import examine
 
         connections = self._writes if repair else self._reads
-        return await examine(connections, self.address.schema, self._leases.now_ms(), repair=repair)
+        examining = Examining(progress)
+        return await examine(
+            connections, self.address.schema, self._leases.now_ms(), examining, repair=repair
+        )
 
     async def backup(self, path: str) -> None:
         """Not ours to make: the server has better means."""

@@ -15,6 +15,7 @@ from holdfast.errors import StoreBusy, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Receipt
+from holdfast.store.examining import Examining, Progress
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
 from holdfast.store.report import Report
@@ -193,16 +194,16 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         if not self.database.readonly:
             await super().sweep()
 
-    async def examine(self, *, repair: bool = False) -> Report:
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.sqlite.examine import examine
 
-        if repair:
-            return await self.write(
-                lambda connection: examine(connection.db, self.database, self.clock, repair=True)
-            )
-        return await self.read(
-            lambda connection: examine(connection.db, self.database, self.clock, repair=False)
-        )
+        examining = Examining(progress)
+
+        def work(connection: WriteConnection | ReadConnection) -> Report:
+            with examining.statements(connection.db):
+                return examine(connection.db, self.database, self.clock, repair=repair, examining=examining)
+
+        return await examining.wait(self.write(work) if repair else self.read(work))
 
     async def backup(self, path: str) -> None:
         await self.read(lambda connection: copy_database(connection.db, Path(path)))

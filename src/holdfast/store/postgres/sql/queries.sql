@@ -222,6 +222,9 @@ SELECT count(*) FROM late
 SELECT r.session, r.position, r.kind, r.seq, r.id FROM {s}.record r
 WHERE NOT EXISTS (SELECT 1 FROM {s}.session s WHERE s.n = r.session AND s.data IS NOT NULL)
 
+-- name: session_count
+SELECT count(*) FROM {s}.session
+
 -- name: examined_sessions
 SELECT n, id, scope, position, seq, head, data, project, directory, path, parent, slug, title, placement, updated,
   archived, agent_run, parent IS NULL OR EXISTS (
