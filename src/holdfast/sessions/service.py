@@ -17,7 +17,7 @@ from holdfast.sessions.edit import MessageEditor, PartEditor
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
-from holdfast.store.record import Hit, JsonPage, SessionRecord
+from holdfast.store.record import Found, JsonPage, SessionRecord
 
 if TYPE_CHECKING:  # The engine is loaded by the first prompt: a process that only reads does not wait for it.
     from holdfast.feed.frame import Frame
@@ -77,7 +77,7 @@ class SessionService:
         """Direct children, or all descendants."""
         return await read.children(self.access, session, deep=deep)
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+    async def search(self, query: SearchQuery) -> Found:
         """Full text over titles, messages, tool inputs and paths."""
         return await self.access.store.search(query)
 

@@ -14,7 +14,7 @@ from holdfast.store.owner import Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
     MadePage,
     MessagePage,
@@ -108,7 +108,8 @@ class Store(Protocol):
     def watch(self) -> Watch:
         """Wait for commits of this and of other processes."""
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]: ...
+    async def search(self, query: SearchQuery) -> Found:
+        """The hits in what is indexed; an index that is far behind goes on meanwhile."""
 
     async def erase(
         self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None

@@ -1,5 +1,6 @@
 """What is read: records as they are stored, pages of them, and what changed after a cursor."""
 
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -146,6 +147,22 @@ class Resync(msgspec.Struct, frozen=True):
     """The cursor is too old, or of another incarnation of the store: begin again without one."""
 
     reason: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The answer to a search: its hits, and which share of the store was searched.
+
+    Below 1 while the search index is being made, which goes on meanwhile: ask again for the rest.
+    """
+
+    hits: tuple["Hit", ...] = ()
+    indexed: float = 1.0
+
+    def __iter__(self) -> Iterator["Hit"]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
 
 
 class Hit(msgspec.Struct, frozen=True):

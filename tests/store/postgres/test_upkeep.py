@@ -103,7 +103,7 @@ async def test_text_that_is_still_written_has_no_words(
     for _ in range(2):
         await store.commit(Batch((replace(closed, mark=Mark.OPEN),)))
         assert await other.fetchval("SELECT count(*) FROM record WHERE words IS NOT NULL") == 0
-        assert await store.search(SearchQuery("rhubarb")) == []
+        assert (await store.search(SearchQuery("rhubarb"))).hits == ()
     await store.commit(Batch((closed,)))
 
     assert [hit.part for hit in await store.search(SearchQuery("rhubarb"))] == [closed.id]

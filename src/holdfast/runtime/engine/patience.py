@@ -19,7 +19,7 @@ from holdfast.store.owner import LEASE_MS, Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
     MadePage,
     MessagePage,
@@ -139,7 +139,7 @@ class PatientStore:
     ) -> Changes | Resync:
         return await self.repeat(self._store.changes, cursor, session, limit=limit, recent=recent)
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+    async def search(self, query: SearchQuery) -> Found:
         return await self.repeat(self._store.search, query)
 
     def watch(self) -> Watch:

@@ -29,7 +29,7 @@ from holdfast.store.postgres.wakes import Wakes
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
     MadePage,
     MessagePage,
@@ -133,7 +133,7 @@ class PostgresStore:
     def watch(self) -> StoreWatch:
         return self._wakes.join()
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+    async def search(self, query: SearchQuery) -> Found:
         return await search(self._reads, self.address.schema, query)
 
     async def erase(

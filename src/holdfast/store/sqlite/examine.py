@@ -253,6 +253,8 @@ class _Examination:
                 stale = self._stale(index)
             finally:
                 index.close()
+        except apsw.InterruptError:  # The examination was ended.
+            raise
         except apsw.Error:
             ok, stale = False, 0
         if not ok or stale:
