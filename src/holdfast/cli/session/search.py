@@ -44,11 +44,12 @@ def search(
         session = (await hf.sessions.named(name)).id if name else None
         query = SearchQuery(" ".join(words), project, session, limit, "newest" if newest else "best")
         found = await hf.sessions.search(query)
-        with progress_line("indexing") as progress:
-            while wait and found.indexed < 1:
-                if progress is not None:
-                    progress("the store (percent)", round(found.indexed * 100), 100)
-                found = await hf.sessions.search(query)
+        if wait and found.indexed < 1:
+            with progress_line("indexing") as progress:
+                while found.indexed < 1:
+                    if progress is not None:
+                        progress("the store (percent)", round(found.indexed * 100), 100)
+                    found = await hf.sessions.search(query)
         return found
 
     found = with_holdfast(ctx, work) if is_there else Found()
