@@ -149,6 +149,7 @@ class Search:
     def forget(self, names: Sequence[Name]) -> None:
         """Drop what was removed, however far the index has come."""
         with self._index:
+            self._index.execute("UPDATE upto SET one=1")  # The write lock first: what was read may not age.
             for session, kind, id in names:
                 n = self._number(session)
                 if n is None:
