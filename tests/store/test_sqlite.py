@@ -17,9 +17,11 @@ from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Changes, JsonPage, MessagePage
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.tables import reader
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.records import RecordReader
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
+from holdfast.testing.store_contract.world import same_page
 
 
 async def made(path: Path) -> None:
@@ -346,3 +348,16 @@ def _plans(db: apsw.Connection, work: Callable[[], object]) -> list[str]:
     return [
         row[3] for sql in asked for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * sql.count("?"))
     ]
+
+
+async def test_a_long_page_is_joined_a_few_pieces_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says the same as its records, messages without parts included."""
+    monkeypatch.setattr(reader, "_PIECES", 5)
+    store = await SqliteStore.open(tmp_path / "store.db")
+    puts = [put for n in range(1, 40, 4) for put in (user(n), text(n + 1, n), text(n + 2, n), user(n + 3))]
+    await store.commit(Batch((session(), *puts)))
+    page = await same_page(store, MessageQuery(S1))
+    await store.close()
+    assert len(page.messages) == 20

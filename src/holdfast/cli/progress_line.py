@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from holdfast.store.examining import Progress
+from holdfast.store.report import Progress
 
 _CLEAR = "\r\x1b[K"
 

@@ -9,7 +9,6 @@ from typing import Protocol, TypeVar
 
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held, Receipt
-from holdfast.store.examining import Progress
 from holdfast.store.owner import Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -24,7 +23,7 @@ from holdfast.store.record import (
     StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 
 T = TypeVar("T")
 

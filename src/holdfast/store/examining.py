@@ -11,21 +11,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, Protocol, TypeVar
 
+from holdfast.store.report import Progress
+
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.1
 """The least time between two reports."""
 STEPS: Final = 10_000
 """How many steps of SQLite's own lie between two looks whether to end."""
-
-
-class Progress(Protocol):
-    """Called now and then, in any thread: what is looked at, how much of it was, and of how much.
-
-    Both are 0 where that is not known.
-    """
-
-    def __call__(self, what: str, done: int, total: int, /) -> None: ...
 
 
 class Ended(Exception):

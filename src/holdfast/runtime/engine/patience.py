@@ -14,7 +14,6 @@ from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Store, Watch
 from holdfast.store.batch import Batch, Copies, Fence, Held, Put, Receipt
-from holdfast.store.examining import Progress
 from holdfast.store.owner import LEASE_MS, Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
@@ -29,7 +28,7 @@ from holdfast.store.record import (
     StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 
 T = TypeVar("T")
 P = ParamSpec("P")

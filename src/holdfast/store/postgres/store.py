@@ -10,7 +10,7 @@ from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
 from holdfast.store.check import check_session
-from holdfast.store.examining import Examining, Progress
+from holdfast.store.examining import Examining
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.address import Address, parse_url
@@ -39,7 +39,7 @@ from holdfast.store.record import (
     StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 from holdfast.store.watch import StoreWatch
 
 T = TypeVar("T")

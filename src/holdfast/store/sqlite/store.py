@@ -14,10 +14,10 @@ from holdfast.errors import StoreBusy, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Receipt
-from holdfast.store.examining import Examining, Progress
+from holdfast.store.examining import Examining
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connections import ReadConnection, RenewConnection, WriteConnection, failure_of

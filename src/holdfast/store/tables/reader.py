@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from functools import cache
+from io import BytesIO
 from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, TypeVar
@@ -53,6 +54,7 @@ _KEYS = (
 )
 _RISING, _FALLING = f"{_KEYS} ASC LIMIT ?", f"{_KEYS} DESC LIMIT ?"
 _MARKS = tuple(Mark)
+_PIECES = 2_000
 _ONE_PART, _MORE_PART = b'{"id":"', b',{"id":"'
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
@@ -107,14 +109,14 @@ class Reader(RecordReader):
         return [StoredMessage(info, tuple(below)) for info, below in messages]
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
-        """The same page as JSON: one flat list of pieces, one join, nothing decoded."""
+        """The same page as JSON: flat lists of pieces, few joins, nothing decoded."""
         low, high, place, older, newer = self._range(query)
-        pieces = None
+        body = None
         if _goes_to_the_end(query, place, newer):
-            pieces = self._walk(query, low, low | POSITION_MASK)
-        if pieces is None:
-            pieces = self._joined(query, low, high, place)
-        return JsonPage(b"".join(pieces), older, newer)
+            body = self._walk(query, low, low | POSITION_MASK)
+        if body is None:
+            body = b"".join(self._joined(query, low, high, place))
+        return JsonPage(body, older, newer)
 
     def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
         """The same page, made of the JSON of each message."""
@@ -167,11 +169,13 @@ class Reader(RecordReader):
             made.append(make(b'{"info":%b,"parts":[%b]}' % (found[0][1], parts)))
         return made
 
-    def _walk(self, query: MessageQuery, low: int, high: int) -> list[bytes] | None:
-        """The pieces of a page that goes to the end, in one walk: parts follow their message.
+    def _walk(self, query: MessageQuery, low: int, high: int) -> bytes | None:
+        """The JSON of a page that goes to the end, in one walk: parts follow their message.
 
-        None when one does not, because it was added to an earlier message later on.
+        None when one does not, because it was added to an earlier message later on. Pieces are joined a few
+        at a time, so that a long page does not lie in memory twice.
         """
+        body = BytesIO()
         session, statement = query.session.encode(), shown(_WALK, system=query.system)
         head = b'","sessionID":"%b",' % session
         part_head = b'","sessionID":"%b","messageID":"' % session
@@ -188,12 +192,16 @@ class Reader(RecordReader):
                     opening = (
                         b',"parts":[]},{"info":{"id":"' if before is _FIRST_PART else b']},{"info":{"id":"'
                     )
+                if len(pieces) >= _PIECES:
+                    body.write(b"".join(pieces))
+                    pieces.clear()
                 pieces += (opening, id, head, data)
                 current, before, behind = k, _FIRST_PART, part_head + id + b'",'
             else:
                 return None
         pieces.append(b"]" if current < 0 else b',"parts":[]}]' if before is _FIRST_PART else b"]}]")
-        return pieces
+        body.write(b"".join(pieces))
+        return body.getvalue()
 
     def _joined(self, query: MessageQuery, low: int, high: int, place: int) -> list[bytes]:
         """The pieces of any page: each message with its parts, wherever they lie."""
