@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from holdfast.schema import stored
 from holdfast.store.batch import Put
@@ -60,6 +61,28 @@ class Raw:
                 for part in parts:
                     self._k += 1
                     self.db.execute("INSERT INTO part VALUES (?,?,?)", (self._k, k, wire(part)))
+
+    def fork(self, limit: int) -> None:
+        """The first messages once more, by INSERT … SELECT, durably."""
+        above = self.db.execute("SELECT max(k) FROM part").get
+        execute = self.db.execute
+        execute("BEGIN IMMEDIATE")
+        execute("INSERT INTO message SELECT k + ?, data FROM message WHERE k <= ?", (above, limit * 3))
+        execute(
+            "INSERT INTO part SELECT k + ?1, message + ?1, data FROM part WHERE k <= ?2", (above, limit * 3)
+        )
+        execute("UPDATE session SET seq=?", (above,))
+        execute("COMMIT")
+
+    def load_plain(self, limit: int) -> list[Any]:
+        """The same, as plain dicts and lists, a decode a record."""
+        decode = msgspec.json.decode
+        rows = self.db.execute(
+            "SELECT CAST(data AS BLOB) FROM message WHERE k <= ?1 UNION ALL "
+            "SELECT CAST(data AS BLOB) FROM part WHERE k <= ?1",
+            (limit * 3,),
+        )
+        return [decode(data) for (data,) in rows]
 
     def load(self, limit: int) -> bytes:
         """Messages with their parts grouped under them, as JSON bytes."""

@@ -186,7 +186,22 @@ class Bench:
             for _ in range(tries):
                 decoded += await timed(lambda q=query: load_decoded(store, q), 1)
                 floor_decoded += timed_now(lambda c=count, r=raw: raw_decoded(r, c), 1)
+            plain: list[float] = []
+            opened: list[float] = []
+            for _ in range(tries):
+                again = await open_store(self.url)
+                opened += await timed(lambda q=query, s=again: load_decoded(s, q), 1)
+                await again.close()
+                fresh = Raw(self.place / f"raw-load-{count}.db")
+                plain += timed_now(lambda c=count, r=fresh: r.load_plain(c), 1)
+                fresh.close()
             raw.close()
+            self.figures[f"load {count}, fresh open"] = {
+                "decoded": spread(opened),
+                "raw, plain dicts": spread(plain),
+                "ratio": round(statistics.median(opened) / statistics.median(plain), 2),
+                "ratio of the least": round(min(opened) / min(plain), 2),
+            }
             self.figures[f"load {count}"] = {
                 "bytes": spread(ours),
                 "raw bytes": spread(floor),
@@ -211,11 +226,16 @@ class Bench:
         for start in range(0, count, 500):
             await store.commit(Batch(tuple(puts[start : start + 500])))
         by_project = await timed(lambda: store.sessions(SessionQuery(project="project3")), 100)
+        by_directory = await timed(lambda: store.sessions(SessionQuery(directory="/work/app3")), 100)
+        access = StoreAccess(store, SystemClock(), MINT, ThisHost())
+        whole = await timed(lambda: list_all(access), 5)
         all_ = await timed(lambda: store.sessions(SessionQuery()), 100)
         self.figures[f"page of 100 among {count} sessions"] = {
             "by project": spread(by_project),
+            "by directory": spread(by_directory),
             "all": spread(all_),
         }
+        self.figures[f"all of {count} sessions, in pages of 1,000, decoded"] = spread(whole)
         began = time.perf_counter()
         await store.search(SearchQuery("wrapper"))
         first = time.perf_counter() - began
@@ -223,14 +243,29 @@ class Bench:
         self.figures["search"] = {"first, indexing all_s": round(first, 3), "best 20": spread(best)}
 
     async def fork(self, store: Store, session: str) -> None:
-        """A fork of 1,000 messages, durably."""
+        """A fork of 1,000 messages, whole and at the middle, durably."""
         clock = SystemClock()
         source = MINT.descending("ses")
+        rows = self.rows(source, 1_000)
         await store.commit(Batch((session_put(source),)))
-        await store.commit(Batch(tuple(put for row in self.rows(source, 1_000) for put in row)))
+        await store.commit(Batch(tuple(put for row in rows for put in row)))
+        raw = Raw(self.place / "raw-fork.db")
+        raw.fill(rows)
         room = StoreAccess(store, clock, MINT, ThisHost())
-        times = await timed(lambda: fork.fork(room, source), 5)
-        self.figures["fork of 1,000 messages"] = spread(times)
+        middle = rows[500][0].id
+        for name, cut, count in (("at the middle", middle, 500), ("whole", None, 1_000)):
+            ours: list[float] = []
+            floor: list[float] = []
+            for _ in range(10):
+                ours += await timed(lambda cut=cut: fork.fork(room, source, cut), 1)
+                floor += timed_now(lambda count=count: raw.fork(count), 1)
+            self.figures[f"fork of 1,000 messages, {name}"] = {
+                **spread(ours),
+                "raw INSERT … SELECT": spread(floor),
+                "ratio": round(statistics.median(ours) / statistics.median(floor), 2),
+                "ratio of the least": round(min(ours) / min(floor), 2),
+            }
+        raw.close()
 
     def processes(self) -> None:
         """20 processes × 50 commits on one store."""
@@ -302,6 +337,16 @@ class Bench:
 async def load_decoded(store: Store, query: MessageQuery) -> object:
     """The page as typed values."""
     return await read.messages(StoreAccess(store, SystemClock(), MINT, ThisHost()), query)
+
+
+async def list_all(access: StoreAccess) -> None:
+    """Every session, page by page."""
+    cursor: str | None = None
+    while True:
+        page = await read.list_(access, SessionQuery(limit=1_000, cursor=cursor))
+        cursor = page.next
+        if cursor is None:
+            return
 
 
 def raw_decoded(raw: Raw, count: int) -> list[Any]:

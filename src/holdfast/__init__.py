@@ -132,7 +132,7 @@ if TYPE_CHECKING:
     from holdfast.sessions.read import Messages, Sessions
     from holdfast.sessions.state import State
     from holdfast.store.query import SearchQuery, SessionQuery
-    from holdfast.store.record import Hit
+    from holdfast.store.record import Found, Hit
     from holdfast.toolkit.context import ToolContext
     from holdfast.toolkit.declare import Tool, tool
     from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput
@@ -169,6 +169,7 @@ __all__ = [
     "FileDiff",
     "FilePart",
     "FilePartInput",
+    "Found",
     "Frame",
     "Hit",
     "Holdfast",
@@ -329,7 +330,7 @@ _NAMES = {
     "holdfast.sessions.read": "Messages Sessions",
     "holdfast.sessions.state": "State",
     "holdfast.store.query": "SearchQuery SessionQuery",
-    "holdfast.store.record": "Hit",
+    "holdfast.store.record": "Found Hit",
     "holdfast.toolkit.context": "ToolContext",
     "holdfast.toolkit.declare": "Tool tool",
     "holdfast.toolkit.output": "Attachment ToolDenied ToolFailure ToolOutput",

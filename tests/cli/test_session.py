@@ -226,11 +226,13 @@ def test_search_finds_words(shell: Shell) -> None:
     """With the message and a snippet; nothing found is no error."""
     session = shell.conversation("One", "the quick frobnicator jumps")
     shell.conversation("Two", "something else")
-    hits = shell("session", "search", "QUICK", "frobnicator", "--format", "json").json()
+    found = shell("session", "search", "QUICK", "frobnicator", "--wait", "--format", "json").json()
+    hits = found["hits"]
+    assert found["indexed"] == 1
     assert [(hit["session"], hit["title"]) for hit in hits] == [(session, "One")]
     assert "quick frobnicator" in hits[0]["snippet"]
     assert hits[0]["message"].startswith("msg_")
-    assert shell("session", "search", '"AND(*', "--format", "json").json() == []
+    assert shell("session", "search", '"AND(*', "--format", "json").json() == {"hits": [], "indexed": 1.0}
     assert shell("session", "search", "nothinglikethis").code == 0
 
 

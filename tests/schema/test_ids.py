@@ -246,3 +246,15 @@ def test_threads_never_mint_the_same_hex() -> None:
         thread.join()
 
     assert len({id[:16] for id in minted}) == 4_000
+
+
+@pytest.mark.parametrize("start_ms", [1, WRAP_MS - 1, WRAP_MS])
+def test_many_ids_at_once_rise(start_ms: int) -> None:
+    """On both sides of the wrap and across it; and what is minted next comes after them."""
+    mint = Mint(FakeClock(start_ms))
+    minted = mint.rising(("msg", "prt") * 5_000)
+    bodies = [ids.body(id) for id in minted]
+    assert [id[:4] for id in minted] == ["msg_", "prt_"] * 5_000
+    assert bodies == sorted(set(bodies))
+    assert ids.body(mint.above("msg", bodies[-1])) > bodies[-1]
+    assert mint.rising(()) == []

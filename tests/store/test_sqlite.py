@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio.to_thread
@@ -16,8 +17,11 @@ from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import Changes, JsonPage, MessagePage
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.store.tables import reader
 from holdfast.store.tables.connection import Connection
+from holdfast.store.tables.records import RecordReader
 from holdfast.testing.store_contract.build import S1, S2, msg, prt, session, text, user
+from holdfast.testing.store_contract.world import same_page
 
 
 async def made(path: Path) -> None:
@@ -292,3 +296,68 @@ async def test_a_store_reached_by_a_link_is_one_store(tmp_path: Path) -> None:
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "link.db"]
     names = sorted(each.name for each in path.parent.iterdir())
     assert names == ["store.db", "store.db-lock", "store.db-wake"]
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (SessionQuery(), "session_updated"),
+        (SessionQuery(directory="/work/app"), "session_directory"),
+        (SessionQuery(directory="/work/app", project="p"), "session_directory"),
+        (SessionQuery(directory="/work/app", cursor="s1.1"), "session_directory"),
+        (SessionQuery(project="p"), "session_project"),
+        (SessionQuery(agent_runs=True), "session_run"),
+        (SessionQuery(slug="calm-otter"), "session_slug"),
+        (SessionQuery(parent=S1), "session_parent"),
+        (SessionQuery(id_prefix="ses_1"), "sqlite_autoindex_session_1"),
+    ],
+)
+async def test_lists_of_sessions_use_an_index(tmp_path: Path, query: SessionQuery, index: str) -> None:
+    """However many sessions there are, a page of them reads about as many rows as it has."""
+    path = tmp_path / "store.db"
+    await made(path)
+    with contextlib.closing(Database(path).connect(readonly=True)) as db:
+        plans = _plans(db, lambda: RecordReader(db, lambda _: False).sessions(query))
+    assert [plan.split("(")[0] for plan in plans if "SEARCH" in plan or "SCAN" in plan] == [
+        f"SEARCH session USING INDEX {index} "
+    ]
+
+
+async def test_the_few_records_of_a_session_are_found_by_their_kind(tmp_path: Path) -> None:
+    """Its epochs, its todo list: not by a walk over its messages."""
+    path = tmp_path / "store.db"
+    await made(path)
+    with contextlib.closing(Database(path).connect(readonly=True)) as db:
+        plans = _plans(db, lambda: RecordReader(db, lambda _: False).select("epoch", S1, None))
+    assert [plan for plan in plans if " r " in plan] == [
+        "SEARCH r USING INDEX record_few (session=? AND kind=?)"
+    ]
+
+
+def _plans(db: apsw.Connection, work: Callable[[], object]) -> list[str]:
+    """How SQLite goes about the statements that some work executes."""
+    asked: list[str] = []
+
+    def trace(cursor: apsw.Cursor, sql: str, bindings: object) -> bool:
+        asked.append(sql)
+        return True
+
+    db.exec_trace = trace
+    work()
+    db.exec_trace = None
+    return [
+        row[3] for sql in asked for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * sql.count("?"))
+    ]
+
+
+async def test_a_long_page_is_joined_a_few_pieces_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says the same as its records, messages without parts included."""
+    monkeypatch.setattr(reader, "_PIECES", 5)
+    store = await SqliteStore.open(tmp_path / "store.db")
+    puts = [put for n in range(1, 40, 4) for put in (user(n), text(n + 1, n), text(n + 2, n), user(n + 3))]
+    await store.commit(Batch((session(), *puts)))
+    page = await same_page(store, MessageQuery(S1))
+    await store.close()
+    assert len(page.messages) == 20

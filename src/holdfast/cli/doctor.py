@@ -9,6 +9,7 @@ import msgspec
 from holdfast.cli import damaged_store
 from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
+from holdfast.cli.progress_line import progress_line
 from holdfast.errors import Refused, StoreDamaged, StoreError
 from holdfast.store.report import Report
 from holdfast.store.store_url import StoreUrl, shown
@@ -66,8 +67,10 @@ def doctor(
         if target is not None:
             note(f"writing a backup to {target} …")
             await hf.store.backup(target)
-        note("examining …")
-        return await hf.store.examine(repair=repair), target
+        with progress_line("examining") as progress:
+            if progress is None:
+                note("examining …")
+            return await hf.store.examine(repair=repair, progress=progress), target
 
     try:
         report, target = with_holdfast(ctx, work)

@@ -9,7 +9,7 @@ that we mint for a session still rise in it: `above`.
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, NewType
 
 from holdfast.clock import Clock, SystemClock
@@ -86,12 +86,29 @@ class Mint:
         raised = _hex_above(floor)
         return f"{prefix}_{_text_above(floor, tail) if raised is None else raised + tail}"
 
-    def tick(self) -> int:
-        """The number of the next id. By itself it is for `numbered`."""
+    def rising(self, prefixes: Sequence[Prefix]) -> list[str]:
+        """New ids, each with a body greater than the one before: for a session that has none yet."""
+        count = len(prefixes)
+        first = self.tick(count) - count + 1
+        tails = self._random(_TAIL_CHARS * count).translate(_TO_BASE62).decode("ascii")
+        if first & _MASK > first + count & _MASK:  # The wrap is among them.
+            made = [""]
+            for prefix in prefixes:
+                made.append(self.above(prefix, body(made[-1])))
+            return made[1:]
+        return [
+            f"{prefix}_{first + number & _MASK:012x}{tails[at : at + _TAIL_CHARS]}"
+            for number, (prefix, at) in enumerate(
+                zip(prefixes, range(0, len(tails), _TAIL_CHARS), strict=True)
+            )
+        ]
+
+    def tick(self, count: int = 1) -> int:
+        """The number of the next id, or the last of so many. By itself it is for `numbered`."""
         now = self._now_ms() << _COUNTER_BITS
         with self._lock:
             # The first id of a millisecond has the counter 1.
-            self._last = max(now, self._last) + 1
+            self._last = max(now, self._last) + count
             return self._last
 
     def _tail(self) -> str:

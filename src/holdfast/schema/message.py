@@ -96,7 +96,7 @@ class SystemMessage(MessageHead, frozen=True, kw_only=True, tag_field="role", ta
 Message = UserMessage | AssistantMessage | SystemMessage
 
 
-class MessageWithParts(msgspec.Struct, frozen=True):
+class MessageWithParts(msgspec.Struct, frozen=True, gc=False):
     """A message and its content."""
 
     info: Message

@@ -1,28 +1,31 @@
 """Forks a session: copies its history up to a point, under new ids, into a session of its own.
 
-Stored JSON is copied byte for byte. Only two references in it get new ids: the parent of an answer and the
-tail of a compaction. Records that cannot hold one are not decoded.
+Stored JSON is copied byte for byte, by the store itself. Only two references in it get new ids: the parent of
+an answer and the tail of a compaction. Records that cannot hold one, nor anything else that a fork asks for,
+are neither read nor decoded here.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.provider.request import cache_marks
 from holdfast.runtime.budget.totals import with_usage
-from holdfast.schema import ids, stored, title
+from holdfast.schema import stored, title, typed
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart, ToolPart
 from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.access import StoreAccess, put_session, require_session
-from holdfast.store.batch import Batch, Put
-from holdfast.store.query import MessageQuery
-from holdfast.store.record import StoredMessage
+from holdfast.store.batch import Batch, Change, Copies
+from holdfast.store.on_conflict import on_conflict
+from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
@@ -31,21 +34,39 @@ if TYPE_CHECKING:
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
 _PRUNED_FOR = b'"prunedFor"'
+_TELLS = re.compile(rb'"(?:step-finish|prunedFor|prefix|refused|tail_start_id)"').search
+"""Whether a part holds anything that a fork asks for, whatever it is."""
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+class _References(msgspec.Struct, frozen=True):
+    """The fields that name a message of the same session."""
+
+    parentID: msgspec.Raw = msgspec.Raw()  # noqa: N815 - the wire's name
+    tail_start_id: msgspec.Raw = msgspec.Raw()
+
+
+_references = typed.decoder(_References)
+
+
 async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
     """Create a session with everything before the message, or with everything that is settled."""
+    # What is copied must still be what was read.
+    return await on_conflict(lambda: _fork(access, session, message))
+
+
+async def _fork(access: StoreAccess, session: str, message: str | None) -> Session:
     # Imported here: it loads the context sources, which takes time.
     from holdfast.sessions import restored_epoch
 
     source = (await require_session(access, session)).value()
-    page = await access.store.messages(MessageQuery(session))
+    cut = None if message is None else await _place_of(access, session, message)
+    originals = await access.store.originals(session, cut)
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
-    visible = [each for each in page.messages if each.info.id not in pending or each.info.id == message]
-    kept = prefix(visible, session, message)
+    whole = prefix(each for each in originals if each.info.id not in pending)
+    kept = [_telling(each) for each in whole]
     now_ms = access.clock.now_ms()
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
@@ -77,11 +98,19 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
     forked = with_usage(forked, added=list(_steps(kept)))
     shown = _shown_again(kept)
     epochs = await access.store.select("epoch", session=session)
-    cut = next((each.info.place for each in visible if each.info.id == message), None)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
-    puts = copies(kept, forked.id, access.mint, epoch, shown)
-    await access.store.commit(Batch((put_session(forked), *puts)))
+    telling = {part.position for each in kept for part in each.parts}
+    changes = copies(whole, forked.id, access.mint, telling=telling, epoch=epoch, shown=shown)
+    await access.store.commit(Batch((put_session(forked), *changes)))
     return forked
+
+
+async def _place_of(access: StoreAccess, session: str, message: str) -> int:
+    """The place of the first message that is left out."""
+    record = await access.store.get(session, "message", message)
+    if record is None:
+        raise NotFound(f"message {message[:60]} does not exist in session {session}")
+    return record.place
 
 
 async def _sessions_above(access: StoreAccess, session: Session) -> list[Session]:
@@ -106,47 +135,68 @@ def _ceilings(session: Session) -> list[object]:
     return brought if isinstance(brought, list) else []
 
 
-def prefix(messages: Iterable[StoredMessage], session: str, cut: str | None) -> list[StoredMessage]:
-    """The messages before the cut in the model's history, without answers that are still being written."""
-    ordered = sorted(messages, key=lambda message: message.info.place)
-    if cut is None:
-        return [message for message in ordered if message.info.mark is not Mark.OPEN]
-    for number, message in enumerate(ordered):
-        if message.info.id == cut:
-            return [kept for kept in ordered[:number] if kept.info.mark is not Mark.OPEN]
-    raise NotFound(f"message {cut[:60]} does not exist in session {session}")
+def prefix(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
+    """The messages in the order of the model's history, without answers that are still being written."""
+    settled = [message for message in messages if message.info.mark is not Mark.OPEN]
+    return sorted(settled, key=lambda message: message.info.place)
 
 
 def copies(
-    messages: Iterable[StoredMessage],
+    messages: Sequence[StoredMessage],
     session: str,
     mint: Mint,
+    *,
+    telling: AbstractSet[int],
     epoch: "RestoredEpoch | None" = None,
     shown: Mapping[str, bytes] = _NOTHING,
-) -> Iterable[Put]:
-    """The puts that write messages and parts into another session, under new ids in ascending order.
+) -> Iterable[Change]:
+    """The changes that write messages and parts into another session, under new ids in ascending order.
 
-    The epoch in force keeps its place among them: system messages before it belong to former epochs. `shown`
-    replaces parts that are written in another state than the stored one.
+    `telling`: the positions of parts that may hold a reference. The epoch in force keeps its place among
+    the messages: system messages before it belong to former epochs. `shown` replaces parts that are written
+    in another state than the stored one.
     """
-    names: dict[bytes, msgspec.Raw] = {}
-    top = ""
-    for message in messages:
-        if epoch is not None and message.info.place > epoch.position:
-            yield epoch.put
-            epoch = None
-        id = mint.above("msg", top)
-        top = ids.body(id)
-        names[b'"%b"' % message.info.id.encode()] = msgspec.Raw(b'"%b"' % id.encode())
-        data = _renamed(message.info.data, "parentID", names)
-        yield Put(session, "message", id, data, mark=message.info.mark)
-        for part in message.parts:
-            data = _renamed(shown.get(part.id, part.data), "tail_start_id", names)
-            part_id = mint.above("prt", top)
-            top = ids.body(part_id)
-            yield Put(session, "part", part_id, data, parent=id, mark=part.mark)
+    records = [record for message in messages for record in (message.info, *message.parts)]
+    new = mint.rising(["msg" if record.kind == "message" else "prt" for record in records])
+    changed = _changed(records, new, telling, shown)
+    cut = 0
     if epoch is not None:
-        yield epoch.put
+        cut = sum(1 + len(each.parts) for each in messages if each.info.place <= epoch.position)
+    for begin, end in ((0, cut), (cut, len(records))):
+        if begin == cut and epoch is not None:
+            yield epoch.put
+        if begin < end:
+            originals, copied = tuple(records[begin:end]), tuple(new[begin:end])
+            yield Copies(session, records[0].session, originals, copied, changed)
+
+
+def _changed(
+    records: Sequence[StoredRecord], new: Sequence[str], telling: AbstractSet[int], shown: Mapping[str, bytes]
+) -> dict[int, bytes]:
+    """By position the JSON of copies that do not say what the original says."""
+    changed: dict[int, bytes] = {}
+    names: dict[bytes, bytes] = {}
+    for record, id in zip(records, new, strict=True):
+        field, data = "tail_start_id", record.data
+        if record.kind == "message":
+            names[b'"%b"' % record.id.encode()] = b'"%b"' % id.encode()
+            field = "parentID"
+        elif record.position not in telling:
+            continue
+        elif record.id in shown:
+            data = shown[record.id]
+        try:
+            data = _renamed(data, field, names)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise RecordCorrupt(record.session, record.kind, record.id, str(error)) from error
+        if data is not record.data:
+            changed[record.position] = data
+    return changed
+
+
+def _telling(message: StoredMessage) -> StoredMessage:
+    """The message with only those of its parts that hold anything that a fork asks for."""
+    return StoredMessage(message.info, tuple(part for part in message.parts if _TELLS(part.data)))
 
 
 def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
@@ -163,15 +213,17 @@ def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
     return {value.id: stored.strip("part", now) for value, now in whole if now is not value}
 
 
-def _renamed(data: bytes, field: str, names: dict[bytes, msgspec.Raw]) -> bytes:
+def _renamed(data: bytes, field: str, names: Mapping[bytes, bytes]) -> bytes:
     """The JSON with the id in one field replaced by its new id; every other byte is kept."""
-    if b'"%b"' % field.encode() not in data:
-        return data
-    fields = _fields.decode(data)
-    name = names.get(bytes(fields.get(field, b"")))
+    had = bytes(getattr(_references.decode(data), field))
+    name = names.get(had)
     if name is None:
         return data
-    fields[field] = name
+    stands = b'"%b":%b' % (field.encode(), had)
+    if data.count(stands) == 1:
+        return data.replace(stands, b'"%b":%b' % (field.encode(), name))
+    fields = _fields.decode(data)  # An inner field has the same name and the same id.
+    fields[field] = msgspec.Raw(name)
     return msgspec.json.encode(fields)
 
 

@@ -21,7 +21,7 @@ from holdfast.sessions.engine_calls import EngineCalls
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery, one_query
-from holdfast.store.record import Hit, JsonPage, SessionRecord
+from holdfast.store.record import Found, JsonPage, SessionRecord
 
 
 class SessionService(EngineCalls):
@@ -141,7 +141,7 @@ class SessionService(EngineCalls):
         session: str | None = None,
         limit: int = 20,
         order: Literal["best", "newest"] = "best",
-    ) -> Sequence[Hit]:
+    ) -> Found:
         """Full text over titles, messages, tool inputs and paths: words and keywords, or a query."""
         text = query if isinstance(query, str) else ""
         given = SearchQuery(text, project, session, limit, order)

@@ -4,8 +4,8 @@ All or nothing, durable on return, `seq` strictly rising within a session, order
 clock or id. One contract suite (`holdfast.testing.store_contract`) runs over every backend.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Batch, Fence, Held, Receipt
@@ -13,15 +13,19 @@ from holdfast.store.owner import Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
+
+T = TypeVar("T")
 
 FORMAT = 1
 """The version of the stored format, the same number for every backend."""
@@ -82,6 +86,18 @@ class Store(Protocol):
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page for callers that only forward JSON: nothing is decoded."""
 
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        """The same page, made of the JSON of each message while it is read: no page is held as JSON.
+
+        `make` is called in any thread; what it raises, this raises.
+        """
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        """The messages of a session, to be copied (`Copies`), in the order of their creation.
+
+        `below`: only those whose place in the model's history is before this one.
+        """
+
     async def head(self) -> str:
         """The cursor of this moment."""
 
@@ -97,7 +113,8 @@ class Store(Protocol):
     def watch(self) -> Watch:
         """Wait for commits of this and of other processes."""
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]: ...
+    async def search(self, query: SearchQuery) -> Found:
+        """The hits in what is indexed; an index that is far behind goes on meanwhile."""
 
     async def erase(
         self, session: str, *, fence: Fence | None = None, idle_since_ms: int | None = None
@@ -142,8 +159,12 @@ class Store(Protocol):
     async def sweep(self) -> None:
         """Forget tombstones older than `TOMBSTONE_MS` and raise the horizon."""
 
-    async def examine(self, *, repair: bool = False) -> Report:
-        """Verify numbers, parents, JSON and index; mend what can be mended only when asked."""
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
+        """Verify numbers, parents, JSON and index; mend what can be mended only when asked.
+
+        In a time that grows with the store and no faster. A cancelled examination ends at once; what it
+        would have mended in one transaction is not mended.
+        """
 
     async def backup(self, path: str) -> None:
         """Write a copy that opens as a store of its own (never a copy of live files)."""

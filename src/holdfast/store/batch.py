@@ -1,15 +1,18 @@
-"""What is written: a batch of puts and removes, what it expects, and under whose fence.
+"""What is written: a batch of puts, removes and copies, what it expects, and under whose fence.
 
 A batch is all or nothing. Its changes are numbered in their order, so a parent stands before its
 children. Values only: the rules they stand for are kept by each backend and shown by the contract
 suite in `holdfast.testing`.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
 from holdfast.schema.stored import Kind, Mark
+from holdfast.store.record import StoredRecord
 
 
 class Put(msgspec.Struct, frozen=True, gc=False):
@@ -34,7 +37,29 @@ class Remove(msgspec.Struct, frozen=True, gc=False):
     id: str
 
 
-Change = Put | Remove
+class Copies(msgspec.Struct, frozen=True):
+    """Create messages and parts from those of another session: their content, their marks, in this order.
+
+    A part follows its message. `Conflict` when one of them is no longer what was read, and when the new ids
+    do not rise above every message and part id that the session has had. They get one number each; the
+    receipt has the last.
+    """
+
+    session: str
+    source: str
+    originals: tuple[StoredRecord, ...]
+    """As `Store.originals` read them; an engine that copies by itself does not look at their content."""
+    ids: tuple[str, ...]
+    """The id of each copy."""
+    changed: Mapping[int, bytes] = MappingProxyType({})
+    """By the position of the original: the JSON of copies that do not say the same."""
+
+    def last(self) -> tuple[Kind, str]:
+        """The kind and the id of the last copy."""
+        return self.originals[-1].kind, self.ids[-1]
+
+
+Change = Put | Remove | Copies
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -91,6 +116,7 @@ class Batch(msgspec.Struct, frozen=True):
     def sessions(self) -> list[str]:
         """Every session the batch touches or asks about, in id order: the order in which they are locked."""
         names = {change.session for change in self.changes}
+        names.update(change.source for change in self.changes if isinstance(change, Copies))
         names.update(expectation.session for expectation in self.expect)
         if self.fence is not None:
             names.add(self.fence.session)

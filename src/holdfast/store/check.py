@@ -1,14 +1,17 @@
 """Whether a batch is well formed, before any backend sees it. Ids become file names, keys and JSON."""
 
 import re
+from operator import ge
 
 import msgspec
 
 from holdfast.errors import InvalidInput
+from holdfast.schema.ids import body
 from holdfast.schema.stored import KINDS, SINGLE
-from holdfast.store.batch import Batch, Put, Settled, Unchanged, scope_of
+from holdfast.store.batch import Batch, Copies, Put, Settled, Unchanged, scope_of
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_IDS = re.compile(r"[A-Za-z0-9_-]{1,128}(?: [A-Za-z0-9_-]{1,128})*")
 _SESSION = re.compile(r"(?:ses[a-z]*|project|host)_[A-Za-z0-9_-]{1,128}")
 _SCOPED = frozenset(("project", "approval", "trust", "cache"))
 _KINDS = frozenset(KINDS)
@@ -58,6 +61,9 @@ def check_int(number: int) -> int:
 def check_batch(batch: Batch) -> None:
     """Refuse ids, kinds and parents that cannot be, and a release without a fence."""
     for change in batch.changes:
+        if isinstance(change, Copies):
+            _check_copies(change)
+            continue
         check_session(change.session)
         check_id(change.id)
         check_kind(change.kind)
@@ -86,10 +92,36 @@ def _check_put(put: Put) -> None:
         check_id(put.parent)
     if put.kind == "session" and put.id != put.session:
         raise InvalidInput(f"session {put.id} was put under the name {put.session}")
-    if not put.data:
-        raise InvalidInput(f"{put.kind} {put.id} has no content")
+    _check_data(put.kind, put.id, put.data)
+
+
+def _check_copies(copies: Copies) -> None:
+    check_session(copies.session)
+    check_session(copies.source)
+    if not copies.originals or len(copies.originals) != len(copies.ids):
+        raise InvalidInput("copies need an id for each original, and one original at least")
+    if _IDS.fullmatch(" ".join(copies.ids)) is None:
+        for id in copies.ids:
+            check_id(id)
+    message, bodies = None, [body(id) for id in copies.ids]
+    for original in copies.originals:
+        if original.kind == "message":
+            message = original.id
+        elif original.kind != "part" or original.parent != message:
+            raise InvalidInput(f"{original.kind} {original.id} is not copied right after its message")
+    if any(map(ge, bodies, bodies[1:])):
+        raise InvalidInput("the ids of copies must rise")
+    for original in copies.originals:
+        data = copies.changed.get(original.position)
+        if data is not None:
+            _check_data(original.kind, original.id, data)
+
+
+def _check_data(kind: str, id: str, data: bytes) -> None:
+    if not data:
+        raise InvalidInput(f"{kind} {id} has no content")
     try:
-        put.data.decode()
-        _json.decode(put.data)
+        data.decode()
+        _json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidInput(f"{put.kind} {put.id} is not JSON: {error}") from error
+        raise InvalidInput(f"{kind} {id} is not JSON: {error}") from error

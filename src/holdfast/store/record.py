@@ -1,12 +1,15 @@
 """What is read: records as they are stored, pages of them, and what changed after a cursor."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from holdfast.schema import stored
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
+
+T = TypeVar("T")
 
 
 class StoredRecord(msgspec.Struct, frozen=True, gc=False):
@@ -98,6 +101,14 @@ class JsonPage(msgspec.Struct, frozen=True):
     newer: str | None = None
 
 
+class MadePage(msgspec.Struct, Generic[T], frozen=True):
+    """The same page, with what was made of each message."""
+
+    messages: tuple[T, ...]
+    older: str | None = None
+    newer: str | None = None
+
+
 class SessionPage(msgspec.Struct, frozen=True):
     """Sessions, the last updated first. `damaged` are the ids of those whose content could not be had."""
 
@@ -136,6 +147,22 @@ class Resync(msgspec.Struct, frozen=True):
     """The cursor is too old, or of another incarnation of the store: begin again without one."""
 
     reason: str
+
+
+class Found(msgspec.Struct, frozen=True):
+    """The answer to a search: its hits, and which share of the store was searched.
+
+    Below 1 while the search index is being made, which goes on meanwhile: ask again for the rest.
+    """
+
+    hits: tuple["Hit", ...] = ()
+    indexed: float = 1.0
+
+    def __iter__(self) -> Iterator["Hit"]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
 
 
 class Hit(msgspec.Struct, frozen=True):

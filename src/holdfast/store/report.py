@@ -1,10 +1,21 @@
 """What an examination of a store found."""
 
+from typing import Protocol
+
 import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.schema import stored
 from holdfast.schema.stored import Kind
+
+
+class Progress(Protocol):
+    """Called now and then, in any thread: what is looked at, how much of it was, and of how much.
+
+    Both are 0 where that is not known.
+    """
+
+    def __call__(self, what: str, done: int, total: int, /) -> None: ...
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import StoreError
-from holdfast.schema.wire import decode_known
-from holdfast.sessions.read import _MESSAGES, typed
+from holdfast.schema.message import MessageWithParts
+from holdfast.schema.wire import decode
+from holdfast.sessions.read import typed
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.files.store import FilesStore
 from holdfast.store.query import MessageQuery
@@ -101,7 +102,7 @@ async def test_a_renamed_message_has_one_name_everywhere(tmp_path: Path, *, repa
 
     assert (await again(life, repair=repair))[S1] == [(msg(5), [prt(6)]), (msg(3), [])]
     async with opened(life) as store:
-        page = decode_known(_MESSAGES, (await store.messages_json(MessageQuery(S1))).body)
+        page = decode(tuple[MessageWithParts, ...], (await store.messages_json(MessageQuery(S1))).body)
         assert page == tuple(map(typed, (await store.messages(MessageQuery(S1))).messages))
 
 

@@ -13,20 +13,22 @@ import anyio
 from holdfast.errors import LeaseLost, StoreBusy, StoreUnsure
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Store, Watch
-from holdfast.store.batch import Batch, Fence, Held, Put, Receipt
+from holdfast.store.batch import Batch, Copies, Fence, Held, Put, Receipt
 from holdfast.store.owner import LEASE_MS, Owner
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -125,6 +127,12 @@ class PatientStore:
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.repeat(self._store.messages_json, query)
 
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self.repeat(self._store.messages_made, query, make)
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self.repeat(self._store.originals, session, below)
+
     async def head(self) -> str:
         return await self.repeat(self._store.head)
 
@@ -133,7 +141,7 @@ class PatientStore:
     ) -> Changes | Resync:
         return await self.repeat(self._store.changes, cursor, session, limit=limit, recent=recent)
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+    async def search(self, query: SearchQuery) -> Found:
         return await self.repeat(self._store.search, query)
 
     def watch(self) -> Watch:
@@ -159,8 +167,8 @@ class PatientStore:
     async def sweep(self) -> None:
         await self._store.sweep()
 
-    async def examine(self, *, repair: bool = False) -> Report:
-        return await self._store.examine(repair=repair)
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
+        return await self._store.examine(repair=repair, progress=progress)
 
     async def backup(self, path: str) -> None:
         await self._store.backup(path)
@@ -179,9 +187,14 @@ async def find_receipt(store: Store, batch: Batch, *, after: int) -> Receipt | N
     """
     numbers, proof, left = [], False, False
     for change in batch.changes:
-        record = await store.get(change.session, change.kind, change.id)
+        kind, id = change.last() if isinstance(change, Copies) else (change.kind, change.id)
+        record = await store.get(change.session, kind, id)
         numbers.append(0 if record is None else record.seq)
-        if isinstance(change, Put):
+        if isinstance(change, Copies):
+            if record is None:
+                return None
+            left = proof = True  # Its ids were made for it.
+        elif isinstance(change, Put):
             if record is None:
                 return None
             left = True

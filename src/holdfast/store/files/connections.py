@@ -27,10 +27,11 @@ from holdfast.store.files.trace import Trace
 from holdfast.store.files.tree_writes import Plan, Written, body_of
 from holdfast.store.host import Host
 from holdfast.store.query import SearchQuery
-from holdfast.store.record import Hit
+from holdfast.store.record import Found
 from holdfast.store.sqlite.connections import of_caller
 from holdfast.store.sqlite.database import translated
 from holdfast.store.tables.leases import Leases
+from holdfast.store.tables.search import Name
 from holdfast.store.tables.threads import Job, do_in_savepoint
 from holdfast.store.tables.writer import Writer
 
@@ -258,13 +259,18 @@ class ReadConnection(Connection):
                 if not self.is_ready():
                     self.make_ready()
 
-    def search(self, query: SearchQuery) -> Sequence[Hit]:
+    def search(self, query: SearchQuery) -> Found:
         """Bring the search index up to date, then ask it. It has a connection of its own."""
         return self._index_of_words().search(query, self._searched)
 
-    def keep_indexed(self) -> bool:
+    def forget_words(self, names: Sequence[Name]) -> None:
+        """Drop what was removed from the search index, if there is one because of a search."""
+        if self.index.search_path.exists():
+            self._index_of_words().forget(names)
+
+    def keep_indexed(self, *, records: int) -> bool:
         """Let the search index follow, if there is one because of a search; whether nothing is left."""
-        return not self.index.search_path.exists() or self._index_of_words().catch_up()
+        return not self.index.search_path.exists() or self._index_of_words().catch_up(records=records)
 
     def _index_of_words(self) -> TreeSearch:
         if self._search is None:

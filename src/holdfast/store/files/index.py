@@ -15,7 +15,7 @@ from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import SessionColumns
 from holdfast.store.files.journal import Mark, parse_mark
-from holdfast.store.sqlite.database import Database, has_moved
+from holdfast.store.sqlite.database import Database, has_indexes
 from holdfast.store.tables import ddl
 from holdfast.store.tables.connection import Connection
 
@@ -56,7 +56,7 @@ class Index(Database):
             try:
                 found: dict[str, str] = dict(db.execute("SELECT key, value FROM store").fetchall())  # type: ignore[arg-type]
                 _check_columns(db)
-                return found.get("format") == str(FORMAT) and "journal" in found and has_moved(db)
+                return found.get("format") == str(FORMAT) and "journal" in found and has_indexes(db)
             finally:
                 db.close()
         except (apsw.Error, StoreError, OSError, ValueError):
@@ -90,7 +90,7 @@ class Index(Database):
                     db.execute(f"DELETE FROM {name}")
             else:
                 db.execute(ddl.CREATE)
-            db.execute(ddl.MOVED)
+            db.execute(ddl.LATER)
         except BaseException:
             db.close()
             raise

@@ -5,7 +5,7 @@ only its own value fails. What spans sessions (lists, the feed, open records of 
 instead, so that every other session still works; a list of sessions says which.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
 from typing import TypeVar
@@ -23,6 +23,7 @@ from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
@@ -124,6 +125,12 @@ class TreeReader(Reader):
                 messages.append(StoredMessage(info, tuple(parts)))
         return MessagePage(tuple(messages), older, newer)
 
+    def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        return [
+            StoredMessage(self.content.load(each.info), tuple(map(self.content.load, each.parts)))
+            for each in super().originals(session, below)
+        ]
+
     def _data(self, path: str, kind: Kind, session: str, id: str, parent: str | None) -> bytes:
         """The stored JSON in a file, empty where it cannot be read."""
         try:
@@ -134,23 +141,34 @@ class TreeReader(Reader):
     def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: each file's bytes without our numbers, one join."""
         low, high, place, older, newer = self._range(query)
-        session, wire = query.session, self.content.wire
         pieces: list[bytes] = []
-        add = pieces.append
-        last = None
-        for id, part, aside in self._db.execute(shown(_NAMES, system=query.system), (low, high, place)):
-            if id != last:
-                add(b'{"info":' if last is None else b']},{"info":')
-                add(wire(f"message/{session}/{id}.json", "message", session, id))
-                add(b',"parts":[')
-                last = id
-            else:
-                add(b",")
-            if part is not None:
-                folder = f"part/~{session}/{id}" if aside == ASIDE else f"part/{id}"
-                add(wire(f"{folder}/{part}.json", "part", session, part))
-        body = b"[" + b"".join(pieces) + (b"]" if last is None else b"]}]")
-        return JsonPage(body, older, newer)
+        for each in self._json(query, low, high, place):
+            pieces.append(b"," if pieces else b"[")
+            pieces += each
+        pieces.append(b"]" if pieces else b"[]")
+        return JsonPage(b"".join(pieces), older, newer)
+
+    def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        low, high, place, older, newer = self._range(query)
+        made = tuple(make(b"".join(each)) for each in self._json(query, low, high, place))
+        return MadePage(made, older, newer)
+
+    def _json(self, query: MessageQuery, low: int, high: int, place: int) -> Iterator[list[bytes]]:
+        """The JSON of each message, in pieces."""
+        session, wire = query.session, self.content.wire
+        rows = self._db.execute(shown(_NAMES, system=query.system), (low, high, place))
+        for id, parts in groupby(rows, itemgetter(0)):
+            pieces = [
+                b'{"info":',
+                wire(f"message/{session}/{id}.json", "message", session, id),
+                b',"parts":[',
+            ]
+            for number, (_, part, aside) in enumerate(parts):
+                if part is not None:
+                    folder = f"part/~{session}/{id}" if aside == ASIDE else f"part/{id}"
+                    pieces += (b"," if number else b"", wire(f"{folder}/{part}.json", "part", session, part))
+            pieces.append(b"]}")
+            yield pieces
 
     def _tail(self, n: int, session: str) -> int:
         summaries = [id for (id,) in self._db.execute(_SUMMARIES, (n,))]

@@ -12,12 +12,13 @@ import apsw
 from holdfast.clock import Clock, SystemClock
 from holdfast.errors import StoreError
 from holdfast.store.base import Failpoint, no_failpoint
+from holdfast.store.examining import Examining
 from holdfast.store.files.connections import ReadConnection, WriteConnection
 from holdfast.store.files.layout import component
 from holdfast.store.files.root import Root
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 from holdfast.store.sqlite.database import translated
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import Job, Worker, submit
@@ -108,10 +109,11 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
         if not self.root.index.readonly:
             await super().sweep()
 
-    async def examine(self, *, repair: bool = False) -> Report:
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.files.repair.mend import examine
 
-        return await examine(self, repair=repair)
+        examining = Examining(progress)
+        return await examining.wait(examine(self, examining, repair=repair))
 
     async def backup(self, path: str) -> None:
         from holdfast.store.files.repair.backup import copy_tree

@@ -4,6 +4,7 @@ A batch is checked and turned into a `Draft` alone, before it joins a group, so 
 written fails alone.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
 
 import msgspec
@@ -11,7 +12,18 @@ import msgspec
 from holdfast.errors import InvalidInput
 from holdfast.schema.ids import body as id_body
 from holdfast.schema.stored import Kind, Mark
-from holdfast.store.batch import Batch, Expectation, Put, Rising, Settled, Unchanged, Unclaimed
+from holdfast.store.batch import (
+    Batch,
+    Copies,
+    Expectation,
+    Put,
+    Receipt,
+    Rising,
+    Settled,
+    Unchanged,
+    Unclaimed,
+)
+from holdfast.store.batch import Change as BatchChange
 from holdfast.store.check import check_batch, check_kind
 from holdfast.store.columns import KIND_NUMBER, columns_of
 from holdfast.store.search_text import searchable, words_of
@@ -25,6 +37,9 @@ Text = str | None
 Change = tuple[int, str, str, Text, Text, Text, Text]
 """Bits, session, id, parent, columns, words, data."""
 Ask = tuple[int, tuple[str, Text, Text], int]
+Source = tuple[Text, int | None, int | None]
+"""Session, position and number of an original."""
+_NO_SOURCE: Source = (None, None, None)
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -44,6 +59,16 @@ class Draft(msgspec.Struct, frozen=True):
     low: Text
     top: Text
     """The least and the greatest id body of a batch that may be new records only (see `append`)."""
+    sources: list[Source]
+    """Of each change the original that it copies; empty when it copies none."""
+    counts: list[int] | None
+    """How many rows each change of the batch stands for, unless one each."""
+
+    def receipt(self, numbers: Sequence[int]) -> Receipt:
+        """The answer to the batch, from the number of each row."""
+        if self.counts is None:
+            return Receipt(tuple(numbers))
+        return Receipt(tuple(numbers[end - 1] for end in accumulate(self.counts)))
 
 
 def draft(batch: Batch) -> Draft:
@@ -52,7 +77,15 @@ def draft(batch: Batch) -> Draft:
     names, makes = batch.sessions(), list[str]()
     fresh = _new_records(batch)
     changes: list[Change] = []
-    for at, change in enumerate(batch.changes):
+    sources: list[Source] = []
+    copies = [change for change in batch.changes if isinstance(change, Copies)]
+    for change in batch.changes:
+        at = len(changes)
+        if isinstance(change, Copies):
+            changes += _copied(change, fresh[0][at:] if fresh else None)
+            sources += [(change.source, each.position, each.seq) for each in change.originals]
+            continue
+        sources.append(_NO_SOURCE)
         kind = KIND_NUMBER[change.kind]
         if not isinstance(change, Put):
             changes.append((kind << 4, change.session, change.id, None, None, None, None))
@@ -74,14 +107,34 @@ def draft(batch: Batch) -> Draft:
         names=names,
         makes=makes,
         changes=changes,
-        asks=[_ask(each) for each in batch.expect],
+        asks=[_ask(each) for each in (*batch.expect, *(Rising(each.session) for each in copies))],
         fence=(None, None) if fence is None else (fence.session, fence.owner),
         number=None if fence is None else fence.number,
         release=batch.release,
         judges=any(isinstance(each, Unclaimed) for each in batch.expect),
         low=min(fresh[1], default="") if fresh else None,
         top=max(fresh[1], default="") if fresh else None,
+        sources=sources if copies else [],
+        counts=[len(each.ids) if isinstance(each, Copies) else 1 for each in batch.changes]
+        if copies
+        else None,
     )
+
+
+def _copied(copies: Copies, places: Sequence[int] | None) -> Iterator[Change]:
+    """Copies as changes: without content, unless it differs from the original's."""
+    message: Text = None
+    for at, (original, id) in enumerate(zip(copies.originals, copies.ids, strict=True)):
+        kind = KIND_NUMBER[original.kind]
+        if kind != PART:
+            message = id
+        data = copies.changed.get(original.position)
+        words = None
+        if data is not None and kind == PART and original.mark is not Mark.OPEN:
+            words = _words(searchable(original.kind, data))
+        bits = 1 | original.mark << 2 | kind << 4 | (places[at] << 8 if places else 0)
+        parent = message if kind == PART else None
+        yield bits, copies.session, id, parent, None, words, None if data is None else data.decode()
 
 
 def _new_records(batch: Batch) -> tuple[list[int], list[str]] | None:
@@ -92,20 +145,20 @@ def _new_records(batch: Batch) -> tuple[list[int], list[str]] | None:
     knows.
     """
     changes = batch.changes
-    begin = 1 if changes and changes[0].kind == "session" else 0
-    if len(changes) < begin + 2:
+    begin = 1 if changes and isinstance(changes[0], Put) and changes[0].kind == "session" else 0
+    if len(changes) < begin + 1 or len({each.source for each in changes if isinstance(each, Copies)}) > 1:
         return None
     session, places, bodies = changes[0].session, [0] * begin, list[str]()
     messages: dict[str, int] = {}
     seen: set[tuple[str, str]] = set()
-    for number, change in enumerate(changes[begin:], 1):
-        if change.session != session or not isinstance(change, Put) or change.placed:
+    for number, name in enumerate(_names(changes[begin:]), 1):
+        if name is None or name[0] != session:
             return None
-        kind, id = change.kind, change.id
+        _, kind, id, parent = name
         if (kind, id) in seen or KIND_NUMBER[kind] not in _OF_SESSION:
             return None
         seen.add((kind, id))
-        place = messages.get(change.parent, 0) if change.parent is not None else 0
+        place = messages.get(parent, 0) if parent is not None else 0
         if kind == "part" and not place:
             return None
         if kind == "message":
@@ -113,9 +166,28 @@ def _new_records(batch: Batch) -> tuple[list[int], list[str]] | None:
         if kind in ("message", "part"):
             bodies.append(id_body(id))
         places.append(place)
+    if len(places) < begin + 2:
+        return None
     if any(isinstance(each, Rising) for each in batch.expect) and bodies != sorted(set(bodies)):
         return None
     return places, bodies
+
+
+def _names(changes: Iterable[BatchChange]) -> Iterator[tuple[str, Kind, str, Text] | None]:
+    """Session, kind, id and parent of each record that is written; None for what writes no new one."""
+    for change in changes:
+        if isinstance(change, Copies):
+            message: Text = None
+            for original, id in zip(change.originals, change.ids, strict=True):
+                if original.kind == "message":
+                    yield change.session, "message", id, None
+                    message = id
+                else:
+                    yield change.session, original.kind, id, message
+        elif isinstance(change, Put) and not change.placed:
+            yield change.session, change.kind, change.id, change.parent
+        else:
+            yield None
 
 
 def _data(put: Put) -> str:
@@ -183,6 +255,7 @@ def arguments(drafts: list[Draft], gone: list[str], now_ms: int | None) -> list[
         *(_fences(drafts) if fenced else [None] * 3),
         gone,
         now_ms,
+        *_sources(drafts),
         *((drafts[0].low, drafts[0].top) if len(drafts) == 1 else ()),
     ]
 
@@ -194,6 +267,13 @@ def _asked(drafts: list[Draft], asks: list[Ask]) -> list[object]:
         [text for _, texts, _ in asks for text in texts],
         [seq for _, _, seq in asks],
     ]
+
+
+def _sources(drafts: list[Draft]) -> Iterable[object]:
+    if not any(each.sources for each in drafts):
+        return [None] * 3
+    sources = [source for each in drafts for source in (each.sources or [_NO_SOURCE] * len(each.changes))]
+    return zip(*sources, strict=True)
 
 
 def _fences(drafts: list[Draft]) -> list[object]:

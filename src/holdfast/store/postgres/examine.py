@@ -6,6 +6,7 @@ Numbers have gaps by nature, so continuity is no test. The store is read page by
 import msgspec
 
 from holdfast.schema.stored import KINDS
+from holdfast.store.examining import Examining
 from holdfast.store.postgres.connections import Connection, Connections, Row
 from holdfast.store.postgres.leases import read_owner
 from holdfast.store.postgres.sql import statements
@@ -15,15 +16,26 @@ BEHIND_MAX = 5_000
 """So many transactions may begin while one is open, before that one is named."""
 
 
-async def examine(connections: Connections, schema: str, now_ms: int | None, *, repair: bool) -> Report:
+async def examine(
+    connections: Connections, schema: str, now_ms: int | None, examining: Examining, *, repair: bool
+) -> Report:
     """Look at everything."""
     async with connections.use(patient=True) as connection:
-        return await _Examination(connection, schema, now_ms, repair=repair).run()
+        return await _Examination(connection, schema, now_ms, examining, repair=repair).run()
 
 
 class _Examination:
-    def __init__(self, connection: Connection, schema: str, now_ms: int | None, *, repair: bool) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        schema: str,
+        now_ms: int | None,
+        examining: Examining,
+        *,
+        repair: bool,
+    ) -> None:
         self._connection = connection
+        self._examining = examining
         self._sql = statements(schema)
         self._now_ms = now_ms
         self._repair = repair
@@ -39,10 +51,13 @@ class _Examination:
             self._find(
                 "its session is missing", f"{KINDS[row['kind']]} {row['id']}", mended=mended, given_up=mended
             )
-        key = 0
+        key = done = 0
+        total = await self._connection.fetchval(self._sql["session_count"])
         while rows := await self._connection.fetch(self._sql["examined_sessions"], key):
             for row in rows:
+                self._examining.at("sessions", done, total)
                 await self._session(row)
+                done += 1
             key = rows[-1]["n"]
         return Report(self._sessions, self._records, tuple(self._findings), advice)
 

@@ -115,7 +115,7 @@ class GroupCommit:
                 async with self._connections.use() as connection:
                     try:
                         if len(drafts) == 1:
-                            return [Receipt(tuple(await connection.fetchval(self._one, *values)))]
+                            return [drafts[0].receipt(await connection.fetchval(self._one, *values))]
                         rows = await connection.fetch(self._several, *values)
                     except AGAIN:
                         if attempt == ATTEMPTS:
@@ -141,10 +141,10 @@ class GroupCommit:
                 raise
             except Exception as error:
                 raise translated(error, self._shown) from error
-            return [_answer(row) for row in rows]
+            return [_answer(draft, row) for draft, row in zip(drafts, rows, strict=True)]
         raise StoreBusy(f"{self._shown} undid the commit {ATTEMPTS} times for others; try again")
 
 
-def _answer(row: tuple[list[int] | None, str | None, str | None]) -> Receipt | HoldfastError:
+def _answer(draft: Draft, row: tuple[list[int] | None, str | None, str | None]) -> Receipt | HoldfastError:
     numbers, code, message = row
-    return BY_CODE[code](message or "") if code is not None else Receipt(tuple(numbers or ()))
+    return BY_CODE[code](message or "") if code is not None else draft.receipt(numbers or ())

@@ -1,6 +1,9 @@
 """Pages of messages with their parts, as records or as JSON that is not decoded."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
 
 import msgspec
 
@@ -13,7 +16,9 @@ from holdfast.store.postgres.connections import Connection, Connections, Row
 from holdfast.store.postgres.reader import plain, stored_record
 from holdfast.store.postgres.sql import statements
 from holdfast.store.query import MessageQuery, check_limit
-from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
+from holdfast.store.record import JsonPage, MadePage, MessagePage, StoredMessage, StoredRecord
+
+T = TypeVar("T")
 
 POSITION_MAX = 2**62
 
@@ -36,44 +41,30 @@ class Pages:
     async def messages(self, query: MessageQuery) -> MessagePage:
         """A page as records."""
         rows, older, newer = await self._read(query)
-        messages: list[StoredMessage] = []
-        info: StoredRecord | None = None
-        parts: list[StoredRecord] = []
-        for row in rows:
-            if info is None or row["position"] != info.position:
-                if info is not None:
-                    messages.append(StoredMessage(info, tuple(parts)))
-                    parts = []
-                info = _message(query.session, row)
-            if row["part"] is not None:
-                parts.append(_part(query.session, row))
-        if info is not None:
-            messages.append(StoredMessage(info, tuple(parts)))
-        return MessagePage(tuple(messages), older, newer)
+        return MessagePage(tuple(_gathered(query.session, rows)), older, newer)
+
+    async def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        """Messages that are to be copied."""
+        async with self._connections.use() as connection:
+            limit = POSITION_MAX if below is None else below
+            rows = await connection.fetch(self._sql["originals"], plain(session), limit)
+        return _gathered(session, rows)
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: one flat list of pieces, one join."""
         rows, older, newer = await self._read(query)
-        head = f'","sessionID":"{query.session}",'
-        part_head = f'","sessionID":"{query.session}","messageID":"'
         pieces: list[str] = []
-        last = 0
-        for row in rows:
-            if row["position"] != last:
-                pieces += (
-                    '{"info":{"id":"' if not last else ']},{"info":{"id":"',
-                    row["id"],
-                    head,
-                    row["data"][1:],
-                    ',"parts":[',
-                )
-                last = row["position"]
-            else:
-                pieces.append(",")
-            if row["part"] is not None:
-                pieces += ('{"id":"', row["part"], part_head, row["id"], '",', row["part_data"][1:])
-        body = "[" + "".join(pieces) + ("]}]" if last else "]")
-        return JsonPage(body.encode(), older, newer)
+        for each in _json(query.session, rows):
+            pieces.append("," if pieces else "[")
+            pieces += each
+        pieces.append("]" if pieces else "[]")
+        return JsonPage("".join(pieces).encode(), older, newer)
+
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        """The same page, made of each message's JSON."""
+        rows, older, newer = await self._read(query)
+        made = tuple(make("".join(each).encode()) for each in _json(query.session, rows))
+        return MadePage(made, older, newer)
 
     async def _read(self, query: MessageQuery) -> tuple[Sequence[Row], str | None, str | None]:
         """The rows of the page, and the cursors of the pages beside it, all of one moment."""
@@ -146,6 +137,39 @@ class Pages:
             value,
         )
         return [stored_record(row) for row in rows]
+
+
+def _json(session: str, rows: Sequence[Row]) -> Iterator[list[str]]:
+    """The JSON of each message, in pieces."""
+    head, part_head = f'","sessionID":"{session}",', f'","sessionID":"{session}","messageID":"'
+    for _, of_message in groupby(rows, itemgetter("position")):
+        pieces: list[str] = []
+        for row in of_message:
+            if pieces:
+                pieces.append(",")
+            else:
+                pieces = ['{"info":{"id":"', row["id"], head, row["data"][1:], ',"parts":[']
+            if row["part"] is not None:
+                pieces += ('{"id":"', row["part"], part_head, row["id"], '",', row["part_data"][1:])
+        pieces.append("]}")
+        yield pieces
+
+
+def _gathered(session: str, rows: Sequence[Row]) -> list[StoredMessage]:
+    messages: list[StoredMessage] = []
+    info: StoredRecord | None = None
+    parts: list[StoredRecord] = []
+    for row in rows:
+        if info is None or row["position"] != info.position:
+            if info is not None:
+                messages.append(StoredMessage(info, tuple(parts)))
+                parts = []
+            info = _message(session, row)
+        if row["part"] is not None:
+            parts.append(_part(session, row))
+    if info is not None:
+        messages.append(StoredMessage(info, tuple(parts)))
+    return messages
 
 
 def _cut(rows: Sequence[Row], limit: int, *, forward: bool) -> tuple[Sequence[Row], bool]:

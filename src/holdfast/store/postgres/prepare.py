@@ -9,7 +9,7 @@ from holdfast.store.postgres.address import Address
 from holdfast.store.postgres.connections import Connection
 from holdfast.store.postgres.sql import FUNCTIONS, script
 
-FUNCTION_SCRIPTS = ("steps", "commit", "owners")
+FUNCTION_SCRIPTS = ("indexes", "steps", "commit", "owners")
 
 
 async def prepare(connection: Connection, address: Address, *, create: bool) -> str:

@@ -1,8 +1,8 @@
 """The PostgreSQL store: the port over one writer, two readers and one direct connection."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Self, TypeVar
 
 from holdfast.clock import Clock
 from holdfast.errors import Refused, StoreError
@@ -10,6 +10,7 @@ from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Settled
 from holdfast.store.check import check_session
+from holdfast.store.examining import Examining
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.postgres.address import Address, parse_url
@@ -28,16 +29,20 @@ from holdfast.store.postgres.wakes import Wakes
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 from holdfast.store.watch import StoreWatch
+
+T = TypeVar("T")
 
 READERS = 2
 
@@ -114,6 +119,12 @@ class PostgresStore:
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self._pages.messages_json(query)
 
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self._pages.messages_made(query, make)
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self._pages.originals(session, below)
+
     async def head(self) -> str:
         return await self._feed.head()
 
@@ -125,7 +136,7 @@ class PostgresStore:
     def watch(self) -> StoreWatch:
         return self._wakes.join()
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
+    async def search(self, query: SearchQuery) -> Found:
         return await search(self._reads, self.address.schema, query)
 
     async def erase(
@@ -173,11 +184,14 @@ class PostgresStore:
             if not isinstance(error.__cause__, READING_ONLY):
                 raise
 
-    async def examine(self, *, repair: bool = False) -> Report:
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.postgres.examine import examine
 
         connections = self._writes if repair else self._reads
-        return await examine(connections, self.address.schema, self._leases.now_ms(), repair=repair)
+        examining = Examining(progress)
+        return await examine(
+            connections, self.address.schema, self._leases.now_ms(), examining, repair=repair
+        )
 
     async def backup(self, path: str) -> None:
         """Not ours to make: the server has better means."""

@@ -13,14 +13,14 @@ from holdfast.store.base import Failpoint
 from holdfast.store.host import Host
 from holdfast.store.lock import FileLock
 from holdfast.store.query import SearchQuery
-from holdfast.store.record import Hit
+from holdfast.store.record import Found
 from holdfast.store.sqlite.database import Database, translated
 from holdfast.store.sqlite.recent import Recent
 from holdfast.store.tables.connection import set_pragmas
 from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.leases import Leases
 from holdfast.store.tables.reader import Reader
-from holdfast.store.tables.search import Search
+from holdfast.store.tables.search import Name, Search
 from holdfast.store.tables.threads import Job, do_in_savepoint
 from holdfast.store.tables.writer import Writer
 
@@ -99,7 +99,7 @@ class WriteConnection:
         return failure_of(error, self._path)
 
     def _remember(self) -> None:
-        if self.writer.removes:
+        if self.writer.removes or self.writer.copied:
             self._recent.forget()
         elif self.writer.written:
             self._recent.add(self.writer.incarnation, self.writer.start, self.writer.keyed())
@@ -144,11 +144,16 @@ class ReadConnection:
         except Exception as error:
             raise failure_of(error, self._database.path) from error
 
-    def search(self, query: SearchQuery) -> Sequence[Hit]:
+    def search(self, query: SearchQuery) -> Found:
         """Bring the index up to date, then ask it."""
         return self._index().search(query)
 
-    def keep_indexed(self, *, records: int | None = None) -> bool:
+    def forget_words(self, names: Sequence[Name]) -> None:
+        """Drop what was removed from the index, if there is one because of a search."""
+        if self._database.search_path.exists():
+            self._index().forget(names)
+
+    def keep_indexed(self, *, records: int) -> bool:
         """Let the index follow, if there is one because of a search; whether nothing is left."""
         return not self._database.search_path.exists() or self._index().catch_up(records=records)
 

@@ -83,7 +83,7 @@ class Database:
             return False
         db = self.connect(readonly=True)
         try:
-            return _format(db) == FORMAT and has_moved(db)
+            return _format(db) == FORMAT and has_indexes(db)
         finally:
             db.close()
 
@@ -118,9 +118,9 @@ class Database:
                 raise _too_new(self.path, found)
             elif found < FORMAT:
                 migrate.migrate(db, self.path, found, self._migrations, self._oldest)
-            if not has_moved(db):
+            if not has_indexes(db):
                 with db:
-                    db.execute(ddl.MOVED)
+                    db.execute(ddl.LATER)
             make_file(self.wake_path)
         finally:
             db.close()
@@ -137,7 +137,7 @@ class Database:
 
     def _create(self, db: apsw.Connection) -> None:
         with db:
-            db.execute(ddl.CREATE + ddl.MOVED + ddl.VIEWS)
+            db.execute(ddl.CREATE + ddl.LATER + ddl.VIEWS)
             db.executemany("INSERT INTO store VALUES (?,?)", _identity())
         sync_folder(self.path.parent)
 
@@ -230,9 +230,11 @@ def _format(db: apsw.Connection) -> int | None:
     return None if found is None else int(found)
 
 
-def has_moved(db: apsw.Connection) -> bool:
-    """Whether the index is there by which the feed finds what was written again."""
-    return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name='record_moved'").get)
+def has_indexes(db: apsw.Connection) -> bool:
+    """Whether those indexes are there that the first stores did not have."""
+    names = ", ".join(f"'{name}'" for name in ddl.LATER_NAMES)
+    found = db.execute(f"SELECT count(*) FROM sqlite_master WHERE type='index' AND name IN ({names})").get
+    return bool(found == len(ddl.LATER_NAMES))
 
 
 def _identity() -> list[tuple[str, str]]:

@@ -5,7 +5,6 @@ at most its `seq`, its `seq` at most its session's head, a part under a message 
 mended in place is set aside, with its content: nothing is ever thrown away.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import apsw
@@ -13,8 +12,10 @@ import msgspec
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreDamaged
+from holdfast.schema.ids import body
 from holdfast.schema.stored import KINDS
 from holdfast.store.columns import stub
+from holdfast.store.examining import STEPS, Examining
 from holdfast.store.report import Finding, Report, complaint
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database
@@ -22,17 +23,30 @@ from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 from holdfast.store.tables.leases import unreadable
-from holdfast.store.tables.writer import MESSAGE
+from holdfast.store.tables.writer import MESSAGE, PART
 
-_RECORDS = """
-SELECT r.k, r.kind, r.seq, r.id, r.parent, p.kind, p.session, p.id, CAST(r.data AS BLOB), p.data IS NULL
-FROM record r LEFT JOIN record p ON p.k=r.parent WHERE r.session=? AND r.k>? ORDER BY r.k LIMIT 500
+PAGE = 500
+_SESSIONS = f"""
+SELECT n, id, scope, position, seq, head, top, CAST(data AS BLOB) FROM session WHERE n>? ORDER BY n
+LIMIT {PAGE}
+"""
+# Along the keys, where a session's records lie together. What another session claims there is found as well.
+_RECORDS = f"""
+SELECT r.k, r.session, r.kind, r.seq, r.id, r.parent, p.kind, p.session, p.id, CAST(r.data AS BLOB),
+  p.data IS NULL
+FROM record r LEFT JOIN record p ON p.k=r.parent WHERE r.k>? AND r.k<=? ORDER BY r.k LIMIT {PAGE}
+"""
+_LOST = """
+SELECT k, id, session IN (SELECT n FROM session) FROM record
+WHERE session NOT IN (SELECT n FROM session) OR (k >> 40) NOT IN (SELECT n FROM session)
 """
 
 
-def examine(db: Connection, database: Database, clock: Clock, *, repair: bool) -> Report:
+def examine(
+    db: Connection, database: Database, clock: Clock, *, repair: bool, examining: Examining | None = None
+) -> Report:
     """Look at everything, in one transaction of the caller's."""
-    examination = _Examination(db, database, clock, repair=repair)
+    examination = _Examination(db, database, clock, examining or Examining(), repair=repair)
     try:
         wrong = examination.file()
         if not wrong:
@@ -58,8 +72,11 @@ def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
 
 
 class _Examination:
-    def __init__(self, db: Connection, database: Database, clock: Clock, *, repair: bool) -> None:
+    def __init__(
+        self, db: Connection, database: Database, clock: Clock, examining: Examining, *, repair: bool
+    ) -> None:
         self._db = db
+        self._examining = examining
         self._database = database
         self._clock = clock
         self._repair = repair
@@ -69,15 +86,21 @@ class _Examination:
 
     def file(self) -> list[str]:
         """What SQLite reports about the file."""
+        self._examining.at("the file")
         lines = [line for (line,) in self._db.execute("PRAGMA integrity_check(20)")]
         return [" ".join(line.split()) for line in lines if line != "ok"]
 
     def run(self) -> Report:
-        living = 0
-        numbers = [n for (n,) in self._db.execute("SELECT n FROM session ORDER BY n")]
-        for n in numbers:
-            living += self._session(n)
-        self._orphans()
+        living, done, last = 0, 0, -1
+        total = self._db.execute("SELECT count(*) FROM session").get
+        while rows := self._db.execute(_SESSIONS, (last,)).fetchall():
+            for row in rows:
+                self._examining.at("sessions", done, total)
+                living += self._session(row)
+                done += 1
+            last = rows[-1][0]
+        self._examining.at("records without a session")
+        self._lost()
         self._search()
         for owner in unreadable(self._db):
             self.find("its row cannot be read", f"owner {owner}")
@@ -93,18 +116,17 @@ class _Examination:
         """Note something wrong."""
         self._findings.append(Finding(what, str(where), mended, given_up))
 
-    def _number(self, number: int, where: str) -> None:
+    def _number(self, number: int, kind: str, id: str, session: str = "") -> None:
         if number in self._seen:
+            where = f"{kind} {id} of {session}" if session else f"{kind} {id}"
             self.find(f"number {number} was given twice", where)
         self._seen.add(number)
 
-    def _session(self, n: int) -> bool:
+    def _session(self, row: tuple[Any, ...]) -> bool:
         """One session with its records; whether it lives."""
-        id, scope, position, seq, head, data = self._db.execute(
-            "SELECT id, scope, position, seq, head, CAST(data AS BLOB) FROM session WHERE n=?", (n,)
-        ).get
-        self._number(seq, f"session {id}")
-        top = max([seq, *self._contents(n, id)])
+        n, id, scope, position, seq, head, top_id, data = row
+        self._number(seq, "session", id)
+        top, greatest = self._contents(n, id, seq)
         if scope == 0 and data is not None:
             wrong = complaint("session", data, id=id, session=id, parent=None)
             if wrong is not None:
@@ -115,32 +137,35 @@ class _Examination:
             self.find(f"the head {head} is behind its records", f"session {id}", mended=self._repair)
             if self._repair:
                 self._db.execute("UPDATE session SET head=max(head, ?) WHERE n=?", (top, n))
-        self._top(n, id)
-        return scope == 0 and data is not None
-
-    def _top(self, n: int, id: str) -> None:
-        """Ids are taken for new when they are above the session's top, so it must be above all it has."""
-        bodies = "SELECT max(substr(id, instr(id, '_') + 1)) FROM record WHERE session=? AND kind IN (1, 2)"
-        top = self._db.execute(bodies, (n,)).get or ""
-        if self._db.execute("SELECT top FROM session WHERE n=?", (n,)).get < top:
+        # Ids are taken for new when they are above the session's top, so it must be above all it has.
+        if top_id < greatest:
             self.find("its greatest id is not noted", f"session {id}", mended=self._repair)
             if self._repair:
-                self._db.execute("UPDATE session SET top=? WHERE n=?", (top, n))
+                self._db.execute("UPDATE session SET top=? WHERE n=?", (greatest, n))
+        return scope == 0 and data is not None
 
-    def _contents(self, n: int, session: str) -> Iterator[int]:
-        """The records of a session, a few hundred at a time; the number of each."""
-        last = -1
-        while rows := self._db.execute(_RECORDS, (n, last)).fetchall():
+    def _contents(self, n: int, session: str, seq: int) -> tuple[int, str]:
+        """The records of a session, a few hundred at a time: the greatest number and the greatest id body."""
+        top, greatest = seq, ""
+        last, end = n << POSITION_BITS, n << POSITION_BITS | POSITION_MASK
+        while rows := self._db.execute(_RECORDS, (last, end)).fetchall():
             for row in rows:
-                yield self._record(n, session, row)
+                self._record(n, session, row)
+                top = max(top, row[3])
+                if row[2] <= PART:
+                    greatest = max(greatest, body(row[4]))
             last = rows[-1][0]
+            if len(rows) < PAGE:
+                break
+            self._examining.at("records", self._records)
+        return top, greatest
 
-    def _record(self, n: int, session: str, row: tuple[Any, ...]) -> int:
-        k, kind, seq, id, parent, parent_kind, parent_session, message, data, parent_gone = row
+    def _record(self, n: int, session: str, row: tuple[Any, ...]) -> None:
+        k, claimed, kind, seq, id, parent, parent_kind, parent_session, message, data, parent_gone = row
         self._records += data is not None
+        self._number(seq, KINDS[kind], id, session)
         where = f"{KINDS[kind]} {id} of {session}"
-        self._number(seq, where)
-        if k >> POSITION_BITS != n or k & POSITION_MASK > seq:
+        if claimed != n or k & POSITION_MASK > seq:
             self.find("its numbers are out of order", where)
         is_below = parent_kind == MESSAGE and parent_session == n and parent is not None and parent < k
         if parent is not None and not (is_below and (data is None or not parent_gone)):
@@ -151,7 +176,6 @@ class _Examination:
             if wrong is not None:
                 aside = self._set_aside(k, wrong)
                 self.find(f"its JSON cannot be read: {wrong}", where, mended=aside, given_up=aside)
-        return int(seq)
 
     def _set_aside(self, k: int, why: str) -> bool:
         """Move a record, and the parts below it, into quarantine, and leave a tombstone."""
@@ -198,12 +222,13 @@ class _Examination:
         self._seen.add(seq)
         return seq
 
-    def _orphans(self) -> None:
+    def _lost(self) -> None:
         """Records of a session that has no row at all: set aside whole, since no follower can reach them."""
         now_ms = self._clock.now_ms()
-        for k, id in self._db.execute(
-            "SELECT k, id FROM record WHERE session NOT IN (SELECT n FROM session)"
-        ).fetchall():
+        for k, id, has_session in self._db.execute(_LOST).fetchall():
+            if has_session:
+                self.find("its numbers are out of order", f"record {id}")
+                continue
             if self._repair:
                 self._db.execute(
                     "INSERT INTO quarantine SELECT ?, 'its session is missing', NULL, kind, id, data "
@@ -221,11 +246,15 @@ class _Examination:
         try:
             index = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
             try:
+                self._examining.at("the search index")
+                index.set_progress_handler(self._examining.is_ended, STEPS)
                 ok = index.execute("PRAGMA quick_check(1)").get == "ok"
                 index.execute("INSERT INTO words(words) VALUES ('integrity-check')")
                 stale = self._stale(index)
             finally:
                 index.close()
+        except apsw.InterruptError:  # The examination was ended.
+            raise
         except apsw.Error:
             ok, stale = False, 0
         if not ok or stale:
@@ -237,11 +266,16 @@ class _Examination:
 
     def _stale(self, index: Connection) -> int:
         """How many texts of the index belong to records that are gone."""
-        return sum(
-            not self._db.execute(
-                "SELECT EXISTS(SELECT 1 FROM record WHERE k=?1 AND data IS NOT NULL) OR "
-                "EXISTS(SELECT 1 FROM session WHERE n<<40=?1 AND data IS NOT NULL)",
-                (k,),
-            ).get
-            for (k,) in index.execute("SELECT k FROM doc")
-        )
+        stale = 0
+        total = index.execute("SELECT count(*) FROM doc").get
+        for done, (k,) in enumerate(index.execute("SELECT k FROM doc ORDER BY k")):
+            if not done % PAGE:
+                self._examining.at("the search index", done, total)
+            if k & POSITION_MASK:
+                found = self._db.execute("SELECT 1 FROM record WHERE k=? AND data IS NOT NULL", (k,)).get
+            else:
+                found = self._db.execute(
+                    "SELECT 1 FROM session WHERE n=? AND data IS NOT NULL", (k >> POSITION_BITS,)
+                ).get
+            stale += found is None
+        return stale

@@ -1,9 +1,8 @@
 """The SQLite store: the async shell over one writing thread and two reading ones."""
 
-import asyncio
 import queue
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -15,9 +14,10 @@ from holdfast.errors import StoreBusy, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Receipt
+from holdfast.store.examining import Examining
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.record import Changes, Resync, SessionRecord, StoredRecord
-from holdfast.store.report import Report
+from holdfast.store.report import Progress, Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connections import ReadConnection, RenewConnection, WriteConnection, failure_of
@@ -35,6 +35,7 @@ JOIN_S = 30.0
 INDEX_AT = 1000
 """After so many changes the search index follows, if there is one: a search should not have to wait."""
 INDEX_SLICE, INDEX_PAUSE_S = 50, 0.05
+"""A little at a time: those who wait for commits come first."""
 
 
 class SqliteStore(Shell[WriteConnection, ReadConnection]):
@@ -51,7 +52,6 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         self._renewing: queue.SimpleQueue[Job[RenewConnection] | None] = queue.SimpleQueue()
         self._renewer: RenewConnection | None = None
         self._unindexed = 0
-        self._indexing: asyncio.Task[None] | None = None
         self._start_backup: Callable[[Path], None] | None = None
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
@@ -160,9 +160,9 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
             if Backups(self.database).is_due():
                 start(self.database.path.absolute())
         self._unindexed += len(receipt.numbers)
-        if self._unindexed >= INDEX_AT and (self._indexing is None or self._indexing.done()):
+        if self._unindexed >= INDEX_AT:
             self._unindexed = 0
-            self._indexing = asyncio.create_task(self._index())
+            self._go_on_indexing(records=INDEX_SLICE, pause_s=INDEX_PAUSE_S)
         return receipt
 
     async def changes(
@@ -171,14 +171,6 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         self._check_open()
         known = self._recent.changes(cursor, session, limit) if recent else None
         return await super().changes(cursor, session, limit=limit) if known is None else known
-
-    async def _index(self) -> None:
-        """Let the search index follow, a little at a time: those who wait for commits come first."""
-        with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
-            while True:
-                if await self.read(lambda connection: connection.keep_indexed(records=INDEX_SLICE)):
-                    return
-                await asyncio.sleep(INDEX_PAUSE_S)
 
     async def renew(self, owner: str) -> None:
         self._check_open()
@@ -193,23 +185,21 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         if not self.database.readonly:
             await super().sweep()
 
-    async def examine(self, *, repair: bool = False) -> Report:
+    async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.sqlite.examine import examine
 
-        if repair:
-            return await self.write(
-                lambda connection: examine(connection.db, self.database, self.clock, repair=True)
-            )
-        return await self.read(
-            lambda connection: examine(connection.db, self.database, self.clock, repair=False)
-        )
+        examining = Examining(progress)
+
+        def work(connection: WriteConnection | ReadConnection) -> Report:
+            with examining.statements(connection.db):
+                return examine(connection.db, self.database, self.clock, repair=repair, examining=examining)
+
+        return await examining.wait(self.write(work) if repair else self.read(work))
 
     async def backup(self, path: str) -> None:
         await self.read(lambda connection: copy_database(connection.db, Path(path)))
 
     async def _close(self) -> None:
-        if self._indexing is not None:
-            self._indexing.cancel()
         for stop in self._stops:
             stop()
         for join in self._joins:

@@ -65,15 +65,21 @@ CREATE TABLE quarantine(
   at INTEGER NOT NULL, reason TEXT NOT NULL, session TEXT, kind INTEGER, id TEXT, data TEXT);
 """
 
-MOVED = """
+LATER = """
 DROP INDEX IF EXISTS record_seq;
 CREATE INDEX IF NOT EXISTS record_moved ON record(session, seq) WHERE seq <> (k & 1099511627775);
+CREATE INDEX IF NOT EXISTS record_few ON record(session, kind) WHERE kind > 2;
+CREATE INDEX IF NOT EXISTS session_directory ON session(directory, updated, n) WHERE directory IS NOT NULL;
+CREATE INDEX IF NOT EXISTS session_slug ON session(slug) WHERE slug IS NOT NULL;
 """
-"""Only what changed after its creation: an append touches no page of it, and is found by its key.
+"""Indexes that the first stores of format 1 did not have. An index is no content, so it is made where it is
+missed and the format stays.
 
-The first stores of format 1 had an index over all numbers instead; an index is no content, so it is put right
-where it is missed and the format stays.
+`record_moved`: only what changed after its creation, so that an append touches no page of it, and is found by
+its key. `record_few`: what is neither message nor part, of which a session has few.
 """
+
+LATER_NAMES = ("record_moved", "record_few", "session_directory", "session_slug")
 
 VIEWS = """
 CREATE VIEW sessions AS SELECT id, project, directory, title, parent,

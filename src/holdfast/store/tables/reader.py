@@ -1,17 +1,23 @@
 """Reads messages with their parts from the tables, as records or as JSON that is not decoded."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
+from io import BytesIO
+from itertools import chain, groupby
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.query import MessageQuery, check_limit
-from holdfast.store.record import JsonPage, MessagePage, StoredMessage, StoredRecord
+from holdfast.store.record import JsonPage, MadePage, MessagePage, StoredMessage, StoredRecord
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 from holdfast.store.tables.records import RECORD, RecordReader, stored_record
 from holdfast.store.tables.writer import MESSAGE
+
+T = TypeVar("T")
 
 _MESSAGES = (
     "SELECT m.k, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB), "
@@ -38,12 +44,18 @@ _WALK_RECORDS = (
     "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
     "WHERE m.k BETWEEN ? AND ? AND m.kind BETWEEN 1 AND 2 AND m.data IS NOT NULL {shown} ORDER BY m.k"
 )
+_LATE_PARTS = (
+    "SELECT m.k, m.parent, m.mark, m.seq, m.place, m.id, CAST(m.data AS BLOB) FROM record m "
+    "WHERE m.parent BETWEEN ?1 AND ?2 AND m.k>?2 AND m.data IS NOT NULL ORDER BY m.k"
+)
 _KEYS = (
     "SELECT m.k FROM record m WHERE m.k BETWEEN ? AND ? AND m.kind=1 AND m.data IS NOT NULL "
     "AND ifnull(m.place, m.k & 1099511627775) >= ? {shown} ORDER BY m.k"
 )
 _RISING, _FALLING = f"{_KEYS} ASC LIMIT ?", f"{_KEYS} DESC LIMIT ?"
 _MARKS = tuple(Mark)
+_PIECES = 2_000
+_ONE_PART, _MORE_PART = b'{"id":"', b',{"id":"'
 _FIRST_PART, _NEXT_PART = b',"parts":[{"id":"', b',{"id":"'
 
 
@@ -53,36 +65,24 @@ class Reader(RecordReader):
     def messages(self, query: MessageQuery) -> MessagePage:
         """A page of messages with their parts, in one statement."""
         low, high, place, older, newer = self._range(query)
-        found = None
         if _goes_to_the_end(query, place, newer):
-            found = self._walk_records(query, low, low | POSITION_MASK)
-        if found is None:
+            statement = shown(_WALK_RECORDS, system=query.system)
+            found = _gathered(query.session, self._db.execute(statement, (low, low | POSITION_MASK)))
+        else:
             found = self._joined_records(query, low, high, place)
         return MessagePage(tuple(found), older, newer)
 
-    def _walk_records(self, query: MessageQuery, low: int, high: int) -> list[StoredMessage] | None:
-        """The messages of a page that goes to the end, in one walk; None when a part lies elsewhere."""
-        session, statement = query.session, shown(_WALK_RECORDS, system=query.system)
-        messages: list[tuple[StoredRecord, list[StoredRecord]]] = []
-        parts: list[StoredRecord] = []
-        current, message = -1, ""
-        for k, parent, mark, seq, place, id, data in self._db.execute(statement, (low, high)):
-            position = k & POSITION_MASK
-            if parent == current:
-                parts.append(
-                    StoredRecord(
-                        session, "part", id, message, position, seq, place or position, _MARKS[mark], data
-                    )
-                )
-            elif parent is None:
-                current, message, parts = k, id, []
-                info = StoredRecord(
-                    session, "message", id, None, position, seq, place or position, _MARKS[mark], data
-                )
-                messages.append((info, parts))
-            else:
-                return None
-        return [StoredMessage(info, tuple(below)) for info, below in messages]
+    def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
+        """Messages that are to be copied."""
+        n = self.number(session)
+        if n is None:
+            return []
+        low = n << POSITION_BITS
+        # No place is before its position, so that none of them lies behind; but parts of theirs may.
+        below = POSITION_MASK if below is None else min(below, POSITION_MASK)
+        walked = self._db.execute(shown(_WALK_RECORDS, system=True), (low, low | below))
+        late = self._db.execute(_LATE_PARTS, (low, low | below)) if below < POSITION_MASK else ()
+        return _gathered(session, chain(walked, late), below)
 
     def _joined_records(self, query: MessageQuery, low: int, high: int, place: int) -> list[StoredMessage]:
         """The messages of any page, each with its parts, wherever they lie."""
@@ -109,20 +109,73 @@ class Reader(RecordReader):
         return [StoredMessage(info, tuple(below)) for info, below in messages]
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
-        """The same page as JSON: one flat list of pieces, one join, nothing decoded."""
+        """The same page as JSON: flat lists of pieces, few joins, nothing decoded."""
         low, high, place, older, newer = self._range(query)
-        pieces = None
+        body = None
         if _goes_to_the_end(query, place, newer):
-            pieces = self._walk(query, low, low | POSITION_MASK)
-        if pieces is None:
-            pieces = self._joined(query, low, high, place)
-        return JsonPage(b"".join(pieces), older, newer)
+            body = self._walk(query, low, low | POSITION_MASK)
+        if body is None:
+            body = b"".join(self._joined(query, low, high, place))
+        return JsonPage(body, older, newer)
 
-    def _walk(self, query: MessageQuery, low: int, high: int) -> list[bytes] | None:
-        """The pieces of a page that goes to the end, in one walk: parts follow their message.
+    def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        """The same page, made of the JSON of each message."""
+        low, high, place, older, newer = self._range(query)
+        made = None
+        if _goes_to_the_end(query, place, newer):
+            made = self._walk_made(query, low, low | POSITION_MASK, make)
+        if made is None:
+            made = self._joined_made(query, low, high, place, make)
+        return MadePage(tuple(made), older, newer)
 
-        None when one does not, because it was added to an earlier message later on.
+    def _walk_made(
+        self, query: MessageQuery, low: int, high: int, make: Callable[[bytes], T]
+    ) -> list[T] | None:
+        """As `_walk`, a message at a time: what is decoded at once stays in the processor's own memory."""
+        session, statement = query.session.encode(), shown(_WALK, system=query.system)
+        head = b'","sessionID":"%b",' % session
+        part_head = b'","sessionID":"%b","messageID":"' % session
+        made: list[T] = []
+        pieces: list[bytes] = []
+        current, before, behind = -1, b"", b""
+        for k, parent, id, data in self._db.execute(statement, (low, high)):
+            if parent == current:
+                pieces += (before, id, behind, data)
+                before = _MORE_PART
+            elif parent is None:
+                if pieces:
+                    pieces.append(b"]}")
+                    made.append(make(b"".join(pieces)))
+                pieces = [b'{"info":{"id":"', id, head, data, b',"parts":[']
+                current, before, behind = k, _ONE_PART, part_head + id + b'",'
+            else:
+                return None
+        if pieces:
+            pieces.append(b"]}")
+            made.append(make(b"".join(pieces)))
+        return made
+
+    def _joined_made(
+        self, query: MessageQuery, low: int, high: int, place: int, make: Callable[[bytes], T]
+    ) -> list[T]:
+        """As `_joined`, a message at a time."""
+        head = f'","sessionID":"{query.session}",'
+        part_head = f'","sessionID":"{query.session}","messageID":"'
+        rows = self._db.execute(shown(_JSON, system=query.system), (head, part_head, low, high, place))
+        made: list[T] = []
+        for _, of_message in groupby(rows, itemgetter(0)):
+            found = list(of_message)
+            parts = b",".join([part for _, _, part in found if part is not None])
+            made.append(make(b'{"info":%b,"parts":[%b]}' % (found[0][1], parts)))
+        return made
+
+    def _walk(self, query: MessageQuery, low: int, high: int) -> bytes | None:
+        """The JSON of a page that goes to the end, in one walk: parts follow their message.
+
+        None when one does not, because it was added to an earlier message later on. Pieces are joined a few
+        at a time, so that a long page does not lie in memory twice.
         """
+        body = BytesIO()
         session, statement = query.session.encode(), shown(_WALK, system=query.system)
         head = b'","sessionID":"%b",' % session
         part_head = b'","sessionID":"%b","messageID":"' % session
@@ -139,12 +192,16 @@ class Reader(RecordReader):
                     opening = (
                         b',"parts":[]},{"info":{"id":"' if before is _FIRST_PART else b']},{"info":{"id":"'
                     )
+                if len(pieces) >= _PIECES:
+                    body.write(b"".join(pieces))
+                    pieces.clear()
                 pieces += (opening, id, head, data)
                 current, before, behind = k, _FIRST_PART, part_head + id + b'",'
             else:
                 return None
         pieces.append(b"]" if current < 0 else b',"parts":[]}]' if before is _FIRST_PART else b"]}]")
-        return pieces
+        body.write(b"".join(pieces))
+        return body.getvalue()
 
     def _joined(self, query: MessageQuery, low: int, high: int, place: int) -> list[bytes]:
         """The pieces of any page: each message with its parts, wherever they lie."""
@@ -237,6 +294,35 @@ class Reader(RecordReader):
             (n, message, MESSAGE),
         )
         return [stored_record(session, row) for row in rows]
+
+
+def _gathered(
+    session: str, rows: Iterable[tuple[Any, ...]], below: int = POSITION_MASK
+) -> list[StoredMessage]:
+    """The messages in a walk along the keys, each with its parts: nearly every part follows its message."""
+    messages: dict[int, tuple[StoredRecord, list[StoredRecord]]] = {}
+    parts: list[StoredRecord] = []
+    current, message = -1, ""
+    for k, parent, mark, seq, place, id, data in rows:
+        position = k & POSITION_MASK
+        if parent is None:
+            if (place or position) >= below:
+                continue
+            current, message, parts = k, id, []
+            info = StoredRecord(
+                session, "message", id, None, position, seq, place or position, _MARKS[mark], data
+            )
+            messages[k] = info, parts
+            continue
+        if parent != current:  # It was added to an earlier message later on, or its message is left out.
+            if parent not in messages:
+                continue
+            info, parts = messages[parent]
+            current, message = parent, info.id
+        parts.append(
+            StoredRecord(session, "part", id, message, position, seq, place or position, _MARKS[mark], data)
+        )
+    return [StoredMessage(info, tuple(each)) for info, each in messages.values()]
 
 
 def _goes_to_the_end(query: MessageQuery, place: int, newer: str | None) -> bool:

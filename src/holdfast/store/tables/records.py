@@ -46,8 +46,11 @@ class RecordReader:
         """A page of sessions, the last updated first."""
         limit = check_limit(query.limit)
         where, bindings = _session_filter(query)
+        # Few sessions have one name, or one parent: they are found by its index, and sorted.
+        named = query.slug is not None or query.id_prefix is not None or query.parent is not None
+        order = "+updated DESC, n DESC" if named else "updated DESC, n DESC"
         rows = self._db.execute(
-            _SESSION + where + " ORDER BY updated DESC, n DESC LIMIT ?", (*bindings, limit + 1)
+            f"{_SESSION}{where} ORDER BY {order} LIMIT ?", (*bindings, limit + 1)
         ).fetchall()
         more = len(rows) > limit
         last = rows[limit - 1] if more else None
@@ -83,9 +86,10 @@ class RecordReader:
             n = self.number(session)
             if n is None:
                 return []
-            if mark is not None:
+            if mark is not None or kind not in ("message", "part"):
+                few = "" if kind in ("message", "part") else " AND r.kind>2"  # Of the index `record_few`.
                 rows = self._db.execute(
-                    RECORD + f"WHERE {where} AND r.session=? ORDER BY r.k", (*bindings, n)
+                    RECORD + f"WHERE {where}{few} AND r.session=? ORDER BY r.k", (*bindings, n)
                 )
             else:
                 rows = self._db.execute(

@@ -6,11 +6,12 @@ Shared by the engines that number and find records in these tables, wherever the
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput
+from holdfast.errors import InvalidInput, StoreError
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import TOMBSTONE_MS
 from holdfast.store.batch import Batch, Fence, Held, Receipt, Remove, Settled
@@ -19,18 +20,21 @@ from holdfast.store.owner import Owner, Renewals
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery
 from holdfast.store.record import (
     Changes,
-    Hit,
+    Found,
     JsonPage,
+    MadePage,
     MessagePage,
     Resync,
     SessionPage,
     SessionRecord,
+    StoredMessage,
     StoredRecord,
 )
 from holdfast.store.tables.erase import erase
 from holdfast.store.tables.feed import Feed
 from holdfast.store.tables.leases import Leases
 from holdfast.store.tables.reader import Reader
+from holdfast.store.tables.search import Name
 from holdfast.store.tables.watch import Wakes
 from holdfast.store.tables.writer import Writer
 from holdfast.store.watch import StoreWatch
@@ -57,10 +61,15 @@ class Reads(Protocol):
     @property
     def feed(self) -> Feed: ...
 
-    def search(self, query: SearchQuery) -> Sequence[Hit]: ...
+    def search(self, query: SearchQuery) -> Found: ...
 
-    def keep_indexed(self) -> bool: ...
+    def forget_words(self, names: Sequence[Name]) -> None: ...
 
+    def keep_indexed(self, *, records: int) -> bool: ...
+
+
+SEARCH_SLICE, SEARCH_PAUSE_S = 500, 0.02
+"""How the search index goes on after a search that could not wait for it."""
 
 W = TypeVar("W", bound=Writes)
 R = TypeVar("R", bound=Reads)
@@ -77,6 +86,7 @@ class Shell(ABC, Generic[W, R]):
         self._wakes = wakes
         self._closed = False
         self._closing: asyncio.Task[None] | None = None
+        self._indexing: asyncio.Task[None] | None = None
 
     def _check_open(self) -> None:
         if self._closed:
@@ -95,13 +105,14 @@ class Shell(ABC, Generic[W, R]):
     async def commit(self, batch: Batch) -> Receipt:
         check_batch(batch)
         receipt = await self.write(lambda connection: connection.writer.apply(batch))
-        if any(isinstance(change, Remove) for change in batch.changes):
-            await self.forget_words()
+        removed = [(each.session, each.kind, each.id) for each in batch.changes if isinstance(each, Remove)]
+        if removed:
+            await self._forget_words(removed)
         return receipt
 
-    async def forget_words(self) -> None:
+    async def _forget_words(self, names: Sequence[Name]) -> None:
         """What was removed leaves the search index too, before the removal is answered."""
-        await self.read(lambda connection: connection.keep_indexed())
+        await self.read(lambda connection: connection.forget_words(names))
 
     async def session(self, id: str) -> SessionRecord | None:
         return await self.read(lambda connection: connection.reader.session(id))
@@ -126,6 +137,12 @@ class Shell(ABC, Generic[W, R]):
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         return await self.read(lambda connection: connection.reader.messages_json(query))
 
+    async def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
+        return await self.read(lambda connection: connection.reader.messages_made(query, make))
+
+    async def originals(self, session: str, below: int | None = None) -> Sequence[StoredMessage]:
+        return await self.read(lambda connection: connection.reader.originals(session, below))
+
     async def head(self) -> str:
         return await self.read(lambda connection: connection.feed.head())
 
@@ -134,8 +151,23 @@ class Shell(ABC, Generic[W, R]):
     ) -> Changes | Resync:
         return await self.read(lambda connection: connection.feed.changes(cursor, session, limit))
 
-    async def search(self, query: SearchQuery) -> Sequence[Hit]:
-        return await self.read(lambda connection: connection.search(query))
+    async def search(self, query: SearchQuery) -> Found:
+        found = await self.read(lambda connection: connection.search(query))
+        if found.indexed < 1:
+            self._go_on_indexing(records=SEARCH_SLICE, pause_s=SEARCH_PAUSE_S)
+        return found
+
+    def _go_on_indexing(self, *, records: int, pause_s: float) -> None:
+        """Let the search index follow, so many records at a time, with pauses in which others read."""
+        if self._indexing is None or self._indexing.done():
+            self._indexing = asyncio.create_task(self._index(records, pause_s))
+
+    async def _index(self, records: int, pause_s: float) -> None:
+        with suppress(StoreError):  # The next search does what was left undone, or says why it cannot.
+            while True:
+                if await self.read(lambda connection: connection.keep_indexed(records=records)):
+                    return
+                await asyncio.sleep(pause_s)
 
     async def register(self, owner: Owner) -> None:
         await self.write(lambda connection: connection.leases.register(owner))
@@ -172,13 +204,15 @@ class Shell(ABC, Generic[W, R]):
     ) -> Sequence[str]:
         check_session(session)
         erased = await self.write(lambda connection: erase(connection, session, fence, idle_since_ms))
-        await self.forget_words()
+        await self._forget_words([(id, "session", id) for id in erased])
         return erased
 
     async def close(self) -> None:
         """End the threads; what was submitted before is written first. A cancelled close still closes."""
         if self._closing is None:
             self._closed = True
+            if self._indexing is not None:
+                self._indexing.cancel()
             self._closing = asyncio.create_task(self._close())
         await asyncio.shield(self._closing)
 

@@ -15,6 +15,7 @@ from holdfast.schema.stored import Kind
 from holdfast.store.batch import (
     Batch,
     Change,
+    Copies,
     Expectation,
     Fence,
     Put,
@@ -30,6 +31,7 @@ from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, SessionColumns, co
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.recent import Keyed
 from holdfast.store.tables.connection import Connection
+from holdfast.store.tables.copies import check_originals, check_rising, copied, copy_rows
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
 MESSAGE, PART = KIND_NUMBER["message"], KIND_NUMBER["part"]
@@ -75,6 +77,8 @@ class Writer:
         """The numbers of the sessions in `written`."""
         self.removes = False
         """Whether the transaction removed something, or made again what had been removed."""
+        self.copied = False
+        """Whether it copied records, which are in `written` only where their content is kept elsewhere."""
         self.revived: dict[int, int] = {}
         """By position, when the former life of a record in `written` was removed."""
         self.erased: list[tuple[str, int, int]] = []
@@ -90,11 +94,11 @@ class Writer:
         self.rows.clear()
         self.revived.clear()
         self.erased.clear()
-        self.removes = False
+        self.removes = self.copied = False
 
-    def number(self) -> int:
-        """The next number of the store."""
-        self._seq += 1
+    def number(self, count: int = 1) -> int:
+        """The next number of the store, or the last of so many."""
+        self._seq += count
         if self._seq > POSITION_MASK:
             raise InvariantBroken("the store has used up its numbers")
         return self._seq
@@ -115,6 +119,19 @@ class Writer:
         if batch.release and batch.fence is not None:
             self._db.execute("UPDATE session SET owner=NULL WHERE id=?", (batch.fence.session,))
         return Receipt(numbers)
+
+    def _copies(self, copies: Copies, rows: dict[str, SessionRow | None]) -> int:
+        """Copy messages and parts; the last number."""
+        row, source = _living_row(rows, copies.session), _living_row(rows, copies.source)
+        check_originals(self._db, copies, source.n)
+        row.top = check_rising(copies, row.top)
+        first, row.head = self._seq + 1, self.number(len(copies.originals))
+        row.touched = self.copied = True
+        copy_rows(self._db, copies, row.n, first, inline=self._inline)
+        if not self._inline:
+            self.rows[copies.session] = row.n
+            self.written += copied(copies, first)
+        return row.head
 
     def row(self, id: str) -> SessionRow | None:
         """The session's row, a tombstone included."""
@@ -171,6 +188,8 @@ class Writer:
         messages: dict[tuple[int, str], int],
         rising: set[str],
     ) -> int:
+        if isinstance(change, Copies):
+            return self._copies(change, rows)
         row = rows[change.session]
         if isinstance(change, Remove):
             return 0 if row is None or not row.live else self._remove(change, row)
@@ -370,6 +389,13 @@ class Writer:
                 put.data,
             )
         )
+
+
+def _living_row(rows: dict[str, SessionRow | None], session: str) -> SessionRow:
+    row = rows[session]
+    if row is None or not row.live:
+        raise NotFound(f"session {session} does not exist")
+    return row
 
 
 def check_fence(row: SessionRow | None, fence: Fence) -> None:

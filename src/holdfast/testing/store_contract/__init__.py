@@ -16,6 +16,7 @@ little more: it has the store's records damaged from outside. Nothing here knows
 
 from holdfast.testing.store_contract.commits import Numbering, Removing, Spanning
 from holdfast.testing.store_contract.concurrency import Racing, Watching
+from holdfast.testing.store_contract.copying import Copying
 from holdfast.testing.store_contract.erasure import Erasing
 from holdfast.testing.store_contract.feed import Following
 from holdfast.testing.store_contract.feed_pages import Batching, Resyncing
@@ -39,6 +40,7 @@ class StoreContract(
     Numbering,
     Removing,
     Spanning,
+    Copying,
     Expecting,
     Fencing,
     Claiming,

@@ -99,17 +99,20 @@ def granted(answer: Fence | Held) -> Fence:
 
 
 async def same_page(store: Store, query: MessageQuery) -> MessagePage:
-    """A page of messages as records and as JSON, which must agree in everything."""
+    """A page of messages as records, as JSON and message by message, which must agree in everything."""
     page = await store.messages(query)
     json = await store.messages_json(query)
-    assert msgspec.json.decode(json.body) == [
+    made = await store.messages_made(query, msgspec.json.decode)
+    expected = [
         {
             "info": msgspec.json.decode(each.info.json()),
             "parts": [msgspec.json.decode(part.json()) for part in each.parts],
         }
         for each in page.messages
     ]
-    assert (json.older, json.newer) == (page.older, page.newer)
+    assert msgspec.json.decode(json.body) == expected
+    assert list(made.messages) == expected
+    assert (json.older, json.newer) == (page.older, page.newer) == (made.older, made.newer)
     return page
 
 

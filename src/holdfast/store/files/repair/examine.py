@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from holdfast.schema.stored import KINDS
+from holdfast.store.examining import Examining
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.repair.rebuild import tree_paths
@@ -45,8 +46,9 @@ class Fault(msgspec.Struct, frozen=True):
 class Examination:
     """One look at everything, with the store held still."""
 
-    def __init__(self, db: Connection, disk: Disk) -> None:
+    def __init__(self, db: Connection, disk: Disk, examining: Examining) -> None:
         self._db = db
+        self._examining = examining
         self._disk = disk
         self._numbers: set[int] = set()
         self._expected: set[str] = set()
@@ -63,6 +65,7 @@ class Examination:
         return self
 
     def _look(self) -> None:
+        self._examining.at("the index")
         for (line,) in self._db.execute("PRAGMA integrity_check(20)"):
             if line != "ok":
                 self._fault(f"the index: {line}", "index.db", "rebuild")
@@ -71,7 +74,8 @@ class Examination:
         rows = self._db.execute(
             "SELECT n, id, scope, position, seq, head, project, data IS NOT NULL FROM session ORDER BY n"
         ).fetchall()
-        for n, id, scope, position, seq, head, project, live in rows:
+        for done, (n, id, scope, position, seq, head, project, live) in enumerate(rows):
+            self._examining.at("sessions", done, len(rows))
             self._number(seq, f"session {id}")
             top = self._records(n, id)
             if head < max(top, seq) or position > seq:
@@ -115,6 +119,7 @@ class Examination:
             (n,),
         ).fetchall()
         for k, number, seq, id, parent, data, message, parent_kind, parent_session, parent_live in rows:
+            self._examining.at("records", self.records)
             kind, position = KINDS[number], k & POSITION_MASK
             where = f"{kind} {id} of {session}"
             self._number(seq, where)
@@ -177,6 +182,7 @@ class Examination:
 
     def _strays(self) -> None:
         for path in tree_paths(self._disk):
+            self._examining.at("files")
             if path in self._expected or path.startswith(f"{layout.OWNER}/"):
                 continue
             if path.endswith(".draft"):

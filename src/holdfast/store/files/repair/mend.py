@@ -9,8 +9,9 @@ import msgspec
 
 from holdfast.store.batch import Batch, Put, Remove
 from holdfast.store.columns import KIND_NUMBER
+from holdfast.store.examining import Examining
 from holdfast.store.files import layout
-from holdfast.store.files.connections import WriteConnection
+from holdfast.store.files.connections import ReadConnection, WriteConnection
 from holdfast.store.files.repair.examine import ORPHANED, Examination, Fault, judged
 from holdfast.store.report import Finding, Report
 from holdfast.store.sqlite.connections import failure_of
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
     from holdfast.store.files.store import FilesStore
 
 
-async def examine(store: "FilesStore", *, repair: bool) -> Report:
+async def examine(store: "FilesStore", examining: Examining, *, repair: bool) -> Report:
     """See the port."""
-    seen = await store.read(lambda connection: Examination(connection.db, connection.disk).run())
+
+    def look(connection: ReadConnection) -> Examination:
+        with examining.statements(connection.db):
+            return Examination(connection.db, connection.disk, examining).run()
+
+    seen = await store.read(look)
     spoilt = await store.read(
         lambda connection: not connection.index.readonly and search_is_spoilt(connection.index.search_path)
     )
@@ -41,7 +47,7 @@ async def examine(store: "FilesStore", *, repair: bool) -> Report:
             await anyio.to_thread.run_sync(store.root.rebuild, store.clock, store.host)
         except (apsw.Error, OSError) as error:
             raise failure_of(error, store.root.index.path) from error
-        left = await store.read(lambda connection: Examination(connection.db, connection.disk).run())
+        left = await store.read(look)
         paths = [fault.path for fault in left.faults if fault.cure == "rebuild" and fault.path]
         await store.write(lambda connection: move_strays(connection, paths))
     if spoilt:

@@ -27,6 +27,15 @@ SELECT m.id, m.position, m.seq, m.place, m.mark, m.data,
 FROM page m LEFT JOIN {s}.record p ON p.session = $1 AND p.parent = m.position AND p.data IS NOT NULL
 ORDER BY m.position, p.position
 
+-- name: originals
+SELECT m.id, m.position, m.seq, m.place, m.mark, m.data,
+  p.id AS part, p.position AS part_position, p.seq AS part_seq, p.place AS part_place, p.mark AS part_mark,
+  p.data AS part_data
+FROM {s}.record m LEFT JOIN {s}.record p ON p.session = m.session AND p.parent = m.position AND p.data IS NOT NULL
+WHERE m.session = (SELECT n FROM {s}.session WHERE id = $1) AND m.kind = 1 AND m.data IS NOT NULL
+  AND m.position < $2 AND coalesce(m.place, m.position) < $2
+ORDER BY m.position, p.position
+
 -- name: message_exists
 SELECT EXISTS (SELECT 1 FROM {s}.record WHERE session = $1 AND kind = 1 AND data IS NOT NULL
   AND position > $2 AND position < $3 AND coalesce(place, position) >= $4 {shown})
@@ -168,12 +177,12 @@ SELECT id, data, dead FROM {s}.owner ORDER BY id
 
 -- name: commit_one
 SELECT {f}commit_one($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-  $18, $19, $20, $21)
+  $18, $19, $20, $21, $22, $23, $24)
 
 -- name: commit_group
 SELECT numbers, code, message
 FROM {f}commit_group($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-  $18, $19)
+  $18, $19, $20, $21, $22)
 
 -- name: erase
 SELECT {f}erase($1, $2, $3, $4, $5, $6, $7)
@@ -218,6 +227,9 @@ SELECT count(*) FROM late
 -- name: orphans
 SELECT r.session, r.position, r.kind, r.seq, r.id FROM {s}.record r
 WHERE NOT EXISTS (SELECT 1 FROM {s}.session s WHERE s.n = r.session AND s.data IS NOT NULL)
+
+-- name: session_count
+SELECT count(*) FROM {s}.session
 
 -- name: examined_sessions
 SELECT n, id, scope, position, seq, head, data, project, directory, path, parent, slug, title, placement, updated,

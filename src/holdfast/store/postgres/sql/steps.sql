@@ -138,11 +138,15 @@ END $$;
 -- Write records that are all new, of one session, in one statement; each part's message comes before it.
 -- NULL, and nothing written, when that is not how it is. c_bits as in `write_changes`.
 CREATE OR REPLACE FUNCTION {f}append(
-  name text, c_bits int[], c_id text[], c_words text[], c_data text[], lowest text, greatest_ text, rising text[]
+  name text, c_bits int[], c_id text[], c_words text[], c_data text[], lowest text, greatest_ text, rising text[],
+  o_session text[], o_position bigint[], o_seq bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   s record;
   me xid8 := pg_current_xact_id();
+  source text;
+  source_n bigint;
+  written bigint;
 BEGIN
   SELECT n, head, top INTO s FROM {s}.session WHERE id = name AND data IS NOT NULL FOR NO KEY UPDATE;
   IF NOT FOUND OR name = ANY(rising) AND lowest COLLATE "C" <= s.top
@@ -153,19 +157,58 @@ BEGIN
     SELECT s.n, s.head + c.i, c.bits >> 4 & 15, c.bits >> 2 & 3, s.head + c.i,
       CASE WHEN c.bits >> 8 > 0 THEN s.head + (c.bits >> 8) END, me, me, c.id,
       array_to_tsvector(string_to_array(c.words, ' ')), c.data
-    FROM unnest(c_bits, c_id, c_words, c_data) WITH ORDINALITY AS c(bits, id, words, data, i);
+    FROM unnest(c_bits, c_id, c_words, c_data) WITH ORDINALITY AS c(bits, id, words, data, i)
+    WHERE o_position[c.i] IS NULL;
+  IF o_position IS NOT NULL THEN
+    SELECT o INTO source FROM unnest(o_session) AS o WHERE o IS NOT NULL LIMIT 1;
+    source_n := {f}source_number(source);
+    INSERT INTO {s}.record(session, position, kind, mark, seq, parent, xid, born, id, words, data)
+      SELECT s.n, s.head + c.i, o.kind, o.mark, s.head + c.i,
+        CASE WHEN c.bits >> 8 > 0 THEN s.head + (c.bits >> 8) END, me, me, c.id,
+        CASE WHEN c.data IS NULL THEN o.words ELSE array_to_tsvector(string_to_array(c.words, ' ')) END,
+        coalesce(c.data, o.data)
+      FROM unnest(c_bits, c_id, c_words, c_data, o_position, o_seq)
+        WITH ORDINALITY AS c(bits, id, words, data, position, seq, i)
+      JOIN {s}.record o ON o.session = source_n AND o.position = c.position AND o.seq = c.seq
+        AND o.kind = c.bits >> 4 & 15 AND o.data IS NOT NULL;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    IF written <> (SELECT count(p) FROM unnest(o_position) AS p) THEN
+      PERFORM {f}source_changed(source);
+    END IF;
+  END IF;
   UPDATE {s}.session SET head = head + cardinality(c_id), top = greatest(top, greatest_) WHERE n = s.n;
   RETURN ARRAY(SELECT s.head + i FROM generate_series(1, cardinality(c_id)) AS i);
+END $$;
+
+-- The session whose records are copied.
+CREATE OR REPLACE FUNCTION {f}source_number(source text) RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+  found_n bigint;
+BEGIN
+  SELECT n INTO found_n FROM {s}.session WHERE id = source AND data IS NOT NULL;
+  IF found_n IS NULL THEN
+    RAISE EXCEPTION 'session % does not exist', source USING ERRCODE = 'HF001';
+  END IF;
+  RETURN found_n;
+END $$;
+
+CREATE OR REPLACE FUNCTION {f}source_changed(source text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'what is copied from session % changed meanwhile; read it again', source USING ERRCODE = 'HF002';
 END $$;
 
 -- Write changes of any kind, one by one; answers the number of each. A batch's stand at first .. last of the arrays.
 -- c_bits: 1 put, 2 placed, 4 × mark, 16 × kind, 256 × the place of its message in the batch (for `append`).
 CREATE OR REPLACE FUNCTION {f}write_changes(
   first int, last int, c_bits int[], c_session text[], c_id text[], c_parent text[], c_columns text[],
-  c_words text[], c_data text[], rising text[], moment bigint
+  c_words text[], c_data text[], rising text[], moment bigint,
+  o_session text[], o_position bigint[], o_seq bigint[]
 ) RETURNS bigint[] LANGUAGE plpgsql AS $$
 DECLARE
   me xid8 := pg_current_xact_id();
+  o record;
+  c_content text;
+  c_vector tsvector;
   numbers bigint[] := '{{}}';
   s_id text; s_n bigint; s_head bigint; s_top text COLLATE "C"; s_live boolean;   -- the session at hand
   s_dirty boolean := false;
@@ -238,14 +281,30 @@ BEGIN
     SELECT r.position, r.parent, r.at, r.data IS NOT NULL AS live INTO had FROM {s}.record r
       WHERE r.session = s_n AND r.id = name AND r.kind = c_kind;
     s_head := s_head + 1; s_dirty := true;
+    c_content := c_data[i]; c_vector := array_to_tsvector(string_to_array(c_words[i], ' '));
+    IF o_position[i] IS NOT NULL THEN
+      SELECT r.words, r.data INTO o FROM {s}.record r WHERE r.session = {f}source_number(o_session[i])
+        AND r.position = o_position[i] AND r.seq = o_seq[i] AND r.kind = c_kind AND r.data IS NOT NULL;
+      IF NOT FOUND THEN
+        PERFORM {f}source_changed(o_session[i]);
+      END IF;
+      body := substr(name, strpos(name || '_', '_') + 1);
+      IF body <= s_top THEN
+        RAISE EXCEPTION 'id % is not above the ids of session %; mint the copies'' ids anew', name, s_id
+          USING ERRCODE = 'HF002';
+      END IF;
+      IF c_content IS NULL THEN
+        c_content := o.data; c_vector := o.words;
+      END IF;
+    END IF;
     IF had.live THEN
       IF had.parent IS DISTINCT FROM parent_position THEN
         RAISE EXCEPTION 'part % belongs to another message; a part cannot change its message', name
           USING ERRCODE = 'HF002';
       END IF;
-      UPDATE {s}.record SET mark = c_bits[i] >> 2 & 3, seq = s_head, xid = me, data = c_data[i],
+      UPDATE {s}.record SET mark = c_bits[i] >> 2 & 3, seq = s_head, xid = me, data = c_content,
         place = CASE WHEN c_bits[i] & 2 = 2 THEN s_head ELSE place END,
-        words = array_to_tsvector(string_to_array(c_words[i], ' '))
+        words = c_vector
         WHERE session = s_n AND position = had.position;
     ELSE
       IF had.position IS NOT NULL THEN  -- A tombstone: the id is made anew, at the end of the list.
@@ -262,7 +321,7 @@ BEGIN
       END IF;
       INSERT INTO {s}.record(session, position, kind, mark, seq, parent, xid, born, at, id, words, data)
         VALUES (s_n, s_head, c_kind, c_bits[i] >> 2 & 3, s_head, parent_position, me, me, had.at, name,
-          array_to_tsvector(string_to_array(c_words[i], ' ')), c_data[i]);
+          c_vector, c_content);
     END IF;
     IF c_kind = 1 THEN
       m_id := name; m_position := CASE WHEN had.live THEN had.position ELSE s_head END;

@@ -23,7 +23,7 @@ def default_roots() -> dict[str, int]:
     """Where the tables of a store begin that was made by us: always at the same pages."""
     db = apsw.Connection(":memory:")
     try:
-        db.execute(ddl.CREATE + ddl.MOVED)
+        db.execute(ddl.CREATE + ddl.LATER)
         return {str(name): int(root) for name, root in db.execute("SELECT name, rootpage FROM sqlite_master")}
     finally:
         db.close()
@@ -55,7 +55,7 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
 
 
 def _fill(db: apsw.Connection, choice: Choice, found: Harvest, pages: Pages, now_ms: int) -> None:
-    db.execute(ddl.CREATE + ddl.MOVED + ddl.VIEWS)
+    db.execute(ddl.CREATE + ddl.LATER + ddl.VIEWS)
     horizon = found.settings.get("horizon", "0")
     db.executemany(
         "INSERT INTO store VALUES (?,?)",
