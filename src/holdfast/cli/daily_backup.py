@@ -3,10 +3,7 @@
 import sys
 from pathlib import Path
 
-from holdfast.config.load import load_own
-from holdfast.config.places import Places
-from holdfast.errors import HoldfastError
-from holdfast.person import directories
+from holdfast.cli.config.own import own_settings
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database
 
@@ -19,18 +16,8 @@ def main(path: Path) -> None:
 
 def is_wanted() -> bool:
     """What the user's own settings say; settings that cannot be read switch nothing off."""
-    home = directories.home()
-    where = Places(
-        directory=home,
-        worktree=home,
-        home=home,
-        opencode_config=directories.opencode_config(),
-        holdfast_config=directories.config(),
-    )
-    try:
-        return load_own(where).backup is not False
-    except HoldfastError:
-        return True
+    settings = own_settings()
+    return settings is None or settings.backup is not False
 
 
 if __name__ == "__main__":

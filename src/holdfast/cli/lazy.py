@@ -4,6 +4,8 @@ from importlib import import_module
 
 import click
 
+from holdfast.cli import everywhere
+
 
 class LazyGroup(click.Group):
     """`table` maps a command's name to `module:attribute` and its one line of help."""
@@ -11,6 +13,7 @@ class LazyGroup(click.Group):
     def __init__(self, *, table: dict[str, tuple[str, str]], **attributes: object) -> None:
         super().__init__(**attributes)  # type: ignore[arg-type]
         self.table = table
+        everywhere.added(self)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table, which is the order of use."""
@@ -24,7 +27,7 @@ class LazyGroup(click.Group):
         module, _, attribute = entry[0].partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
-        return command
+        return everywhere.added(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help of a group, without importing its commands."""

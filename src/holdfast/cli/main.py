@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
 
 import os
 import sys
+import time
 
 INTERRUPTED = 130
 SOMEWHERE = "system"
@@ -49,7 +50,12 @@ def ignore_interrupts() -> None:
 
 def run(arguments: list[str]) -> int:
     """Carry out a command, deliver what it printed, and answer the exit code."""
+    begun_s = time.monotonic()
     code, complaint = carry_out(arguments)
+    if "holdfast.log.setup" in sys.modules:  # Whatever logs has loaded it.
+        from holdfast.log import event
+
+        event.debug("cli", "command.end", code=code, ms=round((time.monotonic() - begun_s) * 1_000))
     try:
         sys.stdout.flush()
     except BrokenPipeError:

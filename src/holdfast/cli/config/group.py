@@ -75,13 +75,14 @@ def settings(value: Any, origins: Any, path: tuple[str | int, ...] = ()) -> list
 def flags_set() -> dict[str, str]:
     """The variables that set a flag, without secrets."""
     from holdfast.config.layers import redact
+    from holdfast.secret_text import HIDDEN
 
     found = {}
     for name in flags.ALL:
         variable = flags.variable_of(name)
         if variable is not None:
             shown = flags.flag(name) or ""
-            found[variable] = redact.HIDDEN if name in flags.SECRET and shown else redact.text(shown)
+            found[variable] = HIDDEN if name in flags.SECRET and shown else redact.text(shown)
     return found
 
 

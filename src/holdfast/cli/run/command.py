@@ -20,6 +20,7 @@ from holdfast.cli.session_name import named
 from holdfast.cli.terminal import current_directory
 from holdfast.cli.trust import ask_trust
 from holdfast.errors import StoreError
+from holdfast.log import setup
 from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.message import AssistantMessage
@@ -73,6 +74,7 @@ def run(
         check(workspace, wish)
 
     async def work(hf: "Holdfast") -> int:
+        setup.heed(workspace.loaded.config.log_level)
         interrupts = Interrupts()
         session = known or (await hf.sessions.create(directory=current_directory())).id
 

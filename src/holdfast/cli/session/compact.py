@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.config.current import log_level_here
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import note
 from holdfast.cli.run.follow import follow
 from holdfast.cli.run.interrupts import Interrupts
 from holdfast.cli.session_name import named, session_argument
+from holdfast.log import setup
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -25,9 +27,12 @@ def compact(ctx: click.Context, *, name: str, force: bool) -> None:
     """
     with reading(ctx) as store:
         session = named(store, name).id
+    level = log_level_here(ctx)
     answers: list[str] = []
 
     async def work(hf: "Holdfast") -> int:
+        setup.heed(level)
+
         async def begin() -> None:
             answers.append(await hf.sessions.compact(session, force=force))
 
