@@ -75,7 +75,9 @@ def test_a_full_disk_is_one_line(shell: Shell, command: str) -> None:
     done = sh(shell, f"holdfast {command.replace('X', session)} >/dev/full")
     assert done.code == 1
     complaints = [line for line in done.err.splitlines() if not line.startswith("examining")]
-    assert complaints == ["holdfast: standard output: No space left on device"]
+    message = "standard output: No space left on device"
+    as_json = json.dumps({"name": "SystemError", "data": {"message": message}})
+    assert complaints == [as_json if "json" in command else f"holdfast: {message}"]
 
 
 def test_a_full_disk_is_one_line_without_a_buffer_too(shell: Shell) -> None:

@@ -1,8 +1,8 @@
 """The log file: many processes append to it, and the process that finds it full moves it aside.
 
 Appending takes the lock shared, moving takes it exclusive: so a line is whole and in one of the files, and
-the files together stay below `(kept + 1) * bytes_max`. What must stay true: nothing here raises, or waits longer
-than `WAIT_S`; a process that is stopped while it holds the lock costs the others one such wait a second.
+the files together stay below `(kept + 1) * bytes_max`. What must stay true: nothing here raises, or waits
+longer than `WAIT_S`; a process that is stopped with the lock costs the others one such wait a second.
 """
 
 import fcntl

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from holdfast.cli.complaint import Complaint, complain
 from holdfast.cli.config.current import here
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, note
@@ -87,7 +88,7 @@ def run(
         begin = prompt if known else lambda: begun(hf, session, prompt)
         code = await follow(hf, session, begin, form, interrupts)
         if code == DONE and admitted and (why := await unanswered(hf, session, admitted[-1])) is not None:
-            note(f"holdfast: {why}")
+            complain(Complaint("UnansweredError", why), as_json=form == "json")
             code = FAILED
         if known is None and code == DONE:
             await await_title(hf, session, workspace, interrupts)
