@@ -22,6 +22,7 @@ from holdfast.version import __version__
         "config": ("holdfast.cli.config.group:config", "The settings in force, and where each was set."),
         "agents": ("holdfast.cli.agents:agents", "The agents that can be used here."),
         "trust": ("holdfast.cli.trust:trust", "Let the files of a folder configure the agent."),
+        "info": ("holdfast.cli.info.command:info", "Versions, paths and settings, for a report of a fault."),
         "doctor": ("holdfast.cli.doctor:doctor", "Verify the store, and repair it when asked."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
