@@ -234,3 +234,11 @@ def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
     assert lines[-2].endswith("Nothing was erased.")
     assert "interrupted" not in lines[-2]
     assert shell("session", "show", session).code == 0
+
+
+def test_the_package_runs_as_a_module(shell: Shell) -> None:
+    """`python -m holdfast` is the command, under its own name."""
+    done = sh(shell, f"{sys.executable} -m holdfast session nonsense")
+
+    assert (done.code, done.out) == (2, "")
+    assert "(try 'holdfast session --help')" in done.err

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import click
 
+from holdfast.cli import color
 from holdfast.cli.lazy import LazyGroup
 from holdfast.version import __version__
 
@@ -37,6 +38,7 @@ from holdfast.version import __version__
 @click.pass_context
 def root(ctx: click.Context, *, store: str | None, adopt: bool) -> None:
     """A durable session runtime for AI coding agents."""
+    ctx.color = color.wanted()
     ctx.obj = Choice(store, adopt)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from holdfast import flags
 from holdfast.cli.lazy import LazyGroup
 from holdfast.cli.output import format_option, note, print_json, print_table
+from holdfast.cli.paged import paged
 
 
 @click.group(
@@ -18,6 +19,7 @@ from holdfast.cli.output import format_option, note, print_json, print_table
 )
 @format_option
 @click.pass_context
+@paged
 def config(ctx: click.Context, *, form: str) -> None:
     """Show the settings in force here, where each was set, and the flags that are set."""
     if ctx.invoked_subcommand is not None:

@@ -7,12 +7,14 @@ import click
 
 from holdfast.cli.info import facts
 from holdfast.cli.output import clean, format_option, print_json
+from holdfast.cli.paged import paged
 from holdfast.person import directories
 
 
 @click.command()
 @format_option
 @click.pass_context
+@paged
 def info(ctx: click.Context, *, form: str) -> None:
     """Show versions, paths, the store and the settings in force, for a report of a fault.
 

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
+from holdfast.cli.paged import paged
 from holdfast.errors import ContextError
 from holdfast.provider.accounts.resolve import KnownProvider, Providers
 from holdfast.provider.catalog.model import Model, Price
@@ -19,6 +20,7 @@ HEADS = ["MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ READ", "$ WRITE", "TA
 @click.option("--refresh", "fresh", is_flag=True, help="Fetch the catalogue first.")
 @format_option
 @click.pass_context
+@paged
 def list_(ctx: click.Context, provider_id: str | None, *, everything: bool, fresh: bool, form: str) -> None:
     """Models that can be used. Prices are US dollars for a million tokens; ? is unknown."""
     if fresh:

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
+from holdfast.cli.paged import paged
 from holdfast.cli.session.list import location_here
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Hit
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @format_option
 @click.pass_context
+@paged
 def search(
     ctx: click.Context,
     *,
