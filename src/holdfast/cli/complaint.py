@@ -7,18 +7,25 @@ Under `--format json` it is the last line of standard error, in the form that Op
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from holdfast.errors import Ambiguous
 
 SOMEWHERE = "system"
 """The place of an error of the system that does not say where it happened; `main.py` looks for it."""
 
 
 class Complaint(NamedTuple):
-    """The name of an error, its message on one line, and what else a program may want to know."""
+    """The name of an error and its message on one line.
+
+    `more` is what else a program may want to know; `before` are lines for people, above the message.
+    """
 
     name: str
     message: str
     more: dict[str, Any] = {}  # noqa: RUF012 - never changed
+    before: tuple[str, ...] = ()
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -29,12 +36,13 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def of_error(error: BaseException) -> Complaint:
     """Name an error of ours, of the system, or of nobody's intention."""
-    from holdfast.errors import HoldfastError
+    from holdfast.errors import Ambiguous, HoldfastError
 
+    if isinstance(error, Ambiguous):
+        return _of_ambiguous(error)
     if isinstance(error, HoldfastError):
         name = type(error).__name__
-        more = getattr(error, "more", None) or {}
-        return Complaint(name if name.endswith("Error") else f"{name}Error", str(error), more)
+        return Complaint(name if name.endswith("Error") else f"{name}Error", str(error))
     if isinstance(error, OSError):
         return Complaint("SystemError", f"{error.filename or SOMEWHERE}: {error.strerror or error}")
     if isinstance(error, UnicodeEncodeError):
@@ -42,6 +50,32 @@ def of_error(error: BaseException) -> Complaint:
         return Complaint("InvalidInputError", text)
     what = f"internal error: {type(error).__name__}: {error} (HOLDFAST_DEBUG=1 shows where)"
     return Complaint("UnknownError", what)
+
+
+def _of_ambiguous(error: "Ambiguous") -> Complaint:
+    """A table of what the user may have meant."""
+    from holdfast.cli import table
+    from holdfast.cli.output import ago, clean, width
+    from holdfast.sessions.session_name import MATCHES_MAX
+
+    rows = [(id, ago(updated), clean(title)) for id, title, updated in error.candidates]
+    lines = table.laid_out(("SESSION", "UPDATED", "TITLE"), rows, room=width(), stretch=2).lines
+    if error.others:
+        counted = "" if len(rows) + error.others < MATCHES_MAX else " or more"
+        lines.append(f"… and {error.others:,}{counted} others")
+    fields = [{"id": id, "title": title, "updated": updated} for id, title, updated in error.candidates]
+    return Complaint(
+        "AmbiguousError",
+        f"{error.name[:60]!r} means more than one session; give more of the id",
+        {"candidates": fields, "others": error.others},
+        tuple(lines),
+    )
+
+
+def text_of(complaint: Complaint, *, as_json: bool) -> str:
+    """The line, below what goes before it for people."""
+    before = () if as_json else complaint.before
+    return "".join(f"{line}\n" for line in before) + line_of(complaint, as_json=as_json)
 
 
 def line_of(complaint: Complaint, *, as_json: bool) -> str:

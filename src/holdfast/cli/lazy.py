@@ -29,6 +29,24 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return everywhere.added(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is named first; where there is none, what the user may have meant."""
+        typed = args[0]
+        if typed in self.table or typed.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from holdfast.cli import suggest
+
+        found = suggest.suggested(typed, self.table, self._elsewhere(ctx))
+        raise click.UsageError(f"No such command {typed!r}.{suggest.question(found)}", ctx)
+
+    def _elsewhere(self, ctx: click.Context) -> list[str]:
+        """The commands of the groups below, each with the words that lead to it."""
+        below = [(name, self.get_command(ctx, name)) for name in self.table]
+        groups = [(name, each) for name, each in below if isinstance(each, LazyGroup)]
+        return [f"{name} {inner}" for name, group in groups for inner in group.table]
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The help of a group, without importing its commands."""
         with formatter.section("Commands"):

@@ -144,9 +144,9 @@ def write_complaint(complaint: "Complaint | None", arguments: list[str]) -> None
     if complaint is None:
         write_error("")
         return
-    from holdfast.cli.complaint import line_of, wants_json
+    from holdfast.cli.complaint import text_of, wants_json
 
-    write_error(line_of(complaint, as_json=wants_json(arguments)))
+    write_error(text_of(complaint, as_json=wants_json(arguments)))
 
 
 def write_error(line: str) -> None:
