@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", metavar="SESSION", required=False)
+@click.argument("name", metavar="[SESSION]", required=False)
 @click.option("-o", "--output", metavar="FILE", default="-", help="Where to write; - is standard output.")
 @click.option("--all", "folder", metavar="FOLDER", help="Every session, with those below it a file each.")
 @click.option("--descendants", is_flag=True, help="With the sessions below it.")
