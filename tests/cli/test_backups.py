@@ -34,6 +34,8 @@ def test_a_backup_is_brought_back_and_the_present_file_kept(shell: Shell, tmp_pa
     assert "no automatic backups yet" in shell("doctor", "--restore").err
     back_up(shell, path)
     (backup,) = path.with_name("store.db-backups").glob("*.db")
+    log = (shell.home / ".local/state/holdfast/holdfast.log").read_text()
+    assert log.endswith(f" store backup.made name={backup.name} bytes={backup.stat().st_size}\n")
     held = backup.read_bytes()
     second = shell.conversation("Second")
 

@@ -117,10 +117,8 @@ async def test_a_prefix_that_moves_is_logged_with_its_reason(world: World, log: 
     assert log.events("prefix.moved") == [("prefix.moved", {"reason": "tools", "block": 0})]
 
 
-async def test_a_recovery_and_a_lost_lease_are_logged(
-    world: World, log: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a dead process left, and what became of it; a process that lost its lease says so."""
+async def test_a_recovery_is_logged(world: World, log: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a dead process left, and how much of it is done again."""
     monkeypatch.setattr("holdfast.runtime.answer.processor.CHECKPOINT_MS", 1)
     machine, gate = Machine(), anyio.Event()
     script = ScriptedProvider(Step(Say("half"), Wait(gate)))
@@ -136,10 +134,29 @@ async def test_a_recovery_and_a_lost_lease_are_logged(
     async with life(world.store, machine, provider=ScriptedProvider(Step(Say("rest")))) as (hf, _):
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
-        inside.coordinator(hf).lease.forget(inside.owner(hf))
 
     assert log.events("recovery") == [("recovery", {"calls": 0, "again": 0, "waiting": 0})]
-    assert log.events("lease.lost")[-1] == ("lease.lost", {})
+
+
+async def test_a_lost_lease_is_logged_with_the_claims_that_go_with_it(world: World, log: Kept) -> None:
+    """The process stops what it runs, and says so; what the setting does about it follows."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("half"), Wait(gate)), Step(Say("rest"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: bool(log.events("turn.begin")))
+        inside.coordinator(hf).lease.forget(inside.owner(hf))
+        await until(lambda: bool(log.events("claim.released")))
+
+    assert log.events("lease.", "claim.", "session.cut_off", "recovery") == [
+        ("claim.taken", {"claim": 1}),
+        ("lease.lost", {}),
+        ("claim.lost", {}),
+        ("session.cut_off", {"recovery": "auto"}),
+        ("claim.taken", {"claim": 2}),
+        ("recovery", {"calls": 0, "again": 0, "waiting": 0}),
+        ("claim.released", {"how": "done"}),
+    ]
 
 
 async def test_a_compaction_is_logged(world: World, log: Kept) -> None:

@@ -3,15 +3,27 @@
 import sys
 from pathlib import Path
 
-from holdfast.cli.config.own import own_settings
+from holdfast.cli.config.own import own_log_level, own_settings
+from holdfast.log import event, setup
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database
 
 
 def main(path: Path) -> None:
     """Make it, unless the user has switched backups off."""
-    if is_wanted():
-        Backups(Database(path)).make()
+    if not is_wanted():
+        return
+    backups = Backups(Database(path))
+    known = backups.listed()
+    setup.start_file(own_log_level)
+    try:
+        backups.make()
+        if (trouble := backups.trouble()) is not None:
+            event.warn("store", "backup.failed", reason=trouble)
+        for made in (each for each in backups.listed() if each not in known):
+            event.info("store", "backup.made", name=made.name, bytes=made.stat().st_size)
+    finally:
+        setup.stop_file()
 
 
 def is_wanted() -> bool:

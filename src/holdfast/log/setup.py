@@ -98,5 +98,6 @@ def _level(setting: str | None) -> int:
 
 def _admit() -> None:
     """Let loggers make the events that a handler wants; all of them while the file's level is not known."""
-    levels = [handler.level for handler in (_file, _stderr) if handler is not None]
+    # A logger without a level of its own has that of the program around it.
+    levels = [handler.level or logging.DEBUG for handler in (_file, _stderr) if handler is not None]
     logging.getLogger("holdfast").setLevel(min(levels, default=logging.NOTSET))
