@@ -7,7 +7,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
+from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Shell, configured, said, settings
 
 LINE = re.compile(
@@ -87,12 +87,20 @@ async def test_verbose_prints_the_log_before_and_after_the_command(shell: Shell,
 
 @pytest.mark.ci
 async def test_the_level_comes_from_the_environment_or_the_settings(shell: Shell, mock: MockProvider) -> None:
-    """The variable wins; `off` makes no file; a level that is none is refused by name."""
-    mock.play(*(Reply((Say("Yes."),)) for _ in range(3)))
-
+    """A trusted project's setting is over the user's own, and the variable over both; `off` makes no file; a
+    level that is none is refused by name.
+    """
     settings(shell, mock, logLevel="ERROR")
+    mock.play(Reply((Say("Yes."),)))
     await said(shell, "run", "hello")
     assert not log_of(shell).exists()
+    (shell.folder / "holdfast.json").write_text('{"logLevel": "WARN"}')
+    await said(shell, "trust")
+    mock.play(Trouble("auth"))
+    await said(shell, "run", "hello")
+    assert names(log_of(shell).read_text()) == ["turn.end"]
+    log_of(shell).unlink()
+    mock.play(Reply((Say("Yes."),)), Reply((Say("Yes."),)))
     shell.environment["HOLDFAST_LOG"] = "off"
     await said(shell, "run", "hello")
     assert not log_of(shell).exists()

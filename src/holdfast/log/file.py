@@ -1,8 +1,8 @@
 """The log file: many processes append to it, and the process that finds it full moves it aside.
 
-Appending takes the lock shared, moving takes it exclusive: so a line is whole and in one of the files, and
-the files together stay below `(kept + 1) * bytes_max`. What must stay true: nothing here raises, or waits
-longer than `WAIT_S`; a process that is stopped with the lock costs the others one such wait a second.
+One process at a time, under a lock: so a line is whole and in one of the files, and the files together stay
+below `(kept + 1) * bytes_max`. What must stay true: nothing here raises, or waits longer than `WAIT_S`; a
+process that is stopped with the lock costs the others one such wait each ten seconds, and no line.
 """
 
 import fcntl
@@ -17,8 +17,8 @@ from holdfast.person.private import make_folder
 
 BYTES_MAX: Final = 4 * 1024 * 1024
 KEPT: Final = 3
-WAIT_S: Final = 0.1
-PATIENT_AGAIN_S: Final = 1.0
+WAIT_S: Final = 1.0
+PATIENT_AGAIN_S: Final = 10.0
 BEYOND: Final = 2
 """How many times its size a file that cannot be moved may have; then lines are dropped."""
 
@@ -38,12 +38,11 @@ class LogFile:
         """Append a line with its end; False where it could not be written: disk full, folder not ours."""
         try:
             self._open_lock()
-            held = self._take(fcntl.LOCK_SH)
+            held = self._take()
             try:
                 size = self._open_current()
-                if size and size + len(line) > self._bytes_max:
-                    size = self._move_aside(size, len(line))
-                    held = True
+                if held and size and size + len(line) > self._bytes_max:
+                    size = self._move_aside()
                 if size + len(line) > BEYOND * self._bytes_max:
                     return False
                 return os.write(self._fd, line) == len(line)
@@ -91,14 +90,8 @@ class LogFile:
             os.fchmod(self._fd, 0o600)
         return opened.st_size
 
-    def _move_aside(self, size: int, more: int) -> int:
-        """Give the full file another name, unless another process has; the size of the file to write to."""
-        fcntl.flock(self._lock, fcntl.LOCK_UN)
-        if not self._take(fcntl.LOCK_EX):
-            return size  # Another process will find it full, too.
-        size = self._open_current()
-        if size + more <= self._bytes_max:
-            return size
+    def _move_aside(self) -> int:
+        """Give the full file another name; the size of the file that is written to now."""
         for number in range(self._kept, 0, -1):
             older = self._numbered(number - 1)
             if older.exists():
@@ -108,19 +101,19 @@ class LogFile:
     def _numbered(self, number: int) -> Path:
         return self.path.with_name(f"{self.path.name}.{number}") if number else self.path
 
-    def _take(self, mode: int) -> bool:
+    def _take(self) -> bool:
         """Take the lock; False where it could not be had in time, and the line is appended without it."""
         now = time.monotonic()
         is_patient = now >= self._patient_from
         while True:
             try:
-                fcntl.flock(self._lock, mode | fcntl.LOCK_NB)
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if not is_patient:
                     return False
                 if time.monotonic() > now + WAIT_S:
                     self._patient_from = time.monotonic() + PATIENT_AGAIN_S
                     return False
-                time.sleep(random.uniform(0.0001, 0.001))  # noqa: S311 - a pause, not a secret
+                time.sleep(random.uniform(0.00005, 0.0005))  # noqa: S311 - a pause, not a secret
             else:
                 return True
