@@ -114,6 +114,22 @@ async def test_the_level_comes_from_the_environment_or_the_settings(shell: Shell
 
 
 @pytest.mark.ci
+async def test_a_warning_is_printed_and_logged(shell: Shell, mock: MockProvider) -> None:
+    """In words to the user, as an event in the log, each without a password."""
+    address = "http://me:hunter2hunter2@127.0.0.1:9/house.md"
+    settings(shell, mock, instructions=[address])
+    mock.play(Reply((Say("Yes."),)))
+
+    ran = await said(shell, "run", "hello")
+
+    [warning] = [line for line in log_of(shell).read_text().splitlines() if " WARN " in line]
+    assert ran.code == 0
+    assert ran.err.startswith("instructions from http")
+    assert ' holdfast message text="instructions from http' in warning
+    assert "hunter2" not in ran.err + warning
+
+
+@pytest.mark.ci
 async def test_a_state_folder_that_cannot_be_used_fails_no_turn(shell: Shell, mock: MockProvider) -> None:
     """A file in its place, as a read-only or full disk: the work goes on, and nothing is said."""
     mock.play(Reply((Say("Yes."),)))

@@ -51,6 +51,22 @@ def test_the_level_is_asked_for_by_the_first_event_and_only_then(tmp_path: Path)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_nothing_that_is_logged_can_fail_the_caller(tmp_path: Path) -> None:
+    """Words that do not fit their pattern, or settings that cannot be read: the next line is there."""
+
+    def broken() -> int:
+        raise RuntimeError("settings")
+
+    handler = FileHandler(LogFile(tmp_path / "log"), broken)
+    wrong = logging.LogRecord("holdfast", logging.WARNING, "f.py", 1, "%d", ("x",), None)
+    for each in (record("first"), wrong, record("e x=1")):
+        handler.handle(each)
+        StandardError(verbose=True).handle(each)
+
+    text = (tmp_path / "log").read_text()
+    assert [line.rpartition(" ")[2] for line in text.splitlines()] == ["count=1", "count=1", "x=1"]
+
+
 def test_the_screen_gets_warnings_in_words_and_with_verbose_everything(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

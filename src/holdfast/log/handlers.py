@@ -3,6 +3,7 @@
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from holdfast.log import line
 from holdfast.log.file import LogFile
@@ -25,8 +26,15 @@ class FileHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Append the line; what cannot be written is counted, and the next line that can be says so."""
-        if self._level_of is not None:
-            self.heed(self._level_of())
+        try:
+            self._emit(record)
+        except Exception:  # noqa: BLE001 - whoever logged it must not fail, whatever they gave
+            self._dropped += 1
+
+    def _emit(self, record: logging.LogRecord) -> None:
+        if (level_of := self._level_of) is not None:
+            self.heed(logging.INFO)  # Where the level cannot be read, this holds.
+            self.heed(level_of())
         if record.levelno < self.level:
             return
         if self._dropped:
@@ -61,11 +69,9 @@ class StandardError(logging.Handler):
         """Print a line; one that standard error does not take is lost."""
         if not self.verbose and hasattr(record, "event"):
             return
-        try:
+        with suppress(Exception):
             sys.stderr.write(f"{line.of(record) if self.verbose else printable(record.getMessage())}\n")
             sys.stderr.flush()
-        except (OSError, ValueError):
-            return
 
 
 def _encoded(record: logging.LogRecord) -> bytes:
