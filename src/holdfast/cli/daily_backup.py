@@ -1,9 +1,11 @@
 """Makes the daily backup of a store, as a process of its own: `python -m holdfast.cli.daily_backup PATH`."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.cli.config.own import own_log_level, own_settings
+from holdfast.errors import InvalidInput
 from holdfast.log import event, setup
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database
@@ -15,7 +17,8 @@ def main(path: Path) -> None:
         return
     backups = Backups(Database(path))
     known = backups.listed()
-    setup.start_file(own_log_level)
+    with suppress(InvalidInput):  # A level that is none is no reason to make no backup.
+        setup.start_file(own_log_level)
     try:
         backups.make()
         if (trouble := backups.trouble()) is not None:
