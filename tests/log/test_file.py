@@ -1,5 +1,6 @@
 """The log file: bounded, whole, for the user alone, and never a reason to fail."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -118,9 +119,15 @@ def test_a_stopped_holder_of_the_lock_delays_little_and_loses_nothing(
     assert (tmp_path / "log").read_text() == "five\n"
 
 
-@pytest.mark.parametrize("what", ["folder", "fifo", "readonly", "full"])
-def test_what_cannot_be_written_is_no_error(tmp_path: Path, what: str) -> None:
-    """A folder or FIFO of that name, a folder that is not ours, a full disk: False, at once."""
+@pytest.mark.parametrize("what", ["folder", "fifo", "device", "readonly", "full"])
+def test_what_cannot_be_written_is_no_error(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder, FIFO or device of that name, a folder that is not ours, a full disk: False, at once."""
+
+    def write_nothing(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
     path = tmp_path / "log"
     if what == "folder":
         path.mkdir()
@@ -128,8 +135,10 @@ def test_what_cannot_be_written_is_no_error(tmp_path: Path, what: str) -> None:
         os.mkfifo(path)
     elif what == "readonly":
         path = Path("/proc/holdfast/log")
-    else:
+    elif what == "device":
         path.symlink_to("/dev/full")
+    else:
+        monkeypatch.setattr("os.write", write_nothing)
 
     assert LogFile(path).append(b"one\n") is False
 
