@@ -86,7 +86,6 @@ def carry_out(arguments: list[str]) -> "tuple[int, Complaint | None]":
 
     import click
 
-    from holdfast.cli import complaint
     from holdfast.cli.root import root
 
     try:
@@ -96,19 +95,33 @@ def carry_out(arguments: list[str]) -> "tuple[int, Complaint | None]":
             write_error("\n")  # A question stands on the line, unanswered.
         return INTERRUPTED, interrupted()
     except click.ClickException as error:
-        if isinstance(error, click.exceptions.NoArgsIsHelpError) and not complaint.wants_json(arguments):
+        if isinstance(error, click.exceptions.NoArgsIsHelpError) and not is_for_programs(arguments):
             write_error(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
             return error.exit_code, None
         return error.exit_code, of_usage(error)
     except BrokenPipeError:
         return 0, None
     except Exception as error:
-        found = complaint.of_error(error)
+        found = of_error(error)
         if found.name == "UnknownError" and os.environ.get("HOLDFAST_DEBUG"):
             raise
         return 1, found
     # A command that ends by `ctx.exit` has its code returned here; the others return nothing.
     return (code if isinstance(code, int) else 0), None
+
+
+def is_for_programs(arguments: list[str]) -> bool:
+    """Whether the user asked for JSON."""
+    from holdfast.cli.complaint import wants_json
+
+    return wants_json(arguments)
+
+
+def of_error(error: Exception) -> "Complaint":
+    """An error that is none of usage. What it needs is loaded only now."""
+    from holdfast.cli import complaint
+
+    return complaint.of_error(error)
 
 
 def of_usage(error: "click.ClickException") -> "Complaint":
@@ -144,9 +157,9 @@ def write_complaint(complaint: "Complaint | None", arguments: list[str]) -> None
     if complaint is None:
         write_error("")
         return
-    from holdfast.cli.complaint import text_of, wants_json
+    from holdfast.cli.complaint import text_of
 
-    write_error(text_of(complaint, as_json=wants_json(arguments)))
+    write_error(text_of(complaint, as_json=is_for_programs(arguments)))
 
 
 def write_error(line: str) -> None:
