@@ -42,11 +42,12 @@ class Terminal:
         """Type something."""
         os.write(self._fd, keys.encode())
 
-    def sees(self, text: str) -> None:
-        """Read the screen until the text is there."""
+    def sees(self, text: str, *, keys: str = "") -> None:
+        """Read the screen until the text is there, and press keys until it is: Ctrl-C may swallow some."""
         give_up = time.monotonic() + WITHIN_S
         while text not in self.text:
             assert time.monotonic() < give_up, self.text
+            self.press(keys)
             assert self._read(), f"it ended: {self.text}"
 
     def ends(self) -> tuple[int, str]:
