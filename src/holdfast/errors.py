@@ -5,6 +5,7 @@
     │   ├── NotFound           what it names does not exist
     │   ├── Conflict           it disagrees with what is already recorded
     │   ├── InvalidInput       it does not have the right shape
+    │   │   └── Ambiguous      a name stands for more than one thing
     │   └── Refused            it is not allowed now (a busy session, a missing permission)
     ├── ContextError           the world around the session cannot be observed
     ├── ProviderError          the model provider failed: retry, or tell the person
@@ -62,6 +63,23 @@ class Conflict(CallerError):
 
 class InvalidInput(CallerError):
     """The request, or the data that it brings, does not have the right shape."""
+
+
+class Ambiguous(InvalidInput):
+    """A name stands for more than one session: the first of them, and how many others there are."""
+
+    def __init__(self, name: str, candidates: tuple[tuple[str, str, int], ...], others: int) -> None:
+        # The parts are the exception's args, so that it survives pickling between processes.
+        super().__init__(name, candidates, others)
+        self.name = name
+        self.candidates = candidates
+        """The id, the title and when it was last updated, in milliseconds."""
+        self.others = others
+
+    def __str__(self) -> str:
+        known = ", ".join(id for id, _, _ in self.candidates)
+        more = f" and {self.others:,} more" if self.others else ""
+        return f"{self.name[:60]!r} means more than one session; give more of the id: {known}{more}"
 
 
 class Refused(CallerError):

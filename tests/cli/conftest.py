@@ -15,6 +15,7 @@ import pytest
 
 import holdfast
 from holdfast.app import Holdfast
+from holdfast.cli.complaint import wants_json
 from holdfast.testing.mock_provider import MockProvider
 from tests.sessions.filling import answer, ask
 
@@ -95,6 +96,8 @@ class Shell:
         assert done.out == ""
         assert "Traceback" not in done.err
         lines = done.err.splitlines()
+        if wants_json(arguments):
+            return str(json.loads(lines[-1])["data"]["message"])
         assert [line for line in lines if line.startswith("holdfast: ")] == lines[-1:], done.err
         return lines[-1].removeprefix("holdfast: ")
 

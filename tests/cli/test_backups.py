@@ -34,6 +34,8 @@ def test_a_backup_is_brought_back_and_the_present_file_kept(shell: Shell, tmp_pa
     assert "no automatic backups yet" in shell("doctor", "--restore").err
     back_up(shell, path)
     (backup,) = path.with_name("store.db-backups").glob("*.db")
+    log = (shell.home / ".local/state/holdfast/holdfast.log").read_text()
+    assert log.endswith(f" store backup.made name={backup.name} bytes={backup.stat().st_size}\n")
     held = backup.read_bytes()
     second = shell.conversation("Second")
 
@@ -58,7 +60,9 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     """A lost file, and one that is garbage: doctor names the backup, and --restore brings it."""
     path = tmp_path / "store.db"
     session = shell.conversation("First")
+    shell.environment["HOLDFAST_LOG"] = "no level"  # The backup is made all the same.
     back_up(shell, path)
+    del shell.environment["HOLDFAST_LOG"]
     (backup,) = path.with_name("store.db-backups").glob("*.db")
     path.write_bytes(b"garbage" * 4096)
     looked = shell("doctor")

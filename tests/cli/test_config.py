@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.config.layers import editor_schema
-from holdfast.config.layers.redact import HIDDEN
+from holdfast.secret_text import HIDDEN
 from tests.cli.conftest import Shell
 
 

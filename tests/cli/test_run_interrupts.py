@@ -138,8 +138,10 @@ async def test_a_reader_that_goes_away_or_is_full_is_no_bug_of_ours(shell: Shell
 
         *told, code = left.err.splitlines()
         assert (left.out, code) == ("", "130")
-        assert [line.partition(" `")[0] for line in told] == ["Interrupted."]
-        assert full == Done(1, "", "holdfast: standard output: No space left on device\n")
+        assert ["Interrupted. `holdfast run" in line for line in told] == [True]
+        full_disk = "standard output: No space left on device"
+        as_json = f'{{"name": "ContextError", "data": {{"message": "{full_disk}"}}}}\n'
+        assert full == Done(1, "", f"holdfast: {full_disk}\n" if form == "default" else as_json)
     assert "busy" not in (await said(shell, "session", "list")).out
 
 

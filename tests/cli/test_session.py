@@ -309,3 +309,17 @@ def test_doctor_finds_a_sound_store_sound(shell: Shell) -> None:
     )
     assert len(listed) == 1
     assert "exists already" in shell.fails("doctor", "--backup", str(copy))
+
+
+@pytest.mark.ci
+def test_a_session_is_renamed(shell: Shell) -> None:
+    """Its id and slug stay; a title that cannot be seen is refused."""
+    session = shell.conversation("Old")
+
+    done = shell("session", "rename", session, "  A new title  ")
+
+    assert (done.code, done.out) == (0, f"Renamed {session}  A new title\n")
+    assert shell("session", "rename", session, "Newer", "--format", "json").json()["title"] == "Newer"
+    assert shell.fails("session", "rename", session, " \t", code=2).startswith(
+        "a title has at least one sign"
+    )

@@ -75,7 +75,9 @@ def test_a_full_disk_is_one_line(shell: Shell, command: str) -> None:
     done = sh(shell, f"holdfast {command.replace('X', session)} >/dev/full")
     assert done.code == 1
     complaints = [line for line in done.err.splitlines() if not line.startswith("examining")]
-    assert complaints == ["holdfast: standard output: No space left on device"]
+    message = "standard output: No space left on device"
+    as_json = json.dumps({"name": "SystemError", "data": {"message": message}})
+    assert complaints == [as_json if "json" in command else f"holdfast: {message}"]
 
 
 def test_a_full_disk_is_one_line_without_a_buffer_too(shell: Shell) -> None:
@@ -232,3 +234,11 @@ def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
     assert lines[-2].endswith("Nothing was erased.")
     assert "interrupted" not in lines[-2]
     assert shell("session", "show", session).code == 0
+
+
+def test_the_package_runs_as_a_module(shell: Shell) -> None:
+    """`python -m holdfast` is the command, under its own name."""
+    done = sh(shell, f"{sys.executable} -m holdfast session nonsense")
+
+    assert (done.code, done.out) == (2, "")
+    assert "(try 'holdfast session --help')" in done.err

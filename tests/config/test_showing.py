@@ -7,10 +7,10 @@ import pytest
 from holdfast.config.layers import editor_schema, redact
 from holdfast.config.layers.check import LEGACY
 from holdfast.schema.config import Config
+from holdfast.secret_text import HIDDEN
 from tests.config.world import World, write
 
 SECRET = "hunter2hunter2"
-HIDDEN = redact.HIDDEN
 
 
 def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,12 +50,12 @@ def test_no_secret_is_shown(world: World, monkeypatch: pytest.MonkeyPatch) -> No
 
     assert SECRET not in json.dumps(shown)
     assert shown["username"] == "{env:MINE}"
-    assert shown["provider"]["q"]["options"]["apiKey"] == redact.HIDDEN
+    assert shown["provider"]["q"]["options"]["apiKey"] == HIDDEN
     assert shown["provider"]["p"]["options"]["nested"]["max_tokens"] == 5
     assert shown["provider"]["p"]["options"]["baseURL"] == (
-        f"https://{redact.HIDDEN}@host.example/v1?token={redact.HIDDEN}&x=1"
+        f"https://{HIDDEN}@host.example/v1?token={HIDDEN}&x=1"
     )
-    assert shown["mcp"]["m"]["command"] == ["run", "--token", *[redact.HIDDEN] * 3]
+    assert shown["mcp"]["m"]["command"] == ["run", "--token", *[HIDDEN] * 3]
 
 
 @pytest.mark.parametrize(

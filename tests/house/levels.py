@@ -8,8 +8,19 @@ from pathlib import Path
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
-    {"schema", "errors", "clock", "closing", "flags", "person", "processes", "text", "version"},
-    {"context", "permission", "toolkit", "net"},
+    {
+        "schema",
+        "errors",
+        "clock",
+        "closing",
+        "flags",
+        "person",
+        "processes",
+        "secret_text",
+        "text",
+        "version",
+    },
+    {"context", "log", "permission", "toolkit", "net"},
     {"store", "provider", "location", "config", "plugins"},
     {"tools", "context.sources", "feed", "workspace"},
     {"runtime.history"},

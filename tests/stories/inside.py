@@ -3,6 +3,9 @@
 A story that can be told through the public API is told so.
 """
 
+from collections.abc import Callable, Coroutine
+from typing import Any
+
 from holdfast.app import Holdfast
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history.session_history import SessionHistory
@@ -78,3 +81,8 @@ def cancel_all(hf: Holdfast) -> None:
 def followers(hf: Holdfast) -> int:
     """How many follow the feed in this process."""
     return len(hf.feed._broadcast)
+
+
+def start_in_background(hf: Holdfast, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run something among the tasks that outlive a call."""
+    coordinator(hf)._background.start(work)

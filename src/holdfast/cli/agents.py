@@ -7,6 +7,7 @@ import click
 from msgspec.structs import replace
 
 from holdfast.cli.output import clean, format_option, note, print_array, print_raw, print_table
+from holdfast.cli.paged import paged
 from holdfast.schema.agent import Agent
 from holdfast.schema.model import ModelRef
 from holdfast.schema.permission import Ruleset
@@ -18,6 +19,7 @@ from holdfast.schema.wire import encode
 @click.option("--all", "everything", is_flag=True, help="Those that work behind the scenes too.")
 @format_option
 @click.pass_context
+@paged
 def agents(ctx: click.Context, *, name: str | None, everything: bool, form: str) -> None:
     """Show the agents that can be used here, or everything about one of them."""
     from holdfast.cli.config.current import here

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.import_report import print_report
+from holdfast.cli.lazy import LazyGroup
 from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import format_option
 from holdfast.errors import ContextError, InvalidInput
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
     from holdfast.store.exchange.portable.report import ImportReport
 
 
-@click.group()
+@click.group(
+    cls=LazyGroup,
+    table={"opencode": ("holdfast.cli.import_:opencode", "What OpenCode keeps of its sessions.")},
+)
 def importing() -> None:
     """Bring sessions from another tool. Its own data is only read."""
 
 
-@importing.command()
+@click.command()
 @click.argument("path", metavar="[PATH]", required=False)
 @format_option
 @click.pass_context

@@ -1,14 +1,19 @@
 """The entry: a look at the arguments, then click; every error becomes one line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied (`run`, `resume`), 130 interrupted.
 """
 
 import os
 import sys
+import time
 
 INTERRUPTED = 130
-SOMEWHERE = "system"
-"""The place of an error of the system that does not say where it happened."""
+
+TYPE_CHECKING = False  # Importing it from typing would cost `--version` 6 ms.
+if TYPE_CHECKING:
+    import click
+
+    from holdfast.cli.complaint import Complaint
 
 
 def main() -> None:
@@ -18,7 +23,7 @@ def main() -> None:
         code = run(sys.argv[1:])
     except KeyboardInterrupt:  # Outside of the command itself, which sees to its own.
         code = INTERRUPTED
-        write_error(line_of("interrupted"))
+        write_complaint(interrupted(), sys.argv[1:])
     # The module costs 4 ms, which `--version` does not have; whatever takes time has loaded it.
     if code == INTERRUPTED or "signal" in sys.modules:
         ignore_interrupts()
@@ -49,21 +54,26 @@ def ignore_interrupts() -> None:
 
 def run(arguments: list[str]) -> int:
     """Carry out a command, deliver what it printed, and answer the exit code."""
+    begun_s = time.monotonic()
     code, complaint = carry_out(arguments)
+    if "holdfast.log.setup" in sys.modules:  # Whatever logs has loaded it.
+        from holdfast.log import event
+
+        event.debug("cli", "command.end", code=code, ms=round((time.monotonic() - begun_s) * 1_000))
     try:
         sys.stdout.flush()
     except BrokenPipeError:
         silence(sys.stdout.fileno())  # The reader of our output has closed it.
     except OSError as error:
         silence(sys.stdout.fileno())
-        if complaint is None or complaint.startswith(SOMEWHERE):
-            complaint = f"standard output: {error.strerror or error}"
+        if complaint is None or complaint.message.startswith("system:"):
+            complaint = unprintable(error)
         code = code or 1
-    write_error("" if complaint is None else line_of(complaint))
+    write_complaint(complaint, arguments)
     return code
 
 
-def carry_out(arguments: list[str]) -> tuple[int, str | None]:
+def carry_out(arguments: list[str]) -> "tuple[int, Complaint | None]":
     """The exit code of a command, and what there is to complain about."""
     if arguments in (["--version"], ["-V"]):
         from holdfast.version import __version__
@@ -71,52 +81,85 @@ def carry_out(arguments: list[str]) -> tuple[int, str | None]:
         try:
             sys.stdout.write(f"holdfast {__version__}\n")  # the one answer that needs nothing else
         except OSError as error:  # Nothing is buffered where the user wants it so.
-            return 1, f"standard output: {error.strerror or error}"
+            return 1, unprintable(error)
         return 0, None
 
     import click
 
     from holdfast.cli.root import root
-    from holdfast.errors import HoldfastError
 
     try:
         code = root.main(args=arguments, prog_name="holdfast", standalone_mode=False)
     except (click.Abort, KeyboardInterrupt) as error:
         if isinstance(error, click.Abort) and error.__cause__ is None:
             write_error("\n")  # A question stands on the line, unanswered.
-        return INTERRUPTED, "interrupted"
-    except click.exceptions.NoArgsIsHelpError as error:
-        write_error(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
-        return error.exit_code, None
+        return INTERRUPTED, interrupted()
     except click.ClickException as error:
-        hint = f" (try '{error.ctx.command_path} --help')" if _is_usage(error) and error.ctx else ""  # type: ignore[attr-defined]
-        return error.exit_code, f"{error.format_message()}{hint}"
+        if isinstance(error, click.exceptions.NoArgsIsHelpError) and not is_for_programs(arguments):
+            write_error(f"{error.format_message()}\n")  # A page, where all other complaints are a line.
+            return error.exit_code, None
+        return error.exit_code, of_usage(error)
     except BrokenPipeError:
         return 0, None
-    except HoldfastError as error:
-        return 1, str(error)
-    except OSError as error:
-        return 1, f"{error.filename or SOMEWHERE}: {error.strerror or error}"
-    except UnicodeEncodeError as error:
-        return 1, f"{error.object[:60]!a} is not valid UTF-8, so no record can hold it; give another"
     except Exception as error:
-        if os.environ.get("HOLDFAST_DEBUG"):
+        found = of_error(error)
+        if found.name == "UnknownError" and os.environ.get("HOLDFAST_DEBUG"):
             raise
-        return 1, f"internal error: {type(error).__name__}: {error} (HOLDFAST_DEBUG=1 shows where)"
+        return 1, found
     # A command that ends by `ctx.exit` has its code returned here; the others return nothing.
     return (code if isinstance(code, int) else 0), None
 
 
-def _is_usage(error: Exception) -> bool:
+def is_for_programs(arguments: list[str]) -> bool:
+    """Whether the user asked for JSON."""
+    from holdfast.cli.complaint import wants_json
+
+    return wants_json(arguments)
+
+
+def of_error(error: Exception) -> "Complaint":
+    """An error that is none of usage. What it needs is loaded only now."""
+    from holdfast.cli import complaint
+
+    return complaint.of_error(error)
+
+
+def of_usage(error: "click.ClickException") -> "Complaint":
+    """An error in what the user typed, with where help is."""
     import click
 
-    return isinstance(error, click.UsageError)
+    from holdfast.cli.complaint import Complaint
+
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return Complaint("UsageError", "a command is missing; --help lists them")
+    if not isinstance(error, click.UsageError):
+        return Complaint("InvalidInputError", error.format_message())
+    hint = f" (try '{error.ctx.command_path} --help')" if error.ctx else ""
+    return Complaint("UsageError", f"{error.format_message()}{hint}")
 
 
-def line_of(complaint: str) -> str:
-    """One line, with nothing in it that a terminal would obey."""
-    words = " ".join(complaint.split())
-    return f"holdfast: {''.join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in words)}\n"
+def unprintable(error: OSError) -> "Complaint":
+    """Standard output takes nothing."""
+    from holdfast.cli.complaint import Complaint
+
+    return Complaint("SystemError", f"standard output: {error.strerror or error}")
+
+
+def interrupted() -> "Complaint":
+    """The user pressed Ctrl-C."""
+    from holdfast.cli.complaint import Complaint
+
+    return Complaint("InterruptedError", "interrupted")
+
+
+def write_complaint(complaint: "Complaint | None", arguments: list[str]) -> None:
+    """Write the last line of a command that failed, and whatever is left of the lines before it."""
+    if complaint is None:
+        write_error("")
+        return
+    from holdfast.cli.complaint import text_of
+
+    write_error(text_of(complaint, as_json=is_for_programs(arguments)))
 
 
 def write_error(line: str) -> None:

@@ -133,15 +133,21 @@ def with_holdfast(
     import asyncio
 
     from holdfast.app import open as open_holdfast
+    from holdfast.cli.config.own import own_log_level
+    from holdfast.log import setup
 
     async def main() -> T:
         async with open_holdfast(place_of(ctx).url, create=create, adopt=choice_of(ctx).adopt) as hf:
             return await work(hf)
 
+    setup.start_stderr(verbose=False)
+    setup.start_file(own_log_level)
     try:
         return asyncio.run(main())
     except BaseExceptionGroup as group:
         raise _leaf(group) from group
+    finally:
+        setup.stop_file()
 
 
 def _leaf(error: BaseException) -> BaseException:

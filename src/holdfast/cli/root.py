@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import click
 
+from holdfast.cli import color
 from holdfast.cli.lazy import LazyGroup
 from holdfast.version import __version__
 
@@ -22,6 +23,7 @@ from holdfast.version import __version__
         "config": ("holdfast.cli.config.group:config", "The settings in force, and where each was set."),
         "agents": ("holdfast.cli.agents:agents", "The agents that can be used here."),
         "trust": ("holdfast.cli.trust:trust", "Let the files of a folder configure the agent."),
+        "info": ("holdfast.cli.info.command:info", "Versions, paths and settings, for a report of a fault."),
         "doctor": ("holdfast.cli.doctor:doctor", "Verify the store, and repair it when asked."),
     },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
@@ -36,6 +38,7 @@ from holdfast.version import __version__
 @click.pass_context
 def root(ctx: click.Context, *, store: str | None, adopt: bool) -> None:
     """A durable session runtime for AI coding agents."""
+    ctx.color = color.wanted()
     ctx.obj = Choice(store, adopt)
 
 

@@ -45,6 +45,15 @@ def cache() -> Path:
     return _xdg("XDG_CACHE_HOME", ".cache") / "holdfast"
 
 
+def state() -> Path:
+    """What is of use on this machine only: the log."""
+    if sys.platform != "linux":
+        import platformdirs
+
+        return platformdirs.user_state_path("holdfast", appauthor=False)
+    return _xdg("XDG_STATE_HOME", ".local/state") / "holdfast"
+
+
 def opencode_config() -> Path:
     """OpenCode's settings of this user; it uses the same folder on every system."""
     return _xdg("XDG_CONFIG_HOME", ".config") / "opencode"

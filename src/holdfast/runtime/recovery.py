@@ -12,6 +12,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError
+from holdfast.log import event
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
@@ -61,6 +62,15 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     await _charge(run, last)
     waited = await _find_waiting(run, last)
     again = await _select_repeatable(run, calls, waited)
+    event.info(
+        "runtime",
+        "recovery",
+        session=run.recorder.session,
+        message=last.info.id,
+        calls=len(calls),
+        again=len(again),
+        waiting=len(waited),
+    )
     info = await _close(run, last, [part for part in calls if part not in again])
     parked = await _run_again(run, history, info, again) if again else False
     run.answered = not parked and any(part.call_id in waited for part in again)

@@ -7,6 +7,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast import flags
+from holdfast.log import event
 from holdfast.provider.request import assemble, cache_marks, lowering
 from holdfast.provider.request import prefix as blocks
 from holdfast.provider.request.request import Request, ToolChoice
@@ -120,6 +121,8 @@ def _prefix(run: Run, ready: PreparedTurn, named: blocks.Named) -> StepPrefix:
             f"session {ready.session.id}: block {kept.block} of the request is not what it was, for no known "
             "reason; the provider's cache is lost from there on"
         )
+    if kept.moved is not None:
+        event.info("runtime", "prefix.moved", session=ready.session.id, reason=kept.moved, block=kept.block)
     return kept
 
 
@@ -156,4 +159,17 @@ async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Ass
         await run.recorder.write(compose)
     if updated is not None:
         run.epoch = replace(ready.epoch, value=updated)
+    _log_begin(ready, made[-1])
     return made[-1]
+
+
+def _log_begin(ready: PreparedTurn, message: AssistantMessage) -> None:
+    event.info(
+        "runtime",
+        "turn.begin",
+        session=message.session_id,
+        message=message.id,
+        agent=message.agent,
+        model=f"{message.provider_id}/{message.model_id}",
+        variant=ready.variant,
+    )

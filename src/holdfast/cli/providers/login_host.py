@@ -12,7 +12,7 @@ import anyio
 import click
 import msgspec
 
-from holdfast.cli.output import clean, note
+from holdfast.cli.output import clean, note, print_json
 from holdfast.cli.providers.login import read_key
 from holdfast.config.untrusted import well_known
 from holdfast.errors import ContextError, InvalidInput, ProviderError
@@ -40,7 +40,7 @@ class HostAnswer(msgspec.Struct, frozen=True):
     auth: SignIn
 
 
-def login_host(address: str, *, key_stdin: bool) -> None:
+def login_host(address: str, *, key_stdin: bool, form: str) -> None:
     """Fetch what the host asks for, get a token, keep it."""
     host = host_of(address)
     body = anyio.run(_fetch, host)
@@ -48,6 +48,9 @@ def login_host(address: str, *, key_stdin: bool) -> None:
     token = _token(host, asked, from_stdin=key_stdin)
     credentials.save_token(f"https://{host}", asked.env, token)
     host_settings.keep(host, body.decode())
+    if form == "json":
+        print_json({"host": host, "file": str(credentials.our_file())})
+        return
     note(
         f"Signed in to {host}; providers at its address use the token. `holdfast config` shows its settings."
     )

@@ -5,21 +5,25 @@ import os
 import click
 
 from holdfast.cli.config.current import here
-from holdfast.cli.output import note
+from holdfast.cli.output import format_option, note, print_json
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.provider.accounts import credentials
 
 
 @click.command()
 @click.argument("provider_id", metavar="ID")
+@format_option
 @click.pass_context
-def logout(ctx: click.Context, provider_id: str) -> None:
+def logout(ctx: click.Context, provider_id: str, *, form: str) -> None:
     """Forget the key of a provider, or of a host."""
     forgotten = credentials.forget(provider_id)
     elsewhere = _elsewhere(ctx, provider_id)
     if not forgotten:
         raise NotFound(f"{credentials.our_file()} holds no key of {provider_id}{elsewhere}")
-    note(f"The key of {provider_id} is forgotten{elsewhere}.")
+    if form == "json":
+        print_json({"provider": provider_id, "remains": elsewhere.removeprefix("; ") or None})
+    else:
+        note(f"The key of {provider_id} is forgotten{elsewhere}.")
 
 
 def _elsewhere(ctx: click.Context, provider_id: str) -> str:

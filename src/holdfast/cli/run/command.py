@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from holdfast.cli.complaint import Complaint, complain
 from holdfast.cli.config.current import here
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, note
@@ -20,6 +21,7 @@ from holdfast.cli.session_name import named
 from holdfast.cli.terminal import current_directory
 from holdfast.cli.trust import ask_trust
 from holdfast.errors import StoreError
+from holdfast.log import setup
 from holdfast.provider.catalog.name import parse_model
 from holdfast.runtime.inbox.choice import Wish
 from holdfast.schema.message import AssistantMessage
@@ -73,6 +75,7 @@ def run(
         check(workspace, wish)
 
     async def work(hf: "Holdfast") -> int:
+        setup.heed(workspace.loaded.config.log_level)
         interrupts = Interrupts()
         session = known or (await hf.sessions.create(directory=current_directory())).id
 
@@ -85,7 +88,7 @@ def run(
         begin = prompt if known else lambda: begun(hf, session, prompt)
         code = await follow(hf, session, begin, form, interrupts)
         if code == DONE and admitted and (why := await unanswered(hf, session, admitted[-1])) is not None:
-            note(f"holdfast: {why}")
+            complain(Complaint("UnansweredError", why), as_json=form == "json")
             code = FAILED
         if known is None and code == DONE:
             await await_title(hf, session, workspace, interrupts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 
+from holdfast.cli.complaint import Complaint, complain
 from holdfast.cli.main import INTERRUPTED
 from holdfast.cli.output import note
 from holdfast.cli.run.interrupts import Interrupts
@@ -36,9 +37,9 @@ async def follow(
 ) -> int:
     """Begin, show everything until the session is idle, and answer the exit code.
 
-    `idle` is printed where nothing came of it.
+    `form` is `default`, `json` (a line an event) or `quiet`. `idle` is printed where nothing came of it.
     """
-    printer = Printer(silent=form == "json")
+    printer = Printer(silent=form != "default")
     await _take_up(hf, session, printer)
     for request in await hf.sessions.requests(session):
         note(f"It waits for an answer ({_asked(request)}); `holdfast session abort {session}` ends the wait.")
@@ -75,13 +76,15 @@ async def follow(
     if trouble is not None:
         raise trouble
     if interrupts.asked.is_set():
-        note(f"Interrupted. `holdfast run --session {session} …` goes on.")
+        line = f"Interrupted. `holdfast run --session {session} …` goes on."
+        _say(form, Complaint("InterruptedError", line))
         return INTERRUPTED
     if printer.error is not None:
-        note(f"holdfast: {printer.error}")
+        complain(printer.error, as_json=form != "default")
         return FAILED
     if printer.cut_off is not None:
-        note(f"{printer.cut_off}; `holdfast run --session {session} …` goes on")
+        line = f"{printer.cut_off}; `holdfast run --session {session} …` goes on"
+        _say(form, Complaint("MessageOutputLengthError", line))
         return FAILED
     if idle is not None and not printer.has_shown and not await hf.sessions.requests(session):
         note(idle)
@@ -109,6 +112,14 @@ def _print(frames: list[Frame], printer: Printer, form: str) -> None:
         raise
     except OSError as error:
         raise ContextError(f"standard output: {error.strerror or error}") from error
+
+
+def _say(form: str, complaint: Complaint) -> None:
+    """A note to people, an error to programs."""
+    if form == "default":
+        note(complaint.message)
+    else:
+        complain(complaint, as_json=True)
 
 
 def _asked(request: PermissionRequest | QuestionRequest) -> str:

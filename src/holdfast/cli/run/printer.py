@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from holdfast.cli import message_lines
+from holdfast.cli.complaint import Complaint
 from holdfast.cli.output import clean
 from holdfast.feed.frame import Frame
 from holdfast.schema.part import TextPart
@@ -22,7 +23,7 @@ class Printer:
 
     def __init__(self, *, silent: bool = False) -> None:
         self._silent = silent
-        self.error: str | None = None
+        self.error: Complaint | None = None
         self.denied = False
         self.has_shown = False
         """Whether an answer was worked on."""
@@ -65,7 +66,7 @@ class Printer:
         self._last = info
         if (error := info.get("error")) is not None:
             data = error.get("data") or {}
-            self.error = clean(str(data.get("message") or error["name"]))
+            self.error = Complaint(error["name"], clean(str(data.get("message") or error["name"])))
         elif (info.get("time") or {}).get("completed") is not None and not info.get("summary"):
             self.error = None  # What went wrong before was got over.
 

@@ -4,6 +4,7 @@ import click
 
 from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import format_option, note, print_array
+from holdfast.cli.paged import paged
 from holdfast.cli.readable import readable
 from holdfast.cli.session.list import print_lines
 from holdfast.cli.session_name import named, session_argument
@@ -16,6 +17,7 @@ from holdfast.store.record import SessionPage, SessionRecord
 @click.option("--deep", is_flag=True, help="Their children too.")
 @format_option
 @click.pass_context
+@paged
 def children(ctx: click.Context, *, name: str, deep: bool, form: str) -> None:
     """Show the sessions that a session started."""
     with reading(ctx) as store:

@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, print_json, print_table
+from holdfast.cli.paged import paged
 from holdfast.cli.session_name import named, session_argument
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     help="Sizes for people, everything as JSON, or the blocks as they are sent.",
 )
 @click.pass_context
+@paged
 def context(ctx: click.Context, *, name: str, form: str) -> None:
     """Show what the model is sent: every block in send order, with its source, its size, and the cache."""
     with reading(ctx) as store:

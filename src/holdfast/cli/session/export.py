@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from holdfast.cli.open_store import with_holdfast
-from holdfast.cli.output import clean, note
+from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.session.whole_file import prepare_folder, write_whole
 from holdfast.errors import InvalidInput, RecordCorrupt
 
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("name", metavar="SESSION", required=False)
+@click.argument("name", metavar="[SESSION]", required=False)
 @click.option("-o", "--output", metavar="FILE", default="-", help="Where to write; - is standard output.")
 @click.option("--all", "folder", metavar="FOLDER", help="Every session, with those below it a file each.")
 @click.option("--descendants", is_flag=True, help="With the sessions below it.")
 @click.option("--opencode", is_flag=True, help="In the format that `opencode import` reads.")
 @click.option("--sanitize", is_flag=True, help="With --opencode: without texts, paths and contents.")
+@format_option
 @click.pass_context
 def export(
     ctx: click.Context,
@@ -34,11 +35,13 @@ def export(
     descendants: bool,
     opencode: bool,
     sanitize: bool,
+    form: str,
 ) -> None:
     """Write a session to one JSON file, which `holdfast session import` reads.
 
     It holds everything that was said, secrets included: look before you share it. A record that cannot be
-    read is left out and named, and the exit code is 1.
+    read is left out and named, and the exit code is 1. The file is JSON whatever --format says; with
+    --output or --all, --format json answers what was written.
     """
     if sanitize and not opencode:
         raise click.UsageError("--sanitize goes with --opencode")
@@ -53,6 +56,8 @@ def export(
     if folder is not None:
         prepare_folder(Path(folder))
 
+    written: dict[str, object] = {}
+
     async def work(hf: "Holdfast") -> list[str]:
         from holdfast.store.exchange.portable.content import Losses
         from holdfast.store.exchange.portable.export import export_session
@@ -60,7 +65,7 @@ def export(
 
         losses = Losses()
         if folder is not None:
-            await _export_all(hf, Path(folder), losses)
+            written["folder"], written["files"] = folder, await _export_all(hf, Path(folder), losses)
             return losses.names
         assert name is not None, "checked above"
         session = (await hf.sessions.named(name)).id
@@ -68,17 +73,26 @@ def export(
             pieces = export_opencode(hf.store, session, sanitize=sanitize, losses=losses)
         else:
             pieces = export_session(hf.store, session, descendants=descendants, losses=losses)
-        await _write(pieces, output)
+        if output == "-":
+            await _print(pieces)
+        else:
+            written["file"], written["bytes"] = output, await write_whole(pieces, Path(output))
         return losses.names
 
     missing = with_holdfast(ctx, work)
+    if form == "json" and written:
+        print_json({**written, "missing": missing})
+    elif folder is not None:
+        note(f"Wrote {written['files']} files to {folder}.")
+    elif written:
+        note(f"Wrote {written['bytes']} bytes to {output}.")
     for each in missing:
         note(f"{clean(each)} cannot be read and was left out; run holdfast doctor")
     if missing:
         ctx.exit(1)
 
 
-async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> None:
+async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> int:
     """A file for each tree of sessions, under the id of its root; one that fails does not stop the others."""
     from holdfast.store.exchange.portable.content import trees
     from holdfast.store.exchange.portable.export import export_session
@@ -91,13 +105,9 @@ async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> None:
             count += 1
         except RecordCorrupt as error:
             losses.note(error)
-    note(f"Wrote {count} files to {folder}.")
+    return count
 
 
-async def _write(pieces: AsyncIterator[bytes], output: str) -> None:
-    if output == "-":
-        async for piece in pieces:
-            sys.stdout.buffer.write(piece)
-        return
-    size = await write_whole(pieces, Path(output))
-    note(f"Wrote {size} bytes to {output}.")
+async def _print(pieces: AsyncIterator[bytes]) -> None:
+    async for piece in pieces:
+        sys.stdout.buffer.write(piece)

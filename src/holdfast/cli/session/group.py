@@ -19,6 +19,7 @@ _HERE = "holdfast.cli.session"
         "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whichever process runs it."),
         "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
+        "rename": (f"{_HERE}.rename:rename", "Give a session another title."),
         "move": (f"{_HERE}.move:move", "Let a session work in another directory."),
         "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),
         "restore": (f"{_HERE}.archive:restore", "Show an archived session, or that of an agent run, again."),

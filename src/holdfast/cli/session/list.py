@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import ago, format_option, note, print_array, print_table
+from holdfast.cli.paged import paged
 from holdfast.cli.readable import Line, readable
 from holdfast.cli.terminal import current_directory
 from holdfast.store.query import LIMIT_MAX, SessionQuery
@@ -34,6 +35,7 @@ _AGO = re.compile(rf"(\d{{1,6}})\s*({'|'.join(_UNITS_S)})")
 @click.option("-n", "--limit", type=click.IntRange(1, LIMIT_MAX), default=100, show_default=True)
 @format_option
 @click.pass_context
+@paged
 def list_(
     ctx: click.Context,
     *,

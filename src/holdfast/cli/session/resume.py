@@ -4,11 +4,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.config.current import log_level_here
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import note
 from holdfast.cli.run.follow import follow
 from holdfast.cli.run.interrupts import Interrupts
 from holdfast.cli.session_name import named, session_argument
+from holdfast.log import setup
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -33,8 +35,10 @@ def resume(ctx: click.Context, *, name: str, form: str) -> None:
     with reading(ctx) as store:
         record = named(store, name)
     session = record.id
+    level = log_level_here(ctx)
 
     async def work(hf: "Holdfast") -> int:
+        setup.heed(level)
         idle = f"{session} has nothing left to do. `holdfast run --session {session} …` sends it a prompt."
         return await follow(hf, session, lambda: hf.sessions.resume(session), form, Interrupts(), idle=idle)
 

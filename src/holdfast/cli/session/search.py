@@ -6,6 +6,7 @@ import click
 
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
+from holdfast.cli.paged import paged
 from holdfast.cli.progress_line import progress_line
 from holdfast.cli.session.list import location_here
 from holdfast.store.query import SearchQuery
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help="Until the whole store is indexed.")
 @format_option
 @click.pass_context
+@paged
 def search(
     ctx: click.Context,
     *,

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.cli import message_lines
 from holdfast.cli.open_store import Reading, reading
 from holdfast.cli.output import ago, clean, format_option, print_raw, width
+from holdfast.cli.paged import paged
 from holdfast.cli.readable import BROKEN, content, session_fields
 from holdfast.cli.session_name import named, session_argument
 from holdfast.cli.table import cut
@@ -22,6 +23,7 @@ from holdfast.store.record import SessionRecord
 )
 @format_option
 @click.pass_context
+@paged
 def show(ctx: click.Context, *, name: str, limit: int, form: str) -> None:
     """Show a session and its latest messages."""
     with reading(ctx) as store:

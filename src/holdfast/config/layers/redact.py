@@ -12,8 +12,7 @@ from holdfast.config.documents import substitute
 from holdfast.config.documents.document import Document
 from holdfast.config.documents.positions import KeyPath
 from holdfast.config.layers.merge import Origins
-
-HIDDEN = "…hidden…"
+from holdfast.secret_text import HIDDEN, without_secrets
 
 _SECRET_NAME = re.compile(
     r"(?:^|[_\-.])(?:key|keys|token|secret|password|passwd|pass|pwd|auth|authorization|credentials?|cookie)$"
@@ -32,14 +31,6 @@ _HEADER_OPTIONS = frozenset(("-H", "--header", "--headers"))
 _USER_OPTIONS = frozenset(("-u", "--user", "--proxy-user"))
 _ASSIGNED = re.compile(r"(?<![\w?&])(-{0,2}[A-Za-z][\w.\-]*)=(?=\S)(\"[^\"]*\"|'[^']*'|\S+)")
 _HEADER = re.compile(r"([A-Za-z][\w\-]*)\s*:\s*\S.*", re.DOTALL)
-_SECRET_TEXT = re.compile(
-    r"\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abpr]|AKIA|AIza|hf|gsk)[-_]?[A-Za-z0-9_\-]{12,}"
-    r"|(?i:bearer|basic)\s+[A-Za-z0-9._~+/=\-]{8,}"
-)
-_IN_URL = re.compile(r"(?<=://)[^/\s@]+@")
-_IN_QUERY = re.compile(
-    r"(?<=[?&])([^=&\s]*(?:key|token|secret|sig|password)[^=&\s]*)=[^&\s#]+", re.IGNORECASE
-)
 
 
 def redacted(value: dict[str, Any], origins: Origins) -> dict[str, Any]:
@@ -51,9 +42,7 @@ def redacted(value: dict[str, Any], origins: Origins) -> dict[str, Any]:
 
 def text(value: str) -> str:
     """A text without the secrets that are known by their shape."""
-    value = _IN_URL.sub(f"{HIDDEN}@", _SECRET_TEXT.sub(HIDDEN, value))
-    value = _IN_QUERY.sub(lambda found: f"{found[1]}={HIDDEN}", value)
-    return _ASSIGNED.sub(_assigned, value)
+    return _ASSIGNED.sub(_assigned, without_secrets(value))
 
 
 def named_secret(name: str) -> bool:

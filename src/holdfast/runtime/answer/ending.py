@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.log import event
 from holdfast.runtime.budget import settle
 from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
@@ -18,9 +19,9 @@ from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Deferred, Ids, Made, nothing
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
-from holdfast.schema.fault import Fault
+from holdfast.schema.fault import AbortedFault, APIFault, Fault
 from holdfast.schema.ids import MessageID, Mint, SessionID
-from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
+from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage
 from holdfast.schema.part import Part, ReasoningPart, StepFinishPart, TextPart, ToolPart
 from holdfast.schema.session import Session
 from holdfast.schema.times import Created, Span
@@ -163,6 +164,7 @@ async def end(
         await settle.change(run, compose, edit)
     else:
         await run.recorder.write(compose)
+    _log_end(answer.info, ending)
     if ending.error is not None and publish:
         status_events.error(run.engine.feed, run.recorder.session, ending.error)
     return ended(answer, ending, now_ms)
@@ -181,9 +183,32 @@ def end_later(run: Run, message: AssistantMessage, ending: Ending, used: Used) -
             return [*closed(answer, ending, ids, now_ms, run.engine.mint), *also(ids)]
 
         await settle.settle(run, used, now_ms, compose, release=release)
+        _log_end(message, ending)
 
     step = _step(message.session_id, used, ending.reason, Ids(run.engine.mint.ascending))
     run.recorder.defer(Deferred(MessageWithParts(ended(answer, ending, now_ms), (step,)), write))
+
+
+def _log_end(info: Message, ending: Ending) -> None:
+    """Log how an answer ended: with what, and what it took. Not the text of its error, which may quote it."""
+    used, fault = ending.used, ending.error
+    log = event.info if fault is None or isinstance(fault, AbortedFault) else event.warn
+    log(
+        "runtime",
+        "turn.end",
+        session=info.session_id,
+        message=info.id,
+        finish=ending.finish,
+        error=None if fault is None else fault.__struct_config__.tag,
+        status=fault.data.status_code if isinstance(fault, APIFault) else None,
+        input=None if used is None else used.tokens.input,
+        cached=None if used is None else used.tokens.cache.read,
+        written=None if used is None else used.tokens.cache.write,
+        output=None if used is None else used.tokens.output,
+        reasoning=None if used is None else used.tokens.reasoning,
+        cost=None if used is None else str(used.cost.amount) if used.cost.known else "unknown",
+        ms=None if used is None else used.time_ms,
+    )
 
 
 async def give_up(run: Run, fault: Fault) -> None:
@@ -205,6 +230,6 @@ async def end_unbegun(
     def make(id: MessageID) -> AssistantMessage:
         return ended(MessageWithParts(begin(id, now_ms), ()), failed(fault), now_ms)
 
-    await run.recorder.add_message(make)
+    _log_end(await run.recorder.add_message(make), failed(fault))
     if publish:
         status_events.error(run.engine.feed, run.recorder.session, fault)

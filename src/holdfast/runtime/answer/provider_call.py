@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from holdfast.errors import ProviderError
+from holdfast.log import event
 from holdfast.provider.fault import fault_of
 from holdfast.provider.request.events import StepFinish
 from holdfast.provider.request.request import Request
@@ -76,6 +77,16 @@ async def _record_retry(
     attempt: int,
     wait_ms: int,
 ) -> None:
+    event.warn(
+        "runtime",
+        "provider.retry",
+        session=message.session_id,
+        message=message.id,
+        attempt=attempt,
+        kind=error.kind,
+        status=error.status,
+        wait_ms=wait_ms,
+    )
     now_ms = run.engine.clock.now_ms()
     status_events.retry(
         run.engine.feed,

@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.errors import LeaseLost, StoreError
+from holdfast.log import event
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.calls.recorded_call import RecordedCall
@@ -199,6 +200,15 @@ class ToolCalls:
         """Record the settlement of a call."""
         done = settled(part, settlement, now_ms=self._recorder.clock.now_ms(), mint=self._of.engine.mint)
         await self._recorder.commit(put(done), *self._ask.withdrawn(part.call_id, settlement.output))
+        event.debug(
+            "runtime",
+            "call.settled",
+            session=part.session_id,
+            message=part.message_id,
+            call=part.call_id,
+            tool=part.tool,
+            outcome=settlement.outcome or "completed",
+        )
 
 
 async def _run_bounded(

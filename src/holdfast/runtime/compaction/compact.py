@@ -10,6 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound
+from holdfast.log import event
 from holdfast.plugins.hooks import COMPACTION_AUTOCONTINUE, AutoContinue, Compacted
 from holdfast.runtime.answer import assistant_message
 from holdfast.runtime.answer.outcome import TurnOutcome
@@ -25,7 +26,7 @@ from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.carried import Carried, carried_before
-from holdfast.schema.fault import ContextOverflowFault
+from holdfast.schema.fault import ContextOverflowFault, Fault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import CompactionPart
 from holdfast.schema.session_lists import Todo
@@ -94,9 +95,24 @@ async def _attempt(run: Run, turn: PreparedTurn, info: UserMessage, part: Compac
     )
     await write.finish(run, result, goes_on=turn.user if goes_on else None, rests=turn.rests)
     status_events.compacted(run.engine.feed, run.recorder.session)
+    _log("compaction.done", part, message)
     if not owed:
         return TurnOutcome(next="done", compacted=True)
     return TurnOutcome(next="continue" if goes_on and not turn.rests else "stop", compacted=True)
+
+
+def _log(name: str, part: CompactionPart, message: AssistantMessage, why: Fault | None = None) -> None:
+    log = event.info if why is None else event.warn
+    log(
+        "runtime",
+        name,
+        session=message.session_id,
+        message=message.id,
+        attempt=part.attempt,
+        auto=part.auto,
+        overflow=part.overflow,
+        error=None if why is None else why.__struct_config__.tag,
+    )
 
 
 class _Cut(NamedTuple):
@@ -158,6 +174,7 @@ async def _fail(
     """
     judged = not part.overflow and isinstance(refusal.fault, ContextOverflowFault) and fit.fits(turn)
     goes_on = judged if part.auto else turn.owed
+    _log("compaction.failed", part, message, refusal.fault)
     await write.fail(run, message, refusal, goes_on=goes_on, asked=not part.auto)
     return TurnOutcome(next="continue" if goes_on else "stop", compacted=True)
 

@@ -14,6 +14,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from holdfast.errors import Refused
+from holdfast.log import event
 from holdfast.toolkit.cancellation import ends_the_program
 from holdfast.tools.plain import described
 
@@ -87,6 +88,7 @@ class Background:
 
     def _warn_of(self, work: Callable[..., object], error: BaseException) -> None:
         name = getattr(work, "__qualname__", "a task").strip("_")
+        event.error("process", "task.failed", task=name, error=event.where(error))
         self._warn(f"{name} failed, and the rest goes on: {described(error)}")
 
     async def close(self) -> None:

@@ -15,7 +15,8 @@ from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
-from holdfast.runtime.drain import drain
+from holdfast.log import event
+from holdfast.runtime.drain import Drained, drain
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.patience import PatientStore
@@ -75,6 +76,18 @@ def _interrupt_run(entry: RunningSession, run: Run) -> None:
     if not run.interrupted:
         entry.end()
         run.interrupt()
+
+
+def _log_end(session: str, drained: Drained) -> None:
+    """Log what became of a claim, and a drain that failed."""
+    if drained.error is not None:
+        event.error("process", "drain.failed", session=session, error=event.where(drained.error))
+    if drained.how == "abandoned":
+        event.warn("process", "claim.lost", session=session)
+    elif drained.released:
+        event.info("process", "claim.released", session=session, how=drained.how)
+    else:
+        event.warn("process", "claim.unreleased", session=session, how=drained.how)
 
 
 class Coordinator:
@@ -197,6 +210,7 @@ class Coordinator:
             if ends_the_program(error):
                 entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")
                 raise
+            event.error("process", "session.failed", session=session, error=event.where(error))
             entry.error = InvariantBroken(f"session {session}: {described(error)}")
         finally:
             self._entries.pop(session, None)
@@ -242,6 +256,7 @@ class Coordinator:
         if (fence := self._unreleased.get(session)) is not None:
             with contextlib.suppress(LeaseLost):  # Another owner has the session: the claim is released.
                 await self.patient.release(fence)
+                event.info("process", "claim.released", session=session, how="late")
             self._unreleased.pop(session, None)
 
     async def _keep_taking_up(self) -> None:
@@ -282,7 +297,9 @@ class Coordinator:
         await self._give_back(session)
         fence = await self._claim(session)
         if isinstance(fence, Held):
+            event.debug("process", "claim.refused", session=session, owner=fence.owner)
             return False
+        event.info("process", "claim.taken", session=session, owner=fence.owner, claim=fence.number)
         self._unreleased[session] = fence
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
@@ -306,6 +323,7 @@ class Coordinator:
             self._unreleased[session] = recorder.fence
             if drained is not None and (drained.released or drained.how == "abandoned"):
                 self._unreleased.pop(session, None)
+        _log_end(session, drained)
         if drained.error is not None:
             raise drained.error
         if drained.how == "abandoned":

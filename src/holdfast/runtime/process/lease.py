@@ -13,6 +13,7 @@ import anyio
 
 from holdfast.errors import LeaseLost, StoreError
 from holdfast.location.guard import Guard
+from holdfast.log import event
 from holdfast.runtime.engine.engine import Engine
 from holdfast.store.host import this_process
 from holdfast.store.owner import LEASE_MS, RENEW_MS
@@ -57,6 +58,7 @@ class ProcessLease:
                 await self._engine.store.register(owner)
                 self.id = id
                 self._sent(sent_ms)
+                event.debug("process", "owner.registered", owner=id)
                 self._registered.set()
             return self.id
 
@@ -127,6 +129,7 @@ class ProcessLease:
         """This process is that owner no longer: stop what runs under it."""
         if self.id == id:
             self.id = None
+            event.warn("process", "lease.lost", owner=id)
             self._former.append(id)
             self._lost()
 
@@ -135,3 +138,4 @@ class ProcessLease:
         if self.id is not None:
             id, self.id = self.id, None
             await self._engine.store.retire(id)
+            event.debug("process", "owner.retired", owner=id)

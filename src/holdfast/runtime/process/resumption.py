@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 
 from holdfast.errors import HoldfastError, StoreError
+from holdfast.log import event
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.config import Recovery
@@ -65,7 +66,9 @@ class Resumption:
                 self._lost = anyio.Event()
 
     async def _one(self, session: str) -> None:
-        match await self._setting(session):
+        setting = await self._setting(session)
+        event.info("process", "session.cut_off", session=session, recovery=setting)
+        match setting:
             case "auto":
                 await self._wake(session)
             case "ask":

@@ -1,4 +1,4 @@
-"""`python -m holdfast.cli`."""
+"""`python -m holdfast`."""
 
 from holdfast.cli.main import main
 

@@ -1,0 +1,1 @@
+"""`holdfast info`: facts for a report of a fault."""
