@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.context.source import ABSENT, UNAVAILABLE, Codec, ContextSource, Missing
     from holdfast.context.system_context import SystemContext
     from holdfast.errors import (
+        Ambiguous,
         CallerError,
         Conflict,
         ContextError,
@@ -147,6 +148,7 @@ __all__ = [
     "AdmittedPrompt",
     "AgentPart",
     "AgentPartInput",
+    "Ambiguous",
     "AnswerFailed",
     "AssistantMessage",
     "Attachment",
@@ -284,9 +286,9 @@ _NAMES = {
     "holdfast.context.source": "ABSENT UNAVAILABLE Codec ContextSource Missing",
     "holdfast.context.system_context": "SystemContext",
     "holdfast.errors": (
-        "CallerError Conflict ContextError HoldfastError InvalidInput InvariantBroken LeaseLost NotFound "
-        "ProviderError RecordCorrupt Refused StoreBusy StoreDamaged StoreError StoreMissing StoreTooNew "
-        "StoreUnsure"
+        "Ambiguous CallerError Conflict ContextError HoldfastError InvalidInput InvariantBroken LeaseLost "
+        "NotFound ProviderError RecordCorrupt Refused StoreBusy StoreDamaged StoreError StoreMissing "
+        "StoreTooNew StoreUnsure"
     ),
     "holdfast.feed.frame": "RESYNC Frame",
     "holdfast.one_prompt": "run run_sync",
