@@ -104,7 +104,7 @@ def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
 @pytest.mark.ci
 def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     """Cut in the middle: what lies before the cut comes, here all that was said first."""
-    ids = filled(shell, 8)
+    ids = filled(shell, 16)
     path = tmp_path / "store.db"
     said = shell("session", "export", ids[0]).json()["sessions"][0]["messages"]
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
