@@ -6,6 +6,6 @@ EXPLORES = bool(os.environ.get("HOLDFAST_EXPLORE"))
 TIMES = 40
 
 
-def examples(count: int) -> int:
-    """`count` in a default run, many times as many where the run explores."""
-    return count * TIMES if EXPLORES else count
+def examples(count: int, *, times: int = TIMES) -> int:
+    """`count` in a default run, many `times` as many where the run explores."""
+    return count * times if EXPLORES else count

@@ -51,7 +51,10 @@ def test_type_checkers_editors_and_programs_find_the_same_names(door: ModuleType
 def test_no_name_is_that_of_a_module(door: ModuleType) -> None:
     """Importing `holdfast.x` sets the attribute `x` of the package, in the place of a name."""
     assert door.__file__ is not None
-    below = {path.stem for path in Path(door.__file__).parent.iterdir()}
+    here = Path(door.__file__).parent
+    below = {path.stem for path in here.glob("*.py")} | {
+        path.parent.name for path in here.glob("*/__init__.py")
+    }
 
     assert below & set(door.__all__) == set()
 
