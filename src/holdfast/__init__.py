@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from holdfast.schema.budget import Budget, Spent
     from holdfast.schema.event import (
         Event,
+        FileEdited,
         MessageRemoved,
         MessageUpdated,
         PartDelta,
@@ -169,6 +170,7 @@ __all__ = [
     "Event",
     "Fault",
     "FileDiff",
+    "FileEdited",
     "FilePart",
     "FilePartInput",
     "Found",
@@ -297,7 +299,7 @@ _NAMES = {
     "holdfast.runtime.inbox.admission": "Admitted",
     "holdfast.schema.budget": "Budget Spent",
     "holdfast.schema.event": (
-        "Event MessageRemoved MessageUpdated PartDelta PartRemoved PartUpdated PermissionAsked "
+        "Event FileEdited MessageRemoved MessageUpdated PartDelta PartRemoved PartUpdated PermissionAsked "
         "PermissionReplied ProjectUpdated QuestionAsked QuestionRejected QuestionReplied SessionCompacted "
         "SessionCreated SessionDeleted SessionDiff SessionError SessionIdle SessionStatusChanged "
         "SessionUpdated TodoUpdated"

@@ -35,6 +35,16 @@ class FakeContext:
         self.worktree = worktree or directory
         self.denies = denies
         self.asked: list[Asked] = []
+        self.known: dict[Path, str | None] = {}
+        """What the session has seen of files."""
+        self.edits: list[Path] = []
+
+    async def seen(self, path: Path) -> str | None:
+        return self.known.get(path)
+
+    def edited(self, path: Path, digest: str | None) -> None:
+        self.known[path] = digest
+        self.edits.append(path)
 
     async def ask(
         self,

@@ -156,6 +156,17 @@ class TodoUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="t
     properties: TodoProperties
 
 
+class FileProperties(Wire, frozen=True, kw_only=True):
+    file: str
+
+
+class FileEdited(EventHead, frozen=True, kw_only=True, tag_field="type", tag="file.edited"):
+    """A tool wrote or removed a file. Live only."""
+
+    type: ClassVar[Literal["file.edited"]] = "file.edited"
+    properties: FileProperties
+
+
 class PermissionAskProperties(Wire, frozen=True, kw_only=True):
     """A permission request as clients know it: without what only our record of it has."""
 
@@ -234,6 +245,7 @@ Event = (
     | PartRemoved
     | PartDelta
     | TodoUpdated
+    | FileEdited
     | PermissionAsked
     | PermissionReplied
     | QuestionAsked

@@ -85,6 +85,19 @@ class ToolContext(Protocol):
         The answer is the prompt's id. The same `id` admits once, however often the call is run again.
         """
 
+    async def seen(self, path: Path) -> str | None:
+        """The SHA-256 of what this session last read or wrote at a real path; None if it never did.
+
+        A tool that overwrites a file compares it with what the file holds: what the model does not know of
+        must not be overwritten.
+        """
+
+    def edited(self, path: Path, digest: str | None) -> None:
+        """This call has just given the file at a real path that content, or removed it (None).
+
+        Clients receive `file.edited`, and other calls of the session see it at once.
+        """
+
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
     ) -> "AbstractAsyncContextManager[Process]":

@@ -6,8 +6,13 @@ from holdfast.clock import Clock
 from holdfast.location.filesystem import Filesystem
 from holdfast.person import directories
 from holdfast.store.base import Store
+from holdfast.toolkit.context import ToolContext
+from holdfast.tools.builtin.apply_patch import apply_patch_tool
+from holdfast.tools.builtin.change import Locks
+from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
+from holdfast.tools.builtin.write import write_tool
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
 
@@ -27,9 +32,13 @@ def standard_tools(store: Store, clock: Clock) -> Registry:
         directories.opencode_config(),
     ]
     kept = directories.data() / "tool-output"
-    registry = Registry()
+
+    def filesystem(call: ToolContext) -> Filesystem:
+        return Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
+
+    registry, locks = Registry(), Locks()
     registry.register(recall_tool(store, managed_output(clock).open))
-    registry.register(
-        read_tool(lambda call: Filesystem(call.directory, call.worktree, readable=[kept], closed=closed))
-    )
+    registry.register(read_tool(filesystem))
+    for make in (write_tool, edit_tool, apply_patch_tool):
+        registry.register(make(filesystem, locks))
     return registry

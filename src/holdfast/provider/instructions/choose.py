@@ -44,6 +44,13 @@ def is_brief(model: Model) -> bool:
     return 0 < model.limit.context <= BRIEF_CONTEXT_MAX
 
 
+def other_edits(model: Model) -> frozenset[str]:
+    """The tools for changing files that the model is not shown: it was trained on patches, or on edits."""
+    id = model.id.lower()
+    patches = "gpt-" in id and "oss" not in id and "gpt-4" not in id
+    return frozenset({"edit", "write"}) if patches else frozenset({"apply_patch"})
+
+
 def instructions(model: Model) -> str:
     """The base instructions for a model."""
     if is_brief(model):

@@ -18,7 +18,7 @@ from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.recorder import Deferred, Ids, Made, nothing
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.history import work
+from holdfast.runtime.history import files_touched, work
 from holdfast.schema.fault import AbortedFault, APIFault, Fault
 from holdfast.schema.ids import MessageID, Mint, SessionID
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage
@@ -50,7 +50,9 @@ def as_left(call: ToolPart) -> Settlement:
     """For a call that a dead runner left: if it had begun, what it did is unknown."""
     if isinstance(call.state, ToolPending):
         return as_interrupted(call)
-    return execute.failed(UNKNOWN, outcome="unknown")
+    files = files_touched.named_in(call)
+    named = f" It may have changed {', '.join(files)}." if files else ""
+    return execute.failed(UNKNOWN + named, outcome="unknown")
 
 
 def left_open(call: ToolPart) -> None:

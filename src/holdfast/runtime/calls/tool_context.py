@@ -51,6 +51,7 @@ class RunningCall:
         self._recorder = run.recorder
         self._feed = run.engine.feed
         self._admit = run.admit
+        self._files = run.history.files
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
@@ -152,6 +153,15 @@ class RunningCall:
         """Admit a prompt to a child of this session."""
         self._refuse_when_over()
         return await self._admit(self.part.session_id, session, text, id=id, agent=agent)
+
+    async def seen(self, path: Path) -> str | None:
+        """The digest of what the session last read or wrote at a path."""
+        return await self._files.digest(str(path))
+
+    def edited(self, path: Path, digest: str | None) -> None:
+        """Note what a file holds now, and publish that it was edited."""
+        self._files.note(str(path), digest)
+        status_events.file_edited(self._feed, str(path))
 
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None

@@ -68,6 +68,11 @@ def error(feed: Feed, session: str, fault: Fault) -> None:
     )
 
 
+def file_edited(feed: Feed, path: str) -> None:
+    """Publish that a tool wrote or removed a file."""
+    feed.publish("file.edited", None, encode({"file": path}))
+
+
 def own(feed: Feed, call: ToolPart, name: str, properties: JsonMap) -> None:
     """Publish an event of a tool, with the call that it comes from."""
     if not _NAME.fullmatch(name):

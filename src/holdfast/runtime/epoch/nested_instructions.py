@@ -1,11 +1,10 @@
-"""Finds instruction files beside the files that the agent has read; the model is told at the next boundary.
+"""Finds instruction files beside the files that the agent has read or written, for the next boundary.
 
 The paths come from the records of finished calls, so a crash in between loses none of them.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import anyio.to_thread
 
@@ -14,12 +13,10 @@ from holdfast.context.sources import nested_instructions
 from holdfast.location import instruction_files
 from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history import files_touched
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import ToolPart
-from holdfast.schema.tool_state import ToolCompleted
-
-READ: Final = "read"
 
 
 async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | None:
@@ -28,7 +25,7 @@ async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | No
     None if they could not be searched: the next boundary tries again.
     """
     nested = epoch.value.nested
-    new = read_paths(run.history.unsearched())
+    new = touched_paths(run.history.unsearched())
     if not new:
         return nested
     known = [*map(Path, nested), *_known_sources(epoch)]
@@ -48,20 +45,18 @@ async def find_nested(run: Run, chosen: Sampled, epoch: Epoch) -> list[str] | No
         return None
 
 
-def read_paths(history: Sequence[MessageWithParts]) -> list[str]:
-    """The files that were read, in order, each once. Pure."""
-    paths: dict[str, None] = {}
-    for message in history:
-        for part in message.parts:
-            if (
-                isinstance(part, ToolPart)
-                and part.tool.lower() == READ
-                and isinstance(part.state, ToolCompleted)
-            ):
-                path = part.state.metadata.get("filepath")
-                if isinstance(path, str):
-                    paths[path] = None
-    return list(paths)
+def touched_paths(history: Sequence[MessageWithParts]) -> list[str]:
+    """The files that were read or written, in order, each once. Pure."""
+    return list(
+        dict.fromkeys(
+            path
+            for message in history
+            for part in message.parts
+            if isinstance(part, ToolPart)
+            for kind, path in files_touched.of_call(part)
+            if kind != "deleted"
+        )
+    )
 
 
 def _known_sources(epoch: Epoch) -> list[Path]:

@@ -70,6 +70,7 @@ def shown_tools(registry: Registry, chosen: Sampled) -> set[str]:
     if not chosen.model.tool_call:
         return set()
     shown = registry.names() - visibility.hidden(registry.keys(), chosen.policy)
+    shown -= choose.other_edits(chosen.model)
     return shown & choose.BRIEF_TOOLS if choose.is_brief(chosen.model) else shown
 
 

@@ -1,7 +1,8 @@
 """Which files were read, written and deleted, from the records of calls. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -14,6 +15,8 @@ PATHS_MAX: Final = 200
 
 READING: Final = frozenset({"read"})
 WRITING: Final = frozenset({"write", "edit", "multiedit", "patch", "apply_patch"})
+
+_SECTION = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(\S.*?) *$", re.MULTILINE)
 
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +58,7 @@ def _files_of(message: MessageWithParts) -> Iterable[tuple[str, str]]:
     for part in message.parts:
         if isinstance(part, PatchPart):
             yield from (("written", path) for path in part.files if path not in gone)
-        if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
-            continue
-        for kind, path in _touched(part.tool.lower(), part.state.metadata):
+        for kind, path in of_call(part) if isinstance(part, ToolPart) else ():
             if kind == "deleted":
                 gone.add(path)
             elif kind == "written":
@@ -65,19 +66,35 @@ def _files_of(message: MessageWithParts) -> Iterable[tuple[str, str]]:
             yield kind, path
 
 
-def _touched(tool: str, metadata: dict[str, Any]) -> Iterable[tuple[str, str]]:
-    """The files a call touched, from the metadata that its tool recorded."""
+def of_call(part: ToolPart) -> Iterable[tuple[str, str]]:
+    """The files that a call touched (read, written, deleted), from the metadata that its tool recorded."""
+    if not isinstance(part.state, ToolCompleted):
+        return
+    tool, metadata = part.tool.lower(), part.state.metadata
     path = metadata.get("filepath")
     if isinstance(path, str) and tool in READING:
         yield "read", path
-    elif isinstance(path, str) and tool in WRITING:
-        yield "written", path
     files = metadata.get("files")
+    if isinstance(path, str) and tool in WRITING and not isinstance(files, list):
+        yield "written", path
     for each in files if isinstance(files, list) and tool in WRITING else ():
         name = each.get("filePath") or each.get("path") if isinstance(each, dict) else each
         if isinstance(name, str):
-            gone = isinstance(each, dict) and each.get("type") in ("delete", "deleted")
+            gone = isinstance(each, dict) and each.get("type") in ("delete", "deleted", "move")
             yield ("deleted" if gone else "written"), name
+        if isinstance(each, dict) and isinstance(each.get("movePath"), str):
+            yield "written", each["movePath"]
+
+
+def named_in(part: ToolPart) -> list[str]:
+    """The files that a call says it will write, from its input: what is known of one that did not end."""
+    if part.tool.lower() not in WRITING:
+        return []
+    named = part.state.input.get("filePath")
+    if isinstance(named, str):
+        return [named]
+    patch = part.state.input.get("patchText")
+    return _SECTION.findall(patch) if isinstance(patch, str) else []
 
 
 def _touch(paths: dict[str, None], path: str) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.runtime.history import model_view
+from holdfast.runtime.history.files_seen import FilesSeen
 from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
@@ -86,6 +87,7 @@ class SessionHistory:
         """Messages added or changed since the instruction files beside the files they read were last
         searched. The search removes them once its result is stored.
         """
+        self.files = FilesSeen(store, session)
 
     async def read(self) -> list[MessageWithParts]:
         """The messages by place, from the last compaction on, including those that wait in the inbox."""

@@ -28,7 +28,7 @@ async def resolve(filesystem: Filesystem, path: str) -> Resolved:
 async def ask(context: ToolContext, filesystem: Filesystem, target: Resolved, permission: str) -> None:
     """Ask to reach a path: that it lies outside, if it does, and then what is to be done with it."""
     if not target.readable:
-        await _ask_outside(context, filesystem, target)
+        await ask_outside(context, filesystem, target)
     await context.ask(
         permission,
         filesystem.patterns(target),
@@ -37,7 +37,8 @@ async def ask(context: ToolContext, filesystem: Filesystem, target: Resolved, pe
     )
 
 
-async def _ask_outside(context: ToolContext, filesystem: Filesystem, target: Resolved) -> None:
+async def ask_outside(context: ToolContext, filesystem: Filesystem, target: Resolved) -> None:
+    """Ask to reach a path that lies outside the project."""
     folder = _folder(target.real, target)
     # What seems to lie in the project has only its real folder to ask for.
     asked = folder if filesystem.holds(target.asked) else _folder(target.asked, target)

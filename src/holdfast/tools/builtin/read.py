@@ -5,9 +5,7 @@ asked about; the output fits the limits of a settlement, so that it is paged and
 """
 
 import base64
-import difflib
 import hashlib
-import posixpath
 from typing import Annotated
 
 import anyio.to_thread
@@ -20,7 +18,7 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import Attachment, ToolFailure, ToolOutput
 from holdfast.tools.bound import OutputLimits
-from holdfast.tools.builtin import access, file_kind, text_page
+from holdfast.tools.builtin import access, file_kind, missing_file, text_page
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.builtin.text_page import Page
 
@@ -28,10 +26,6 @@ LINES_MAX = 2000
 BYTES_MAX = 51_200
 MEDIA_BYTES_MAX = 20 << 20
 PREVIEW_LINES = 20
-SIMILAR_MAX = 3
-COMPARED_MAX = 500
-"""Names that a missing one is compared with: it takes time by the square of their length."""
-LENGTH_NEAR = 12
 
 # What stands around the lines: the tags, an empty line and the footer.
 _FRAME_LINES = 6
@@ -74,8 +68,7 @@ def read_tool(filesystem_of: FilesystemOf, limits: OutputLimits | None = None) -
                 _read, filesystem, target, offset, page, abandon_on_cancel=True
             )
         except NotFound as error:
-            similar = await anyio.to_thread.run_sync(_similar, filesystem, target, abandon_on_cancel=True)
-            raise ToolFailure(_missing(target, similar)) from error
+            raise ToolFailure(await missing_file.missing(filesystem, target)) from error
         except (HoldfastError, OSError) as error:
             raise ToolFailure(f"The file could not be read: {error}.") from error
 
@@ -227,24 +220,3 @@ def _media(target: Resolved, title: str, mime: str, data: bytes) -> ToolOutput:
 
 def _framed(path: str, kind: str, tag: str, body: str, footer: str) -> str:
     return f"<path>{path}</path>\n<type>{kind}</type>\n<{tag}>\n{body}\n{footer}\n</{tag}>"
-
-
-def _similar(filesystem: Filesystem, target: Resolved) -> list[str]:
-    """Names beside a missing file that the caller may have meant."""
-    try:
-        beside = filesystem.resolve(str(target.real.parent))
-        names = [entry.name for entry in filesystem.list(beside).entries]
-    except HoldfastError:
-        return []
-    wanted = target.real.name.lower()
-    by_lower = {name.lower(): name for name in names}
-    near = [name for name in by_lower if abs(len(name) - len(wanted)) <= LENGTH_NEAR][:COMPARED_MAX]
-    close = difflib.get_close_matches(wanted, near, SIMILAR_MAX, 0.6)
-    holding = [name for name in by_lower if wanted in name or (len(name) > 2 and name in wanted)]
-    found = list(dict.fromkeys([*close, *sorted(holding)]))[:SIMILAR_MAX]
-    return [posixpath.join(str(target.asked.parent), by_lower[name]) for name in found]
-
-
-def _missing(target: Resolved, similar: list[str]) -> str:
-    meant = ["Did you mean one of these?", *similar] if similar else []
-    return "\n".join([f"There is no file {target.asked}.", *meant])

@@ -1,0 +1,143 @@
+"""What the tools that change files have in common: look, ask, write.
+
+What must stay true: an existing file is overwritten only if the session has read or written exactly what it
+holds; nothing is written before the user's rules allow it; what is written is the whole file or nothing.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+import anyio
+import anyio.to_thread
+import msgspec
+
+from holdfast.errors import Conflict, HoldfastError
+from holdfast.location import write_path
+from holdfast.location.filesystem import Filesystem, Resolved
+from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.output import ToolFailure
+from holdfast.tools.builtin import access, file_text
+from holdfast.tools.builtin.file_diff import FileDiff, diff
+from holdfast.tools.builtin.file_text import FileText
+
+T = TypeVar("T")
+
+
+class Locks:
+    """A lock for each file: two calls of this process do not change one at the same time."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[Path, anyio.Lock] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def of(self, *paths: Path) -> AsyncIterator[None]:
+        """Hold the locks of some files; always taken in the same order."""
+        locks = [self._locks.setdefault(path, anyio.Lock()) for path in sorted(set(paths))]
+        held: list[anyio.Lock] = []
+        try:
+            for lock in locks:
+                await lock.acquire()
+                held.append(lock)
+            yield
+        finally:
+            for lock in reversed(held):
+                lock.release()
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes of one file. `before` is None for a new file, `after` for one that goes."""
+
+    target: Resolved
+    before: bytes | None
+    after: bytes | None
+    diff: FileDiff
+
+    @property
+    def digest(self) -> str | None:
+        """Of what it holds afterwards."""
+        return None if self.after is None else write_path.digest(self.after)
+
+
+async def reach(context: ToolContext, filesystem: Filesystem, path: str) -> Resolved:
+    """Judge a path, and ask before anything outside is looked at."""
+    target = await access.resolve(filesystem, path)
+    if not target.inside:
+        await access.ask_outside(context, filesystem, target)
+    return target
+
+
+async def current(context: ToolContext, filesystem: Filesystem, target: Resolved) -> bytes:
+    """What an existing file holds; `ToolFailure` unless the session knows exactly that."""
+    if target.kind == "folder":
+        raise ToolFailure(f"{target.asked} is a folder. Give the path of a file in it.")
+    data = await in_thread(file_text.load, filesystem, target)
+    seen = await context.seen(target.real)
+    if seen is None:
+        raise ToolFailure(f"{target.asked} exists, and you have not read it yet. Read it first.")
+    if seen != write_path.digest(data):
+        raise ToolFailure(
+            f"{target.asked} was changed by somebody else since you read or wrote it. Read it again, then "
+            "make your change on what it holds now."
+        )
+    return data
+
+
+def change(filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None) -> Change:
+    """A change with its diff."""
+    name = filesystem.relative(target.asked)
+    old = "" if before is None else FileText.of(before, str(target.asked)).text
+    new = "" if after is None else FileText.of(after, str(target.asked)).text
+    return Change(target=target, before=before, after=after, diff=diff(name, old, new))
+
+
+async def ask(context: ToolContext, filesystem: Filesystem, changes: list[Change], metadata: JsonMap) -> None:
+    """Ask once for all changes."""
+    patterns = [name for each in changes for name in filesystem.patterns(each.target)]
+    await context.ask("edit", list(dict.fromkeys(patterns)), always=("*",), metadata=metadata)
+
+
+async def write(context: ToolContext, changes: list[Change]) -> None:
+    """Make the changes; after an error none of them stands, or the error names those that do."""
+    done: list[Change] = []
+    try:
+        for each in changes:
+            await in_thread(_write, each)
+            context.edited(each.target.real, each.digest)
+            done.append(each)
+    except HoldfastError as error:
+        left = await _put_back(context, done)
+        reason = f"{error}. Read it again and retry" if isinstance(error, Conflict) else str(error)
+        rest = f" These files were changed and could not be put back: {', '.join(left)}." if left else ""
+        raise ToolFailure(f"Nothing was changed: {reason}." if not left else f"{reason}.{rest}") from error
+
+
+def _write(change: Change) -> None:
+    seen = None if change.before is None else write_path.digest(change.before)
+    if change.after is None:
+        assert seen is not None, "only what is there can go"
+        write_path.remove(change.target.real, seen=seen)
+    elif change.after != change.before:
+        write_path.write(change.target.real, change.after, seen=seen)
+
+
+async def _put_back(context: ToolContext, done: list[Change]) -> list[str]:
+    """Undo changes, the last first; the paths of those that could not be undone."""
+    left = []
+    with anyio.CancelScope(shield=True):
+        for each in reversed(done):
+            back = msgspec.structs.replace(each, before=each.after, after=each.before)
+            try:
+                await in_thread(_write, back)
+                context.edited(each.target.real, back.digest)
+            except HoldfastError:
+                left.append(str(each.target.asked))
+    return left
+
+
+async def in_thread(work: Callable[..., T], *arguments: object) -> T:
+    """Do something that waits for the disk, and wait for it: no write may land behind the settlement."""
+    return await anyio.to_thread.run_sync(lambda: work(*arguments))

@@ -1,0 +1,106 @@
+"""What changed between two texts, as a unified diff, in bounded time."""
+
+import difflib
+from collections.abc import Iterator
+
+import msgspec
+
+CONTEXT = 3
+COMPARED_MAX = 4_000_000
+"""Lines times lines: beyond it everything between the equal ends counts as replaced."""
+SHOWN_LINES = 60
+WIDTH = 400
+
+
+class FileDiff(msgspec.Struct, frozen=True):
+    """A unified diff and its counts."""
+
+    patch: str
+    additions: int
+    deletions: int
+
+    @property
+    def short(self) -> str:
+        """As much as the model is shown: the hunks, cut where they are long."""
+        lines = [line[:WIDTH] for line in self.patch.split("\n")[2:]]
+        more = len(lines) - SHOWN_LINES
+        shown = lines[:SHOWN_LINES]
+        return "\n".join([*shown, f"(… {more} more lines of the diff)"] if more > 0 else shown)
+
+
+def diff(path: str, old: str, new: str) -> FileDiff:
+    """The diff of a file's text."""
+    before, after = _lines(old), _lines(new)
+    additions = deletions = 0
+    lines = [f"--- {path}", f"+++ {path}"]
+    for group in _groups(before, after):
+        (_, start, _, other, _), (_, _, end, _, other_end) = group[0], group[-1]
+        lines.append(f"@@ -{_range(start, end)} +{_range(other, other_end)} @@")
+        for tag, i1, i2, j1, j2 in group:
+            if tag == "equal":
+                lines += [f" {line}" for line in before[i1:i2]]
+                continue
+            deletions += i2 - i1
+            additions += j2 - j1
+            lines += [f"-{line}" for line in before[i1:i2]]
+            lines += [f"+{line}" for line in after[j1:j2]]
+    return FileDiff("\n".join(lines) if additions or deletions else "", additions, deletions)
+
+
+_Change = tuple[str, int, int, int, int]
+
+
+def _groups(before: list[str], after: list[str]) -> Iterator[list[_Change]]:
+    """The changes with some equal lines around them, as difflib groups them."""
+    head, tail = _ends(before, after)
+    middle, other = before[head : len(before) - tail], after[head : len(after) - tail]
+    if len(middle) * len(other) <= COMPARED_MAX:
+        found = difflib.SequenceMatcher(None, middle, other, autojunk=False).get_opcodes()
+        changes = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in found]
+    else:
+        changes = [("replace", head, head + len(middle), head, head + len(other))]
+    # Equal lines at both ends, as context.
+    if head:
+        changes.insert(0, ("equal", max(0, head - CONTEXT), head, max(0, head - CONTEXT), head))
+    if tail:
+        i, j = len(before) - tail, len(after) - tail
+        count = min(CONTEXT, tail)
+        changes.append(("equal", i, i + count, j, j + count))
+    group: list[_Change] = []
+    for tag, i1, i2, j1, j2 in changes:
+        if tag == "equal" and i2 - i1 > 2 * CONTEXT:
+            group.append((tag, i1, i1 + CONTEXT, j1, j1 + CONTEXT))
+            if any(each[0] != "equal" for each in group):
+                yield group
+            group = [(tag, i2 - CONTEXT, i2, j2 - CONTEXT, j2)]
+        else:
+            group.append((tag, i1, i2, j1, j2))
+    if any(each[0] != "equal" for each in group):
+        yield group
+
+
+def _ends(before: list[str], after: list[str]) -> tuple[int, int]:
+    """How many lines are equal at the beginning, and at the end."""
+    least = min(len(before), len(after))
+    head = 0
+    while head < least and before[head] == after[head]:
+        head += 1
+    tail = 0
+    while tail < least - head and before[-1 - tail] == after[-1 - tail]:
+        tail += 1
+    return head, tail
+
+
+def _lines(text: str) -> list[str]:
+    """The lines; one without a line feed at the end is another than one with."""
+    lines = text.split("\n")
+    if lines[-1] == "":
+        lines.pop()
+    else:
+        lines[-1] += "\n\\ No newline at end of file"
+    return lines
+
+
+def _range(start: int, end: int) -> str:
+    count = end - start
+    return f"{start + 1 if count else start},{count}" if count != 1 else f"{start + 1}"

@@ -1,0 +1,161 @@
+"""The tool `apply_patch`: all of a patch or nothing of it."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ContextError
+from holdfast.location import write_path
+from tests.tools.builtin.changing import World
+
+WHOLE = [
+    "*** Add File: new.txt",
+    "+one",
+    "*** Update File: a.txt",
+    "@@",
+    " a",
+    "-b",
+    "+B",
+    "*** Update File: old/name.txt",
+    "*** Move to: new/name.txt",
+    "@@",
+    "-x",
+    "+y",
+    "*** Delete File: gone.txt",
+]
+
+
+def digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def filled(world: World) -> None:
+    world.file("a.txt", b"a\r\nb\r\n")
+    world.file("old/name.txt", "x\n")
+    world.file("gone.txt", "z\n")
+
+
+async def test_files_are_added_updated_moved_and_deleted(world: World) -> None:
+    """One question for all; the metadata says what became of each, and what the session knows of it now."""
+    filled(world)
+    answer = await world.patch(*WHOLE)
+    assert world.content() == {
+        "project/a.txt": b"a\r\nB\r\n",
+        "project/new.txt": b"one\n",
+        "project/new/name.txt": b"y\n",
+    } or world.content() == {
+        "project/a.txt": b"a\r\nB\r\n",
+        "project/new/name.txt": b"y\n",
+        "project/new.txt": b"one\n",
+    }
+    assert answer.title == "A new.txt\nM a.txt\nM old/name.txt -> new/name.txt\nD gone.txt"
+    assert answer.text == f"Done:\n{answer.title}"
+    (asked,) = world.context.asked
+    assert asked.permission == "edit"
+    assert asked.patterns == ["new.txt", "a.txt", "new/name.txt", "old/name.txt", "gone.txt"]
+    files = answer.metadata["files"]
+    assert [(each["relativePath"], each["type"], each["sha256"]) for each in files] == [
+        ("new.txt", "add", digest(b"one\n")),
+        ("a.txt", "update", digest(b"a\r\nB\r\n")),
+        ("old/name.txt", "move", digest(b"y\n")),
+        ("gone.txt", "delete", None),
+    ]
+    assert files[2]["movePath"] == str(world.top / "new/name.txt")
+    assert answer.metadata["filepath"] == "new.txt, a.txt, old/name.txt, gone.txt"
+
+
+@pytest.mark.parametrize("fails_at", [1, 2, 3, 4, 5])
+async def test_an_error_in_the_middle_puts_everything_back(
+    world: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
+) -> None:
+    """Whichever write fails: every file is as it was, and the error says that nothing was changed."""
+    filled(world)
+    count = 0
+
+    def dies(plain: object) -> object:
+        def call(*arguments: object, **named: object) -> None:
+            nonlocal count
+            count += 1
+            if count == fails_at:
+                raise ContextError("the disk is full")
+            plain(*arguments, **named)  # type: ignore[operator]
+
+        return call
+
+    for verb in ("write", "remove"):
+        monkeypatch.setattr(write_path, verb, dies(getattr(write_path, verb)))
+    said = await world.patch_failure(*WHOLE)
+    assert said == "Nothing was changed: the disk is full."
+
+
+async def test_what_cannot_be_put_back_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user, or a program, has changed it again meanwhile."""
+    world.file("a.txt", "a\n")
+    plain = write_path.write
+
+    def racing(real: Path, data: bytes, *, seen: str | None) -> None:
+        if real.name == "b.txt":
+            (world.top / "a.txt").write_text("the user's\n")
+            raise ContextError("the disk is full")
+        plain(real, data, seen=seen)
+
+    monkeypatch.setattr(write_path, "write", racing)
+    with pytest.raises(Exception, match="could not be put back") as caught:
+        await world.patch("*** Update File: a.txt", "-a", "+b", "*** Add File: b.txt", "+x")
+    assert str(caught.value) == (
+        "the disk is full. These files were changed and could not be put back: "
+        + str(world.top / "a.txt")
+        + "."
+    )
+    assert (world.top / "a.txt").read_text() == "the user's\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["*** Add File: a.txt", "+x"], "{top}/a.txt exists already. Read it, and use '*** Update File:'."),
+        (["*** Update File: none.txt", "-x"], "There is no file {top}/none.txt."),
+        (["*** Delete File: unread.txt"], "{top}/unread.txt exists, and you have not read it yet."),
+        (["*** Update File: unread.txt", "-u"], "{top}/unread.txt exists, and you have not read it yet."),
+        (
+            ["*** Update File: a.txt", "*** Move to: b.txt"],
+            "{top}/b.txt exists already, so {top}/a.txt cannot",
+        ),
+        (
+            ["*** Update File: a.txt", "-a", "*** Update File: ./a.txt", "-b"],
+            "The patch names {top}/a.txt twice. Put all its changes into one section.",
+        ),
+        (
+            ["*** Update File: a.txt", " a", "-c"],
+            "The hunk at line 3 of the patch does not fit a.txt, and nothing was changed. The nearest place is "
+            "line 1; there differ:\n2: b\n   you wrote: c",
+        ),
+        (
+            ["*** Update File: a.txt", "@@ nowhere", "-a"],
+            "The hunk at line 3 of the patch does not fit a.txt, and nothing was changed. Behind line 0 there "
+            "is no line 'nowhere'.",
+        ),
+        (["nonsense"], "The patch cannot be read: line 2 of the patch is 'nonsense'; expected"),
+    ],
+)
+async def test_a_patch_that_does_not_fit_changes_nothing(world: World, lines: list[str], said: str) -> None:
+    """All of it is verified first, also behind a section that would fit; the error says what to do."""
+    world.file("a.txt", "a\nb\n")
+    world.file("b.txt", "b\n")
+    world.file("unread.txt", "u\n", read=False)
+    failed = (
+        await world.patch_failure("*** Add File: first.txt", "+x", *lines)
+        if lines[0] != "nonsense"
+        else (await world.patch_failure(*lines))
+    )
+    expected = said.format(top=world.top)
+    if "at line 3" in expected:
+        expected = expected.replace("at line 3", "at line 5")
+    assert failed.startswith(expected)
+    assert world.context.asked == []
