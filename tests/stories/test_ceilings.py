@@ -8,7 +8,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
-from tests.stories.tools import Deed
+from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import World
 from tests.until import until
 
@@ -24,7 +24,7 @@ async def test_a_tool_denied_to_the_parent_is_not_there_for_the_child(world: Wor
         await hf.sessions.process(child, "go")
 
     assert deed.done == []
-    assert [[each.name for each in request.tools] for request in script.requests] == [["read", "recall"]] * 2
+    assert [[each.name for each in request.tools] for request in script.requests] == [STANDARD] * 2
 
 
 async def test_a_tool_goes_by_the_permission_that_it_declares(world: World) -> None:
@@ -112,7 +112,7 @@ async def test_a_fork_keeps_the_rules_above_its_source_and_the_budget_of_the_tre
             await hf.sessions.process(each.id, "go")
 
     assert deed.done == []
-    assert {each.name for request in script.requests for each in request.tools} == {"read", "recall"}
+    assert {each.name for request in script.requests for each in request.tools} == set(STANDARD)
 
 
 async def test_rules_above_a_fork_that_cannot_be_read_allow_nothing(world: World) -> None:

@@ -15,7 +15,7 @@ from holdfast.schema.fault import APIFault, ContentFilterFault, ProviderAuthFaul
 from holdfast.schema.message import AssistantMessage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptFailed, Step, Wait, answered
-from tests.stories.tools import Deed
+from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import World, shape
 
 
@@ -198,7 +198,8 @@ async def test_what_a_model_gets_wrong_comes_back_in_words_it_can_act_on(world: 
             Call("read", {"path": 7}, id="c3"),
         ),
         Step(
-            Say("sorry"), expect=answered("c1", "There is no tool called wread. The tools are: read, recall.")
+            Say("sorry"),
+            expect=answered("c1", f"There is no tool called wread. The tools are: {', '.join(STANDARD)}."),
         ),
     ) as (hf, script):
         session = await world.session(hf)

@@ -16,6 +16,7 @@ from holdfast.schema.prompt import (
 )
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
+from tests.stories.tools import STANDARD
 from tests.stories.world import World, shape
 
 ASKS = [TextPartInput(text="What does it say?")]
@@ -201,7 +202,7 @@ async def test_a_tool_that_a_prompt_closes_is_shown_and_refused(world: World) ->
 
     tools = [part for message in shape(page.messages) for part in message[1] if part[0] == "tool"]
     assert tools == [("tool", "read", "error", "The tool read is closed for this prompt.")]
-    assert [tool.name for tool in script.requests[0].tools] == ["read", "recall"]
+    assert [tool.name for tool in script.requests[0].tools] == STANDARD
 
 
 async def test_parts_of_every_kind_are_kept_as_they_were_given(world: World) -> None:

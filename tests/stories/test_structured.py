@@ -17,7 +17,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from tests.stories import inside
 from tests.stories.crashing import Dead, Machine, life
-from tests.stories.tools import Deed
+from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import Attached, World, shape
 
 FORM = JsonSchemaFormat(
@@ -51,7 +51,7 @@ async def test_an_answer_that_fits_is_taken(world: World) -> None:
     assert (answer.structured, answer.error) == ({"n": 3}, None)
     (request,) = script.requests
     assert request.tool_choice == "required"
-    assert [tool.name for tool in request.tools] == ["StructuredOutput", "read", "recall"]
+    assert [tool.name for tool in request.tools] == ["StructuredOutput", *STANDARD]
 
 
 async def test_an_answer_that_does_not_fit_is_sent_back(world: World) -> None:

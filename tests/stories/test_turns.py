@@ -2,13 +2,14 @@
 
 import pytest
 
+from holdfast.provider.instructions import choose
 from holdfast.provider.request.request import Assistant, Reasoning, Text
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Fence, Held, Receipt
 from holdfast.testing.mock_provider.script import Call, Say, Think
 from holdfast.testing.scripted_provider import Step, answered
-from tests.stories.tools import Deed
+from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import World, shape
 
 
@@ -114,7 +115,7 @@ async def test_a_small_model_gets_a_brief_text_and_few_tools(world: World) -> No
         await hf.sessions.process(session, "plain", model="scripted/plain")
 
     small, plain = script.requests
-    assert [tool.name for tool in small.tools] == ["read"]
+    assert [tool.name for tool in small.tools] == sorted(choose.BRIEF_TOOLS & set(STANDARD))
     assert len(small.system[0]) < 1_600
     assert plain.tools == ()
 

@@ -1,9 +1,17 @@
 """Tools for stories."""
 
+from typing import Any
+
 import anyio
 
+from holdfast.clock import SystemClock
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
+from holdfast.tools.standard import standard_tools
+
+NO_STORE: Any = None
+STANDARD = sorted(standard_tools(NO_STORE, SystemClock()).names() - {"apply_patch"})
+"""The names of the built-in tools that the model of the stories is shown."""
 
 
 class Deed:

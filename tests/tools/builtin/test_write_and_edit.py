@@ -150,7 +150,7 @@ async def test_an_edit_shows_what_really_changed(world: World) -> None:
         ),
         (
             {"oldString": "twoo\none", "newString": "x"},
-            "oldString does not stand in a.txt. The nearest is at line 2; there differ:\n2: two\n   you wrote",
+            "oldString does not stand in a.txt. The nearest is at line 2; there differ:\n2: two\n   you",
         ),
     ],
 )
