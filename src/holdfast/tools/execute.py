@@ -28,6 +28,8 @@ from holdfast.tools.registry import Toolset
 Outcome = Literal["failed", "denied", "interrupted", "unknown"]
 Keep = Callable[[str], Awaitable[str | None]]
 """Keeps a complete text in a Managed Tool Output File and answers its path; None when it could not."""
+Shape = Callable[[ToolOutput], Awaitable[ToolOutput]]
+"""Changes what a tool answered, before it is bounded and recorded."""
 
 STRUCTURED: Final = "structured"
 """In the metadata of a completed call: the structured value that its tool answered, unchanged."""
@@ -55,6 +57,7 @@ async def execute(
     invalid: str | None = None,
     closed: Callable[[str], bool] = lambda _: False,
     returned: Callable[[], None] = lambda: None,
+    shape: Shape | None = None,
     limits: OutputLimits,
     keep: Keep,
 ) -> Settlement:
@@ -91,16 +94,18 @@ async def execute(
             return broken(tool.name, described(error))
         happened = _given_up(tool, error, limits, keep)
     else:
-        happened = _answered(tool, answer, limits, keep)
+        happened = _answered(tool, answer, shape, limits, keep)
     returned()
     with anyio.CancelScope(shield=True):  # It has happened: an interruption must not make it look undone.
         return await happened
     raise AssertionError("nothing cancels a shield")
 
 
-async def _answered(tool: Tool, answer: object, limits: OutputLimits, keep: Keep) -> Settlement:
+async def _answered(
+    tool: Tool, answer: object, shape: Shape | None, limits: OutputLimits, keep: Keep
+) -> Settlement:
     try:
-        return await _succeeded(tool, answer, limits, keep)
+        return await _succeeded(tool, answer, shape, limits, keep)
     except InvalidInput as error:
         why = f"what it answered cannot be recorded: {error}. What it did has happened."
         return broken(tool.name, why)
@@ -108,7 +113,9 @@ async def _answered(tool: Tool, answer: object, limits: OutputLimits, keep: Keep
         return broken(tool.name, f"what it answered cannot be recorded ({described(error)}).")
 
 
-async def _succeeded(tool: Tool, answer: object, limits: OutputLimits, keep: Keep) -> Settlement:
+async def _succeeded(
+    tool: Tool, answer: object, shape: Shape | None, limits: OutputLimits, keep: Keep
+) -> Settlement:
     given = ToolOutput(text=answer) if isinstance(answer, str) else answer
     if not isinstance(given, ToolOutput):
         return broken(tool.name, f"it answered {type(answer).__name__}, which is no text.")
@@ -116,6 +123,8 @@ async def _succeeded(tool: Tool, answer: object, limits: OutputLimits, keep: Kee
         output = _checked(given)
     else:  # They may be large, and measuring them would be felt by everything else.
         output = await anyio.to_thread.run_sync(_checked, given)
+    if shape is not None:
+        output = await shape(output)
     bounded = await bound.bound(output, limits, keep)
     kept = {} if output.structured is None else {STRUCTURED: output.structured}
     return Settlement(

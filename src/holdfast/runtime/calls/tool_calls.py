@@ -21,6 +21,7 @@ from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
 from holdfast.runtime.calls.tool_context import RunningCall
+from holdfast.runtime.calls.tool_hooks import ToolHooks
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.run import Run
@@ -184,14 +185,16 @@ class ToolCalls:
 
     async def _execute(self, call: RunningCall, called: RecordedCall) -> Settlement:
         part, switches = called.part, self._turn.user.tools or {}
+        hooks = ToolHooks(self._of.engine.plugins(self._turn.workspace), part)
         return await execute.execute(
             self._turn.toolset,
             part.tool,
-            part.state.input,
+            part.state.input if called.invalid is not None else await hooks.before(part.state.input),
             call,
             invalid=called.invalid,
             closed=lambda name: switches.get(name) is False,
             returned=call.return_,
+            shape=hooks.after,
             limits=self._of.output_limits(self._turn.workspace),
             keep=self._of.engine.keep,
         )

@@ -1,0 +1,65 @@
+"""What plugins may change of a call."""
+
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step, answered
+from tests.stories.tools import Deed
+from tests.stories.world import World
+
+
+def plugin(world: World, *methods: str) -> None:
+    """A plugin of the user's own."""
+    folder = world.home / ".config" / "holdfast" / "plugin"
+    folder.mkdir(parents=True, exist_ok=True)
+    body = "\n".join(f"    async def {method}" for method in methods)
+    (folder / "team.py").write_text(f"class Team:\n{body}\n\ndef plugin(context):\n    return Team()\n")
+
+
+async def test_arguments_are_changed_before_the_tool_runs_and_its_answer_afterwards(world: World) -> None:
+    """The tool gets the plugin's arguments; the record keeps the model's, and the plugin's answer."""
+    world.settings(permission={"*": "allow"})
+    plugin(
+        world,
+        "tool_execute_before(self, input, output):\n        output.args['what'] += ' twice'",
+        "tool_execute_after(self, input, output):\n"
+        "        output.output += f' ({input.tool} {input.args[\"what\"]})'\n"
+        "        output.title = 'changed'\n"
+        "        output.metadata['by'] = 'team'",
+    )
+    deed = Deed("act", ask=False)
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")),
+        Step(Say("ok"), expect=answered("c", "did x twice (act x twice)")),
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session)
+
+    (part,) = [part for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, ToolCompleted)
+    assert deed.done == ["x twice"]
+    assert (part.state.input, part.state.title) == ({"what": "x"}, "changed")
+    assert part.state.metadata["by"] == "team"
+
+
+async def test_a_plugin_that_fails_changes_nothing(world: World) -> None:
+    """The call is carried out as the model wrote it, and a call that failed is not the plugin's to mend."""
+    world.settings(permission={"*": "allow"})
+    plugin(
+        world,
+        "tool_execute_before(self, input, output):\n        output.args = {'what': 1 / 0}",
+        "tool_execute_after(self, input, output):\n        output.output = 7",
+    )
+    deed = Deed("act", ask=False)
+    calls = Step(Call("act", {"what": "x"}, id="a"), Call("read", {"filePath": "none"}, id="b"))
+    async with world.open(calls, Step(Say("ok"), expect=answered("a", "did x"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        page = await hf.sessions.messages(session)
+
+    states = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
+    assert deed.done == ["x"]
+    assert [type(state) for state in states] == [ToolCompleted, ToolError]
