@@ -97,6 +97,9 @@ class Holdfast:
             self._tools_at[place] = Registry(self.tools)
         return self._tools_at[place]
 
+    def _tools_for(self, session: Session) -> "Registry":
+        return self._tools_at.get(session.directory) or self.tools
+
     @property
     def context(self) -> "SystemContextRegistry":
         """What the application contributes to the System Context of every session."""
@@ -144,6 +147,7 @@ class Holdfast:
             from holdfast.runtime.engine.engine import Engine, NeverPresent
             from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
+            from holdfast.sessions.brought_tools import BroughtTools
             from holdfast.sessions.prompts import Prompts
             from holdfast.sessions.workspaces import Workspaces
             from holdfast.tools.standard import managed_output
@@ -151,6 +155,10 @@ class Holdfast:
 
             self._workspaces = Workspaces(self._access, self.trust, self._workspace)
             output = managed_output(self.clock, trouble=_warn)
+            plugins = WorkspacePlugins(_warn)
+            brought = BroughtTools(
+                lambda session: self._tools_at.get(session.directory) or self.tools, plugins
+            )
             engine = Engine(
                 store=self.store,
                 clock=self.clock,
@@ -159,11 +167,11 @@ class Holdfast:
                 feed=self.feed,
                 provider=self._provider_of,
                 workspace=self._workspaces.of,
-                tools=lambda session: self._tools_at.get(session.directory) or self.tools,
+                tools=brought.of,
                 keep=output.keep,
                 presence=self._presence or NeverPresent(),
                 on_ask=self._on_ask,
-                plugins=WorkspacePlugins(_warn).of,
+                plugins=plugins.of,
                 contexts=self._contexts_of,
                 http=self._http_now,
                 cache=directories.cache(),

@@ -4,7 +4,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from tests.stories.tools import Deed
+from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import World
 
 
@@ -63,3 +63,24 @@ async def test_a_plugin_that_fails_changes_nothing(world: World) -> None:
     states = [part.state for each in page.messages for part in each.parts if isinstance(part, ToolPart)]
     assert deed.done == ["x"]
     assert [type(state) for state in states] == [ToolCompleted, ToolError]
+
+
+async def test_a_plugin_s_tools_are_offered_in_its_workspace(world: World) -> None:
+    """Beside the built-in ones; those of another directory's plugins are not."""
+    folder = world.home / ".config" / "holdfast" / "plugin"
+    folder.mkdir(parents=True)
+    (folder / "stock.py").write_text(
+        "import holdfast\n\n"
+        "@holdfast.tool(repeatable=True)\n"
+        "async def stock(context: holdfast.ToolContext, article: str) -> str:\n"
+        "    '''Say how many pieces of an article are there.'''\n"
+        "    return f'7 of {article}'\n\n"
+        "tools = [stock]\n"
+    )
+    world.settings(permission={"*": "allow"})
+    async with world.open(
+        Step(Call("stock", {"article": "12"}, id="c")), Step(Say("ok"), expect=answered("c", "7 of 12"))
+    ) as (hf, script):
+        await hf.sessions.process(await world.session(hf), "go")
+
+    assert [tool.name for tool in script.requests[0].tools] == sorted([*STANDARD, "stock"])

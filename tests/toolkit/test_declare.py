@@ -109,3 +109,15 @@ def test_a_mistake_in_a_declaration_is_told_at_once() -> None:
     ]:
         with pytest.raises(InvalidInput, match=words):
             tool()(function)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", "no name", "x" * 65, "a.b", "\u00e4"])
+def test_a_name_that_no_provider_takes_is_refused_where_it_is_declared(name: str) -> None:
+    """With a line that says what a name is."""
+    declare = tool(name=name or "-.")
+    with pytest.raises(InvalidInput, match="is no name of a tool: letters, digits, _ and -, at most 64"):
+
+        @declare
+        async def odd(context: ToolContext) -> str:
+            """Never called."""
+            return ""

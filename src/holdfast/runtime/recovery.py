@@ -141,7 +141,8 @@ async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
 
 async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for the user, or their tool may be repeated."""
-    registry = run.engine.tools(await run.session())
+    session = await run.session()
+    registry = run.engine.tools(session, await run.engine.workspace(session))
     found = []
     for part in calls:
         registration = _registered(registry, part)
@@ -204,7 +205,7 @@ async def _run_again(
     made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
     # A process without the tool leaves the call to one that has it, unless a prompt waits.
-    registry = run.engine.tools(ready.session)
+    registry = run.engine.tools(ready.session, ready.workspace)
     here = [part for part in calls if part.tool == structured.NAME or _registered(registry, part)]
     if len(here) < len(calls) and await promotion.pending(run.engine, run.recorder.session):
         here = calls

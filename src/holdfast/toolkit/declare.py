@@ -10,6 +10,7 @@ the same function gives the same definition, byte for byte.
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -23,6 +24,15 @@ from holdfast.toolkit.output import ToolFailure, ToolOutput
 
 Answer = ToolOutput | str
 Run = Callable[[ToolContext, JsonMap], Awaitable[Answer]]
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def check_name(name: str) -> None:
+    """Raise for what no provider takes as the name of a tool."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name[:80]!r} is no name of a tool: letters, digits, _ and -, at most 64")
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +59,7 @@ def tool(
 
     def made(function: Callable[..., Awaitable[Answer]]) -> Tool:
         own = name or function.__name__
+        check_name(own)
         if not inspect.iscoroutinefunction(function):
             raise InvalidInput(f"the tool {own} must be an async function")
         input_type = _input_type(own, function)

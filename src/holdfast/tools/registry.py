@@ -4,13 +4,9 @@ The latest registration of a name wins; closing it reveals the one before. What 
 carried out by the very registration whose definition the model was shown, or refused as stale.
 """
 
-import re
 from collections.abc import Iterable
 
-from holdfast.errors import InvalidInput
-from holdfast.toolkit.declare import Tool
-
-NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+from holdfast.toolkit.declare import Tool, check_name
 
 
 class Registration:
@@ -34,10 +30,7 @@ class Registry:
 
     def register(self, tool: Tool) -> Registration:
         """Offer a tool from now on."""
-        if not NAME.fullmatch(tool.name):
-            raise InvalidInput(
-                f"{tool.name[:80]!r} is no name of a tool: letters, digits, _ and -, at most 64"
-            )
+        check_name(tool.name)
         registration = Registration(tool, self)
         self._stacks.setdefault(tool.name, []).append(registration)
         return registration

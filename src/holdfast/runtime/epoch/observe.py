@@ -40,7 +40,7 @@ async def observe(
         trusted=workspace.trusted,
         policy=chosen.policy,
         model=chosen.model,
-        tools=frozenset(shown_tools(run.engine.tools(chosen.session), chosen)),
+        tools=frozenset(shown_tools(run.engine.tools(chosen.session, chosen.workspace), chosen)),
         clock=engine.clock,
         zone=workspace.loaded.config.timezone,
         http=engine.http(),
@@ -61,7 +61,7 @@ async def observe(
 
 def toolset(engine: Engine, chosen: Sampled) -> Toolset:
     """The tools that the agent may use on this model."""
-    registry = engine.tools(chosen.session)
+    registry = engine.tools(chosen.session, chosen.workspace)
     return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
 
 
