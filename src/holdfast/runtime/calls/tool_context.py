@@ -35,7 +35,7 @@ OVER: Final = "The call is over; nothing more can be done for it."
 
 
 class RunningCall:
-    """Fills `tool.context.ToolContext`."""
+    """Fills `toolkit.context.ToolContext`."""
 
     def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk, part: ToolPart) -> None:
         self.part = part

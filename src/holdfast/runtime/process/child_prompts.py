@@ -15,7 +15,7 @@ from holdfast.schema.prompt import TextPartInput
 
 
 class ChildPrompts:
-    """Fills `tool.context.Admit`."""
+    """Fills `toolkit.context.Admit`."""
 
     def __init__(self, engine: Engine, wake: Callable[[str], Awaitable[None]]) -> None:
         self._engine = engine
