@@ -7,9 +7,12 @@ from holdfast.location.filesystem import Filesystem
 from holdfast.person import directories
 from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
+from holdfast.tools.builtin import access
 from holdfast.tools.builtin.apply_patch import apply_patch_tool
 from holdfast.tools.builtin.change import Locks
 from holdfast.tools.builtin.edit import edit_tool
+from holdfast.tools.builtin.glob import glob_tool
+from holdfast.tools.builtin.grep import grep_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
 from holdfast.tools.builtin.write import write_tool
@@ -38,7 +41,9 @@ def standard_tools(store: Store, clock: Clock) -> Registry:
 
     registry, locks = Registry(), Locks()
     registry.register(recall_tool(store, managed_output(clock).open))
-    registry.register(read_tool(filesystem))
+    reach = access.reaching(filesystem)
+    for each in (read_tool(reach), glob_tool(reach), grep_tool(reach)):
+        registry.register(each)
     for make in (write_tool, edit_tool, apply_patch_tool):
         registry.register(make(filesystem, locks))
     return registry

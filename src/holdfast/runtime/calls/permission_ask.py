@@ -65,8 +65,7 @@ class PermissionAsk:
         tool: ToolRef,
     ) -> None:
         """Return if every pattern is allowed; otherwise raise `ToolDenied`."""
-        approved = await read_approvals(self._engine, self._session, self._worktree)
-        verdict = self._policy.strictest(permission, patterns, approved)
+        verdict = await self.verdict(permission, patterns)
         if self._again and verdict != "ask":
             await self._close_decided(verdict, await self._find_earlier(permission, patterns, tool))
         match verdict:
@@ -78,6 +77,11 @@ class PermissionAsk:
                 await self._ask_user(permission, patterns, always, metadata, tool)
             case _:
                 assert_never(verdict)
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What the rules and stored approvals say; the user is not asked."""
+        approved = await read_approvals(self._engine, self._session, self._worktree)
+        return self._policy.strictest(permission, patterns, approved)
 
     def allows_anything(self, permission: str, pattern: str) -> bool:
         """Whether the rules allow it only by a wildcard: the user may not have meant it."""

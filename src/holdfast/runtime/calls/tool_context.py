@@ -17,6 +17,7 @@ from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.part import ToolPart
+from holdfast.schema.permission import Action
 from holdfast.schema.request import ToolRef
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
@@ -90,6 +91,10 @@ class RunningCall:
             tool=ToolRef(message_id=self.part.message_id, call_id=self.part.call_id),
         )
         self._refuse_when_over()
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What the rules and stored approvals say."""
+        return await self._ask.verdict(permission, patterns)
 
     def _refuse_when_over(self) -> None:
         """`ToolFailure` if the call is over: a tool that ignored its cancellation does nothing more."""
