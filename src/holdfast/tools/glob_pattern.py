@@ -1,8 +1,8 @@
 """Globs over paths: `*`, `?`, `[a-z]`, `{a,b}`, and `**` for any number of folders.
 
-A pattern without a slash matches names at any depth; one with a slash is seen from the top of the search. What
-must stay true: matching takes no more than the product of both lengths, since a pattern and the names may come
-from different authors; so each star takes the first place that fits and does not come back.
+A pattern without a slash matches names at any depth; one with a slash is seen from the top of the search.
+What must stay true: matching takes no more than the product of both lengths, since a pattern and the names
+may come from different authors; so each star takes the first place that fits and does not come back.
 """
 
 import re

@@ -13,8 +13,10 @@ from holdfast.tools.builtin.change import Locks
 from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.glob import glob_tool
 from holdfast.tools.builtin.grep import grep_tool
+from holdfast.tools.builtin.list import list_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
+from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
 from holdfast.tools.builtin.write import write_tool
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
@@ -42,7 +44,8 @@ def standard_tools(store: Store, clock: Clock) -> Registry:
     registry, locks = Registry(), Locks()
     registry.register(recall_tool(store, managed_output(clock).open))
     reach = access.reaching(filesystem)
-    for each in (read_tool(reach), glob_tool(reach), grep_tool(reach)):
+    looking = (read_tool, glob_tool, grep_tool, list_tool)
+    for each in (*(made(reach) for made in looking), todowrite_tool(), todoread_tool(store)):
         registry.register(each)
     for make in (write_tool, edit_tool, apply_patch_tool):
         registry.register(make(filesystem, locks))

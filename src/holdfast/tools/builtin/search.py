@@ -1,8 +1,8 @@
 """Runs ripgrep for the tools that look for files.
 
 What must stay true: it sees exactly the folder or file that was judged, and nothing of git's or of Holdfast's
-own below it; it follows no link and takes no settings of the user's; it ends after a bound of time, when enough
-was found, and with its call.
+own below it; it follows no link and takes no settings of the user's; it ends after a bound of time, when
+enough was found, and with its call.
 """
 
 import re
@@ -37,7 +37,10 @@ _COMPLAINT: Final = b"rg: "
 _NEVER: Final = ("--glob=!.git", "--glob=!*\n*")
 _SPECIAL: Final = re.compile(r"([\\*?\[\]{}!#])")
 
-LATE: Final = f"(The search took longer than {SEARCH_S:.0f} s and was ended. Use a narrower `path` or a simpler pattern.)"
+LATE: Final = (
+    f"(The search took longer than {SEARCH_S:.0f} s and was ended. Use a narrower `path`, or a simpler "
+    "pattern.)"
+)
 
 Take = Callable[[list[bytes]], Awaitable[bool]]
 """Takes what was printed, whole records; True when it is enough."""
