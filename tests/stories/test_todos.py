@@ -2,6 +2,7 @@
 
 import json
 
+from holdfast.schema.part import ToolPart
 from holdfast.schema.session_lists import Todo
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say
@@ -25,9 +26,12 @@ async def test_a_list_is_replaced_read_and_kept(world: World) -> None:
         (record,) = await hf.store.select("todo", session=session)
         page = await hf.sessions.messages(session)
 
-    assert record.value() == [Todo(**ONE), Todo(**TWO, priority="medium")]
-    states = [part.state for message in page.messages for part in message.parts if hasattr(part, "state")]
-    assert all(isinstance(state, ToolCompleted) for state in states)
+    assert record.value() == [
+        Todo(content="one", status="completed", priority="low"),
+        Todo(content="two", status="in_progress", priority="medium"),
+    ]
+    parts = [part for message in page.messages for part in message.parts if isinstance(part, ToolPart)]
+    states = [part.state for part in parts if isinstance(part.state, ToolCompleted)]
     assert [state.title for state in states] == ["0 todos", "1 todos", "1 todos"]
     assert json.loads(states[1].output) == states[1].metadata["todos"] == [ONE, {**TWO, "priority": "medium"}]
     assert states[2].output == states[1].output

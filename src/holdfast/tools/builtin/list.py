@@ -14,7 +14,7 @@ FILES_MAX: Final = 20_000
 """How many files are looked at."""
 
 DESCRIPTION: Final = f"""Show a folder as a tree of at most {ENTRIES_MAX} entries, without what git ignores. \
-Folders for which there is no room are shown with the number of their files. To find a file by name use glob."""
+Folders for which there is no room come with the number of their files. To find a file by name use glob."""
 
 
 def list_tool(reach: Reach) -> Tool:
