@@ -7,6 +7,7 @@ from typing import NoReturn
 import msgspec
 
 from holdfast.schema.permission import Action
+from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import OwnKind
@@ -72,6 +73,9 @@ class FakeContext:
         if permission in self.denies:
             return "deny"
         return next((self.verdicts[each] for each in patterns if each in self.verdicts), "allow")
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        raise ToolDenied("there is nobody")
 
     async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
         """Nothing is kept."""

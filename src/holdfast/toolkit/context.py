@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from holdfast.schema.permission import Action
+from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 
@@ -67,6 +68,12 @@ class ToolContext(Protocol):
         """What the rules say of it now, and what the user allowed for good, without asking anybody.
 
         For a tool that leaves things out rather than ask about each of them.
+        """
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        """Put questions to the user and wait: what was chosen or typed, question by question.
+
+        `ToolDenied` when the user dismissed them, `ToolFailure` where nobody is there to answer.
         """
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:

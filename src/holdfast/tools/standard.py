@@ -14,6 +14,7 @@ from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.glob import glob_tool
 from holdfast.tools.builtin.grep import grep_tool
 from holdfast.tools.builtin.list import list_tool
+from holdfast.tools.builtin.question import question_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
 from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
@@ -46,7 +47,7 @@ def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf) -> Registry:
     registry.register(recall_tool(store, managed_output(clock).open))
     reach = access.reaching(filesystem, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
-    others = (todowrite_tool(), todoread_tool(store), skill_tool(skills_of))
+    others = (todowrite_tool(), todoread_tool(store), skill_tool(skills_of), question_tool())
     for each in (*(made(reach) for made in looking), *others):
         registry.register(each)
     for make in (write_tool, edit_tool, apply_patch_tool):

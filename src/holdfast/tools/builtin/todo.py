@@ -14,8 +14,8 @@ TODOS_MAX: Final = 200
 CONTENT_CHARS_MAX: Final = 1_000
 
 WRITE: Final = """Replace the list of what is to be done, which the user sees: give the whole list each \
-time. Use it for work of three steps or more, keep one entry in progress, and set each to completed as soon as \
-it is done."""
+time. Use it for work of three steps or more, keep one entry in progress, and set each to completed as soon \
+as it is done."""
 READ: Final = "Show the list of what is to be done, as it was last written."
 
 Content = Annotated[str, msgspec.Meta(min_length=1, max_length=CONTENT_CHARS_MAX)]
