@@ -81,8 +81,9 @@ class QuestionAsk:
     async def _find_earlier(self, questions: Sequence[Question], tool: ToolRef) -> QuestionRequest | None:
         for record in await self._run.engine.store.select("request", session=self._session.id):
             value = record.value()
-            is_same = isinstance(value, QuestionRequest) and value.tool == tool
-            if is_same and value.questions == list(questions):
+            if not isinstance(value, QuestionRequest) or value.tool != tool:
+                continue
+            if value.questions == list(questions):
                 return value
         return None
 

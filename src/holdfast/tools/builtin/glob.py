@@ -52,7 +52,7 @@ def _relative(pattern: str, target: Resolved) -> str:
 
 async def _found(context: ToolContext, filesystem: Filesystem, target: Resolved, pattern: str) -> ToolOutput:
     shows_hidden = any(name.startswith((".", "{.", "[.")) for name in pattern.split("/"))
-    options = ["--files", "--null", *(["--hidden"] if shows_hidden else [])]
+    options = ["--files", "--null", *(search.HIDDEN if shows_hidden else ())]
     last = glob_pattern.last_name(pattern)
     if last is not None:
         # Not as `--glob`, which would bring back what git ignores.

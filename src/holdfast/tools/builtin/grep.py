@@ -70,7 +70,8 @@ _OPTIONS: Final = (
     "--with-filename",
     "--no-heading",
     "--color=never",
-    "--hidden",
+    *search.HIDDEN,
+    "--glob=!*\n*",  # A name with a line end in it could pass for another file's.
     f"--max-columns={4 * LINE_CHARS_MAX}",
     "--max-columns-preview",
 )

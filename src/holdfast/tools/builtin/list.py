@@ -43,7 +43,7 @@ async def _listed(context: ToolContext, filesystem: Filesystem, target: Resolved
         return len(names) >= FILES_MAX
 
     ran = await search.run(
-        context, filesystem, target, ["--files", "--null", "--hidden"], take, separator=b"\0"
+        context, filesystem, target, ["--files", "--null", *search.HIDDEN], take, separator=b"\0"
     )
     tree = Tree(names[:FILES_MAX])
     lines = [f"{target.asked}/", *tree.lines()]
