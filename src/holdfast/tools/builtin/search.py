@@ -34,8 +34,8 @@ _RECORD_BYTES_MAX: Final = 1 << 20
 _FAILED: Final = 2
 _COMPLAINT: Final = b"rg: "
 HIDDEN: Final = ("--hidden", "--glob=!.git")
-"""Hidden files too, but nothing of git's. An exclusion costs time at each file: where hidden files are left out
-by themselves, none is given.
+"""Hidden files too, but nothing of git's. An exclusion costs time at each file: where hidden files are left
+out by themselves, none is given.
 """
 _SPECIAL: Final = re.compile(r"([\\*?\[\]{}!#])")
 
