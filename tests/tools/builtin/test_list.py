@@ -17,7 +17,7 @@ def project(tmp_path: Path) -> Project:
 
 async def test_a_tree(project: Project) -> None:
     """Hidden files too; not what git ignores, git's own, or what a link leads to."""
-    for name in ("b.py", "src/x/y.py", "src/a.py", ".github/w.yml", "build/x", ".git/HEAD"):
+    for name in ("b.py", "src/x/y.py", "src/a.py", ".github/w.yml", "build/x", ".git/HEAD", "odd\nname"):
         project.write(name)
     project.write(".gitignore", "build/\n")
     (project.top / "out").symlink_to(project.outside)

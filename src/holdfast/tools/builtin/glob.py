@@ -67,9 +67,9 @@ async def _found(context: ToolContext, filesystem: Filesystem, target: Resolved,
     async def take(records: list[bytes]) -> bool:
         for record in records:
             name = record.decode("utf-8", "replace").removeprefix("./")
-            if not shows_hidden and "/." in f"/{name}":
-                continue  # A type brings hidden files back.
-            if not is_checked or is_meant(name):
+            # A type brings hidden files back; a name with a line end could pass for several.
+            is_left_out = (not shows_hidden and "/." in f"/{name}") or not name.isprintable()
+            if not is_left_out and (not is_checked or is_meant(name)):
                 found.append(name)
                 if len(found) == search.LIMIT:
                     return True

@@ -39,7 +39,8 @@ async def _listed(context: ToolContext, filesystem: Filesystem, target: Resolved
     names: list[str] = []
 
     async def take(records: list[bytes]) -> bool:
-        names.extend(record.decode("utf-8", "replace").removeprefix("./") for record in records)
+        found = (record.decode("utf-8", "replace").removeprefix("./") for record in records)
+        names.extend(name for name in found if name.isprintable())  # One with a line end could pass for two.
         return len(names) >= FILES_MAX
 
     ran = await search.run(
