@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.closing import Closing
@@ -25,6 +26,7 @@ from holdfast.store.open import open_store
 
 if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does not wait for the engine.
     from holdfast.context.registry import SystemContextRegistry
+    from holdfast.location.skills import Skill
     from holdfast.net.stream import Http
     from holdfast.provider.port import Provider
     from holdfast.provider.wire.wired import Wires
@@ -85,8 +87,18 @@ class Holdfast:
         if self._tools is None:
             from holdfast.tools.standard import standard_tools
 
-            self._tools = standard_tools(self.store, self.clock)
+            self._tools = standard_tools(self.store, self.clock, self._skills_of)
         return self._tools
+
+    async def _skills_of(self, session: str) -> "list[Skill]":
+        from holdfast.context.sources import skills
+
+        record = await self.store.session(session)
+        if record is None:
+            return []
+        here = await self._workspaces.of(record.value())
+        find = skills.finder(here.places, here.loaded, here.trusted)
+        return list(await anyio.to_thread.run_sync(find, []))
 
     def tools_at(self, directory: str | os.PathLike[str]) -> "Registry":
         """The tools of one directory, over those of the application."""

@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.testing.mock_provider import MockProvider, Reply, Say, Trouble
 from tests.cli.conftest import Shell, configured, said
+from tests.stories.tools import STANDARD
 
 
 @pytest.fixture
@@ -29,8 +30,7 @@ async def test_every_block_is_shown_before_and_after_a_compaction(shell: Shell, 
 
     assert (table.code, table.err) == (0, "")
     assert [block["source"] for block in json["blocks"]] == [
-        "tool read",
-        "tool recall",
+        *(f"tool {name}" for name in STANDARD),
         "instructions",
         "baseline",
         "person",

@@ -147,7 +147,7 @@ class Stage:
         """One life of the runtime, with tools registered in this order."""
         store = self.world.store
         async with holdfast.open(store, provider=self.script, clock=self.wall) as self._hf:
-            self._tools = sorted(self.hf.tools.names() - {"apply_patch"})
+            self._tools = sorted(self.hf.tools.names() - {"apply_patch", "question"})
             for each in tools:
                 self.register(each)
             yield

@@ -62,7 +62,7 @@ async def test_a_limit_in_money_with_an_unknown_price_stops_unless_it_is_allowed
             "scripted": {
                 "npm": "@ai-sdk/openai-compatible",
                 "options": {"baseURL": "http://127.0.0.1:9/v1"},
-                "models": {"m": {"limit": {"context": 1000, "output": 100}}},
+                "models": {"m": {"limit": {"context": 4000, "output": 100}}},
             }
         }
     )

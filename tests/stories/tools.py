@@ -9,8 +9,8 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.tools.standard import standard_tools
 
-NO_STORE: Any = None
-STANDARD = sorted(standard_tools(NO_STORE, SystemClock()).names() - {"apply_patch"})
+NOTHING: Any = None
+STANDARD = sorted(standard_tools(NOTHING, SystemClock(), NOTHING).names() - {"apply_patch", "question"})
 """The names of the built-in tools that the model of the stories is shown."""
 
 

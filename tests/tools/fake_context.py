@@ -6,6 +6,8 @@ from typing import NoReturn
 
 import msgspec
 
+from holdfast.schema.permission import Action
+from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import OwnKind
@@ -35,6 +37,7 @@ class FakeContext:
         self.worktree = worktree or directory
         self.denies = denies
         self.asked: list[Asked] = []
+        self.verdicts: dict[str, Action] = {}
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
         self.edits: list[Path] = []
@@ -64,6 +67,15 @@ class FakeContext:
         )
         if permission in self.denies:
             raise ToolDenied(f"{permission} is denied")
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What a test says of a pattern in `verdicts`; anything else is allowed."""
+        if permission in self.denies:
+            return "deny"
+        return next((self.verdicts[each] for each in patterns if each in self.verdicts), "allow")
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        raise ToolDenied("there is nobody")
 
     async def commit(self, kind: OwnKind, value: Sequence[Todo] | Sequence[FileDiff]) -> None:
         """Nothing is kept."""

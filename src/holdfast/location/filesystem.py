@@ -11,7 +11,8 @@ in a thread.
 import errno
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -66,7 +67,7 @@ class Filesystem:
     `root` (the session's directory) and `worktree` are real paths, as `project.locate` gave them: when
     somebody puts a link in the place of either, what lies behind it is outside. A worktree of `/` means that
     there is no checkout. `readable` folders are open although they lie outside; `closed` ones are refused,
-    except for what is readable in them.
+    except for what is readable in them and for `opened` folders.
     """
 
     def __init__(
@@ -76,11 +77,17 @@ class Filesystem:
         readable: Sequence[Path] = (),
         *,
         closed: Sequence[Path] = (),
+        opened: Sequence[Path] = (),
     ) -> None:
         self.root = root
         self.top = root if worktree.parent == worktree else worktree
         self._readable = [Path(os.path.realpath(path)) for path in readable]
         self._closed = [Path(os.path.realpath(path)) for path in closed]
+        self._opened = [Path(os.path.realpath(path)) for path in opened]
+
+    def opening(self, folders: Sequence[Path]) -> "Filesystem":
+        """The same, with folders that may be read although they lie outside, or in a closed one."""
+        return Filesystem(self.root, self.top, self._readable, closed=self._closed, opened=folders)
 
     def resolve(self, path: str) -> Resolved:
         """Judge a path, which need not exist. Relative ones start at the directory."""
@@ -100,10 +107,11 @@ class Filesystem:
                     f"{each} belongs to the system's devices and processes, which tools leave alone"
                 )
         inside = self.holds(real)
-        readable = inside or _is_in(real, self._readable)
+        opened = self._is_opened(real)
+        readable = inside or opened or _is_in(real, self._readable)
         # A readable folder itself stays closed: the names in it are secrets of other sessions.
         open_ = _is_in(real, self._readable) and real not in self._readable
-        if _is_in(real, self._closed) and not open_:
+        if _is_in(real, self._closed) and not open_ and not opened:
             raise Refused(f"{real} belongs to Holdfast itself, which tools leave alone")
         return Resolved(
             asked=asked,
@@ -113,6 +121,11 @@ class Filesystem:
             relative=self.relative(real),
             kind=_kind(real),
         )
+
+    def _is_opened(self, real: Path) -> bool:
+        # A folder that is above a closed one opens nothing: too much would come with it.
+        sound = (each for each in self._opened if not any(one.is_relative_to(each) for one in self._closed))
+        return _is_in(real, sound)
 
     def holds(self, path: Path) -> bool:
         """Whether a path, taken as it stands, lies in the project."""
@@ -138,6 +151,37 @@ class Filesystem:
     def open(self, resolved: Resolved) -> BinaryIO:
         """Open a judged file to read it. Fails when the path leads elsewhere by now."""
         return os.fdopen(open_path.file(resolved.real), "rb")
+
+    def below(self, folder: Resolved, name: str) -> Resolved:
+        """A file that a walk found below a judged folder without following a link."""
+        real = folder.real / name
+        return Resolved(
+            asked=folder.asked / name,
+            real=real,
+            inside=folder.inside,
+            readable=folder.readable,
+            relative=self.relative(real),
+            kind="file",
+        )
+
+    def closed_below(self, resolved: Resolved) -> tuple[Path, ...]:
+        """What a judged folder holds and no tool may see, seen from it: a search leaves it out."""
+        closed = (*self._closed, *_KERNEL)
+        return tuple(each.relative_to(resolved.real) for each in closed if _is_below(each, resolved.real))
+
+    @contextmanager
+    def pinned(self, resolved: Resolved) -> Iterator[Path]:
+        """A path by which another program reaches exactly the judged place, whatever is put there meanwhile.
+
+        Where the system has no such paths (Linux has), it is the real path.
+        """
+        is_folder = resolved.kind == "folder"
+        fd = open_path.folder(resolved.real) if is_folder else open_path.file(resolved.real)
+        try:
+            path = Path(f"/proc/{os.getpid()}/fd/{fd}")
+            yield path if path.exists() else resolved.real
+        finally:
+            os.close(fd)
 
     def list(self, resolved: Resolved) -> Listing:
         """The names in a judged folder."""
@@ -186,6 +230,10 @@ def _kind(real: Path) -> Literal["file", "folder", "missing"]:
         # It was none when it was resolved.
         raise Refused(f"{real} was replaced by a link while it was being looked at; look again")
     raise Refused(f"{real} is {open_path.kind_of(mode)}, which is never opened")
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path != folder and path.is_relative_to(folder)
 
 
 def _is_in(path: Path, folders: Iterable[Path]) -> bool:

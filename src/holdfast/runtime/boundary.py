@@ -180,13 +180,13 @@ async def _prepare(
     epoch: Epoch,
     history: list[MessageWithParts],
     *,
-    keep: bool = True,
+    again: bool = False,
 ) -> PreparedTurn:
-    """The turn, with what its epoch pins. `keep`: store the pins, since a request is made of it."""
+    """The turn, with what its epoch pins. `again`: only calls are run, and no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
-    toolset = observe.toolset(run.engine, chosen)
+    toolset = observe.toolset(run.engine, chosen, again=again)
     pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
-    if pinned.pins is not None and keep:
+    if pinned.pins is not None and not again:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
     form = schema_of(user.format)
     if form is not None:
@@ -215,4 +215,4 @@ async def _prepare(
 async def prepare_again(run: Run, user: UserMessage, history: list[MessageWithParts]) -> PreparedTurn:
     """The turn in which recovery runs calls again."""
     chosen = await sample_turn(run, user)
-    return await _prepare(run, chosen, await epochs.ensure_epoch(run, chosen), history, keep=False)
+    return await _prepare(run, chosen, await epochs.ensure_epoch(run, chosen), history, again=True)

@@ -18,7 +18,7 @@ from holdfast.runtime.answer import assistant_message, ending
 from holdfast.runtime.answer.ending import Ending, as_interrupted
 from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.calls import permission_reply
+from holdfast.runtime.calls import permission_reply, question_ask
 from holdfast.runtime.calls.tool_calls import INTERRUPTED
 from holdfast.runtime.compaction import write
 from holdfast.runtime.engine import interrupt_requests, status_events
@@ -189,6 +189,7 @@ async def _stop_last_answer(run: Run, last: MessageWithParts, error: Fault) -> M
     assert isinstance(last.info, AssistantMessage)
     over = {part.call_id for part in work.unsettled(last)}
     withdrawn = await permission_reply.withdraw(run.engine, run.recorder.session, over, INTERRUPTED)
+    withdrawn += await question_ask.withdraw(run.engine, run.recorder.session, over)
     was_open = last.info.time.completed is None
     compacting = (await run.session()).time.compacting is not None
     if not (was_open or over or compacting):

@@ -211,3 +211,9 @@ class EngineCalls:
     ) -> "PermissionRequest":
         """Answer a permission request."""
         return await self._prompting().reply(session, request, reply, message=message)
+
+    async def answer(
+        self, session: str, request: str, answers: "Sequence[Sequence[str]] | None"
+    ) -> "QuestionRequest":
+        """Answer questions of the model, each with the labels chosen or a text typed; None dismisses them."""
+        return await self._prompting().answer(session, request, answers)

@@ -7,7 +7,7 @@ from typing import cast
 
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
-from holdfast.runtime.calls import permission_reply
+from holdfast.runtime.calls import permission_reply, question_ask
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
@@ -261,6 +261,14 @@ class Prompts:
     ) -> PermissionRequest:
         """Answer a permission request, and wake the session in case it is parked."""
         answered = await permission_reply.reply(self._engine, session, request, reply, message)
+        await self._coordinator.wake(session)
+        return answered
+
+    async def answer(
+        self, session: str, request: str, answers: Sequence[Sequence[str]] | None
+    ) -> QuestionRequest:
+        """Answer questions of the model, and wake the session in case it is parked."""
+        answered = await question_ask.answer(self._engine, session, request, answers)
         await self._coordinator.wake(session)
         return answered
 

@@ -8,6 +8,8 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from holdfast.schema.permission import Action
+from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 
@@ -61,6 +63,18 @@ class ToolContext(Protocol):
         metadata: JsonMap | None = None,
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise. Called before any side effect."""
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What the rules say of it now, and what the user allowed for good, without asking anybody.
+
+        For a tool that leaves things out rather than ask about each of them.
+        """
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        """Put questions to the user and wait: what was chosen or typed, question by question.
+
+        `ToolDenied` when the user dismissed them, `ToolFailure` where nobody is there to answer.
+        """
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
         """Show how far the call has come: live at once, durable with the next checkpoint."""

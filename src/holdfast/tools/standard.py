@@ -7,11 +7,18 @@ from holdfast.location.filesystem import Filesystem
 from holdfast.person import directories
 from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
+from holdfast.tools.builtin import access
 from holdfast.tools.builtin.apply_patch import apply_patch_tool
 from holdfast.tools.builtin.change import Locks
 from holdfast.tools.builtin.edit import edit_tool
+from holdfast.tools.builtin.glob import glob_tool
+from holdfast.tools.builtin.grep import grep_tool
+from holdfast.tools.builtin.list import list_tool
+from holdfast.tools.builtin.question import question_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
+from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
+from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
 from holdfast.tools.builtin.write import write_tool
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
@@ -22,8 +29,8 @@ def managed_output(clock: Clock, *, trouble: Callable[[str], None] = lambda _: N
     return ManagedOutput(directories.data() / "tool-output", clock, trouble=trouble)
 
 
-def standard_tools(store: Store, clock: Clock) -> Registry:
-    """A registry with the built-in tools."""
+def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf) -> Registry:
+    """A registry with the built-in tools. `skills_of` finds the skills of a session."""
     # The user's store, credentials and settings are not the model's to read.
     closed = [
         directories.data(),
@@ -38,7 +45,11 @@ def standard_tools(store: Store, clock: Clock) -> Registry:
 
     registry, locks = Registry(), Locks()
     registry.register(recall_tool(store, managed_output(clock).open))
-    registry.register(read_tool(filesystem))
+    reach = access.reaching(filesystem, opened_skills(store, skills_of))
+    looking = (read_tool, glob_tool, grep_tool, list_tool)
+    others = (todowrite_tool(), todoread_tool(store), skill_tool(skills_of), question_tool())
+    for each in (*(made(reach) for made in looking), *others):
+        registry.register(each)
     for make in (write_tool, edit_tool, apply_patch_tool):
         registry.register(make(filesystem, locks))
     return registry

@@ -1,7 +1,6 @@
 """The sample of files: bounded, the least deep first, and the same for a whole epoch."""
 
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from holdfast.context.source import ABSENT
 from holdfast.context.sources import file_listing
 from holdfast.context.sources.file_listing import Listing, listed, listing
 from holdfast.context.sources.files import KEY, FileSample, files, sample, sampled_in
+from holdfast.location import ripgrep
 from tests.config.world import write
 from tests.context.sources.world import SourceWorld, Told
 
@@ -55,10 +55,9 @@ def test_names_that_no_line_can_hold_are_left_out() -> None:
     assert listed(names, complete=True) == Listing(("a", "b"), complete=True)
 
 
-@pytest.mark.needs("rg")
 async def test_ripgrep_leaves_out_what_is_ignored(world: SourceWorld) -> None:
     """What the project ignores is not listed; hidden files are, git's own are not."""
-    assert shutil.which("rg")
+    assert ripgrep.program() is not None
     for name in ("b.txt", "a/c.txt", ".hidden/d", "build/x.o", ".git/HEAD"):
         write(world.project / name, "x")
     write(world.project / ".gitignore", "build/\n")

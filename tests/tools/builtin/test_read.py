@@ -12,7 +12,7 @@ from holdfast.location.filesystem import Filesystem
 from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput
 from holdfast.tools import bound
 from holdfast.tools.bound import OutputLimits
-from holdfast.tools.builtin import read, text_page
+from holdfast.tools.builtin import access, read, text_page
 from tests.tools.fake_context import Asked, FakeContext
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 10
@@ -32,7 +32,8 @@ class World:
 
     async def read(self, path: str | Path, **input: Any) -> ToolOutput:
         tool = read.read_tool(
-            lambda context: Filesystem(context.directory, context.worktree, [self.kept]), self.limits
+            access.reaching(lambda context: Filesystem(context.directory, context.worktree, [self.kept])),
+            self.limits,
         )
         answer = await tool.run(self.context, {"filePath": str(path), **input})
         assert isinstance(answer, ToolOutput)
@@ -56,7 +57,7 @@ def world(tmp_path: Path) -> World:
 
 def test_the_definition_is_what_the_specification_names() -> None:
     """Parameters, permission, and that it may be run again."""
-    tool = read.read_tool(lambda context: Filesystem(context.directory, context.worktree))
+    tool = read.read_tool(access.reaching(lambda context: Filesystem(context.directory, context.worktree)))
     assert (tool.name, tool.permission, tool.repeatable) == ("read", "read", True)
     assert sorted(tool.schema["properties"]) == ["filePath", "limit", "offset"]
     assert tool.schema["required"] == ["filePath"]

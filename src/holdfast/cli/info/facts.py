@@ -21,7 +21,6 @@ from holdfast.version import __version__
 
 TROUBLE: Final = (HoldfastError, OSError, ValueError)
 PACKAGES: Final = ("anyio", "apsw", "asyncpg", "click", "httpx2", "msgspec", "xllamacpp")
-PROGRAMS: Final = ("git", "rg")
 PROGRAM_S: Final = 5.0
 PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
 
@@ -152,11 +151,12 @@ def _count(opened: Any) -> int:
 
 def programs() -> Section:
     """Programs that Holdfast uses where they are: each with its version, or None."""
-    return {name: _program(name) for name in PROGRAMS}
+    from holdfast.location import ripgrep
+
+    return {"git": _program(shutil.which("git")), "rg": _program(ripgrep.program())}
 
 
-def _program(name: str) -> str | None:
-    path = shutil.which(name)
+def _program(path: str | None) -> str | None:
     if path is None:
         return None
     try:

@@ -5,7 +5,6 @@ text can hold are left out, since a name is chosen by the file's author.
 """
 
 import os
-import shutil
 import time
 from collections import deque
 from contextlib import suppress
@@ -17,6 +16,7 @@ import anyio
 import msgspec
 
 from holdfast.context.sources.look import in_thread
+from holdfast.location import ripgrep
 
 LOOK_S: Final = 3.0
 """Less than a source has in all (`system_context.LIMIT_S`)."""
@@ -36,9 +36,8 @@ class Listing(msgspec.Struct, frozen=True):
 
 async def listing(worktree: Path) -> Listing:
     """The files, without those that the project ignores where ripgrep is there to tell."""
-    program = shutil.which("rg")
-    # A relative name would be looked up in the project, which may be untrusted.
-    if program is not None and os.path.isabs(program):  # noqa: PTH117 - a text
+    program = ripgrep.program()
+    if program is not None:
         found = await _by_ripgrep(program, worktree)
         if found is not None:
             return found

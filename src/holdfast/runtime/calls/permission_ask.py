@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import Conflict
 from holdfast.runtime.calls.permission_reply import answered, read_approvals, reply
+from holdfast.runtime.calls.question_ask import QuestionAsk
 from holdfast.runtime.engine.engine import OnAsk
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
@@ -54,6 +55,7 @@ class PermissionAsk:
         self._again = again
         """Whether the calls are run again after a crash: they may have asked before."""
         self._open: dict[str, PermissionRequest] = {}
+        self.questions = QuestionAsk(run, turn.session, again=again, goes_on=self._goes_on)
 
     async def ask(
         self,
@@ -65,8 +67,7 @@ class PermissionAsk:
         tool: ToolRef,
     ) -> None:
         """Return if every pattern is allowed; otherwise raise `ToolDenied`."""
-        approved = await read_approvals(self._engine, self._session, self._worktree)
-        verdict = self._policy.strictest(permission, patterns, approved)
+        verdict = await self.verdict(permission, patterns)
         if self._again and verdict != "ask":
             await self._close_decided(verdict, await self._find_earlier(permission, patterns, tool))
         match verdict:
@@ -78,6 +79,11 @@ class PermissionAsk:
                 await self._ask_user(permission, patterns, always, metadata, tool)
             case _:
                 assert_never(verdict)
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What the rules and stored approvals say; the user is not asked."""
+        approved = await read_approvals(self._engine, self._session, self._worktree)
+        return self._policy.strictest(permission, patterns, approved)
 
     def allows_anything(self, permission: str, pattern: str) -> bool:
         """Whether the rules allow it only by a wildcard: the user may not have meant it."""
@@ -99,7 +105,8 @@ class PermissionAsk:
 
     def waits(self, call: str) -> bool:
         """Whether a request of the call is still open."""
-        return any(each.tool is not None and each.tool.call_id == call for each in self._open.values())
+        waiting = any(each.tool is not None and each.tool.call_id == call for each in self._open.values())
+        return waiting or self.questions.waits(call)
 
     def withdrawn(self, call: str, why: str) -> list[Put]:
         """The open requests of a call that is over, closed."""
@@ -108,7 +115,8 @@ class PermissionAsk:
         waiting = [
             each for each in self._open.values() if each.tool is not None and each.tool.call_id == call
         ]
-        return [put(answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
+        closed = [put(answered(self._open.pop(each.id), no, now_ms)) for each in waiting]
+        return [*closed, *self.questions.withdrawn(call)]
 
     async def _ask_user(
         self,

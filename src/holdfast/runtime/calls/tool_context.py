@@ -17,7 +17,8 @@ from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.part import ToolPart
-from holdfast.schema.request import ToolRef
+from holdfast.schema.permission import Action
+from holdfast.schema.request import Question, ToolRef
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
@@ -82,14 +83,22 @@ class RunningCall:
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
         self._refuse_when_over()
-        await self._ask.ask(
-            permission,
-            patterns,
-            always=always,
-            metadata=metadata or {},
-            tool=ToolRef(message_id=self.part.message_id, call_id=self.part.call_id),
-        )
+        await self._ask.ask(permission, patterns, always=always, metadata=metadata or {}, tool=self._ref())
         self._refuse_when_over()
+
+    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+        """What the rules and stored approvals say."""
+        return await self._ask.verdict(permission, patterns)
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        """Put questions to the user and wait for the answers."""
+        self._refuse_when_over()
+        answers = await self._ask.questions.ask(questions, self._ref())
+        self._refuse_when_over()
+        return answers
+
+    def _ref(self) -> ToolRef:
+        return ToolRef(message_id=self.part.message_id, call_id=self.part.call_id)
 
     def _refuse_when_over(self) -> None:
         """`ToolFailure` if the call is over: a tool that ignored its cancellation does nothing more."""

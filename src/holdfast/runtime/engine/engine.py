@@ -44,6 +44,14 @@ class NeverPresent:
         return False
 
 
+def can_answer(presence: Presence) -> bool:
+    """Whether a user may be attached to sessions of this process at all: only then questions are offered.
+
+    Not whether one is now: the tools of a session would change with each client that comes and goes.
+    """
+    return not isinstance(presence, NeverPresent)
+
+
 ROOTS_MAX: Final = 1_000
 
 

@@ -11,11 +11,12 @@ from holdfast.context.system_context import SystemContext
 from holdfast.permission import visibility
 from holdfast.plugins.hooks import SYSTEM_TRANSFORM, SystemSeen, SystemShown
 from holdfast.provider.instructions import choose
-from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.engine.engine import Engine, can_answer
 from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.epoch import ContextEpoch
-from holdfast.tools.registry import Registry, Toolset
+from holdfast.tools.builtin import question
+from holdfast.tools.registry import Toolset
 
 
 async def observe(
@@ -40,7 +41,7 @@ async def observe(
         trusted=workspace.trusted,
         policy=chosen.policy,
         model=chosen.model,
-        tools=frozenset(shown_tools(run.engine.tools(chosen.session, chosen.workspace), chosen)),
+        tools=frozenset(shown_tools(engine, chosen)),
         clock=engine.clock,
         zone=workspace.loaded.config.timezone,
         http=engine.http(),
@@ -59,18 +60,23 @@ async def observe(
     return await system_context.observe(SystemContext.combine(standard(world), *registered, twice=twice))
 
 
-def toolset(engine: Engine, chosen: Sampled) -> Toolset:
-    """The tools that the agent may use on this model."""
+def toolset(engine: Engine, chosen: Sampled, *, again: bool = False) -> Toolset:
+    """The tools that the agent may use on this model. `again`: to run calls that were made before."""
     registry = engine.tools(chosen.session, chosen.workspace)
-    return registry.materialise(without=registry.names() - shown_tools(registry, chosen))
+    shown = shown_tools(engine, chosen, again=again)
+    return registry.materialise(without=registry.names() - shown)
 
 
-def shown_tools(registry: Registry, chosen: Sampled) -> set[str]:
+def shown_tools(engine: Engine, chosen: Sampled, *, again: bool = False) -> set[str]:
     """The names of the tools that the agent may use on this model."""
     if not chosen.model.tool_call:
         return set()
+    registry = engine.tools(chosen.session, chosen.workspace)
     shown = registry.names() - visibility.hidden(registry.keys(), chosen.policy)
     shown -= choose.other_edits(chosen.model)
+    # A question that waits is left to a process with a user, not answered by the lack of its tool.
+    if not again and not can_answer(engine.presence):
+        shown -= {question.NAME}
     return shown & choose.BRIEF_TOOLS if choose.is_brief(chosen.model) else shown
 
 

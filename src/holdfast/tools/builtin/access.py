@@ -4,7 +4,7 @@ What must stay true: the user is shown the real target, and rules judge the path
 it resolved: a link changes neither what is denied nor what is outside.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import anyio.to_thread
@@ -15,6 +15,28 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.output import ToolFailure
 
 FilesystemOf = Callable[[ToolContext], Filesystem]
+Reach = Callable[[ToolContext, str], Awaitable[tuple[Filesystem, Resolved]]]
+"""Judges a path that is only read, with the filesystem that judged it."""
+Opened = Callable[[ToolContext], Awaitable[Sequence[Path]]]
+"""The folders outside that the session has opened for reading."""
+
+
+def reaching(filesystem_of: FilesystemOf, opened: Opened | None = None) -> Reach:
+    """How the tools that only read reach a path. What was opened is looked up only for a path outside."""
+
+    async def reach(context: ToolContext, path: str) -> tuple[Filesystem, Resolved]:
+        filesystem = filesystem_of(context)
+        try:
+            target = await resolve(filesystem, path)
+            if target.readable or opened is None:
+                return filesystem, target
+        except ToolFailure:
+            if opened is None:
+                raise
+        wider = filesystem.opening(await opened(context))
+        return wider, await resolve(wider, path)
+
+    return reach
 
 
 async def resolve(filesystem: Filesystem, path: str) -> Resolved:
@@ -29,12 +51,23 @@ async def ask(context: ToolContext, filesystem: Filesystem, target: Resolved, pe
     """Ask to reach a path: that it lies outside, if it does, and then what is to be done with it."""
     if not target.readable:
         await ask_outside(context, filesystem, target)
+    await ask_file(context, filesystem, target, permission)
+
+
+async def ask_file(context: ToolContext, filesystem: Filesystem, target: Resolved, permission: str) -> None:
+    """Ask for what is to be done with a path."""
     await context.ask(
         permission,
         filesystem.patterns(target),
         always=("*",),
         metadata={"filepath": str(target.real)},
     )
+
+
+def require(target: Resolved) -> None:
+    """Fail where there is nothing; only after the user was asked, since the failure shows it."""
+    if target.kind == "missing":
+        raise ToolFailure(f"There is no file or folder {target.asked}. Look for it with glob.")
 
 
 async def ask_outside(context: ToolContext, filesystem: Filesystem, target: Resolved) -> None:

@@ -19,7 +19,7 @@ from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import Attachment, ToolFailure, ToolOutput
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.builtin import access, file_kind, missing_file, text_page
-from holdfast.tools.builtin.access import FilesystemOf
+from holdfast.tools.builtin.access import Reach
 from holdfast.tools.builtin.text_page import Page
 
 LINES_MAX = 2000
@@ -42,7 +42,7 @@ Read several files at once by calling this tool several times in one turn. In a 
 place first, then read around it in one large piece rather than in many small ones."""
 
 
-def read_tool(filesystem_of: FilesystemOf, limits: OutputLimits | None = None) -> Tool:
+def read_tool(reach: Reach, limits: OutputLimits | None = None) -> Tool:
     """The tool, over the files that a call may see, for answers within the limits of a settlement."""
     room = _Room.within(limits or OutputLimits())
 
@@ -58,8 +58,7 @@ def read_tool(filesystem_of: FilesystemOf, limits: OutputLimits | None = None) -
             int, msgspec.Meta(ge=1, description="How many lines, or names, at most")
         ] = LINES_MAX,
     ) -> ToolOutput:
-        filesystem = filesystem_of(context)
-        target = await access.resolve(filesystem, filePath)
+        filesystem, target = await reach(context, filePath)
         await access.ask(context, filesystem, target, "read")
         page = msgspec.structs.replace(room, lines=min(room.lines, limit))
         try:

@@ -1,0 +1,169 @@
+"""What the tools cost: grep and glob over many files as ratios to ripgrep itself, and a step with one read.
+
+    scripts/bench tools [--quick]
+
+ripgrep runs with the same task, its output read and thrown away; both take turns, so that a busy moment meets
+both. The tools run in a call of a real turn, with its permissions, its process group and its guard.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from itertools import count
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from turn import Stage, measured, stage
+
+from holdfast.location import ripgrep
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
+
+FILES = 50_000
+A_FOLDER = 100
+
+
+def grow(top: Path, files: int) -> None:
+    """A tree of source files; one in a thousand holds the needle, and one in a thousand is a `.toml`."""
+    random = Random(1)
+    words = ["".join(random.choices("abcdefghijklmnop", k=7)) for _ in range(2_000)]
+    for number in range(files):
+        folder = top / f"d{number // A_FOLDER % 20}" / f"e{number // A_FOLDER}"
+        if number % A_FOLDER == 0:
+            folder.mkdir(parents=True)
+        lines = [" ".join(random.choices(words, k=8)) for _ in range(20)]
+        if number % 1_000 == 1:
+            lines.append("needle")
+        suffix = "toml" if number % 1_000 == 2 else "py"
+        (folder / f"{words[number % A_FOLDER]}{number}.{suffix}").write_text("\n".join(lines))
+
+
+def ripgrep_ms(top: Path, *options: str) -> float:
+    """The time of ripgrep alone, in milliseconds."""
+    program = ripgrep.program()
+    assert program is not None
+    began = time.perf_counter()
+    done = subprocess.run(
+        [program, "--no-config", *options, "./"],
+        cwd=top,
+        capture_output=True,
+        check=False,
+        start_new_session=True,  # As a call runs it: the system shares its processors by session.
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return (time.perf_counter() - began) * 1e3
+
+
+async def compared(run: Callable[[], Awaitable[object]], alone: Callable[[], float], times: int) -> Any:
+    """Both, turn by turn: the middle of each, and of the ratios pair by pair."""
+    ours, theirs = [], []
+    for _ in range(times):
+        theirs.append(await asyncio.to_thread(alone))
+        began = time.perf_counter()
+        await run()
+        ours.append((time.perf_counter() - began) * 1e3)
+    ratios = sorted(mine / other for mine, other in zip(ours, theirs, strict=True))
+    middle = statistics.median
+    return {
+        "wall_ms": round(middle(ours), 1),
+        "ripgrep_ms": round(middle(theirs), 1),
+        "ratio": round(middle(ours) / middle(theirs), 2),
+        "ratios": [round(ratios[0], 2), round(middle(ratios), 2), round(ratios[-1], 2)],
+        "n": times,
+    }
+
+
+async def searches(on: Stage, times: int) -> dict[str, Any]:
+    """Both tools, in the context of one call."""
+    top, figures = on.project, {}
+    tasks = {
+        "grep, a word in few files": (
+            "grep",
+            {"pattern": "needle"},
+            ("--hidden", "--line-number", "--glob=!.git", "--regexp=needle"),
+        ),
+        "grep, a pattern without a match but one": (
+            "grep",
+            {"pattern": r"needl[e]$|\bzz[a-z]+zz\b"},
+            ("--hidden", "--line-number", "--glob=!.git", r"--regexp=needl[e]$|\bzz[a-z]+zz\b"),
+        ),
+        "glob, few names": ("glob", {"pattern": "*.toml"}, ("--files", "--glob=*.toml", "--glob=!.git")),
+        "glob, few paths": (
+            "glob",
+            {"pattern": "d10/**/*.toml"},
+            ("--files", "--glob=/d10/**/*.toml", "--glob=!.git"),
+        ),
+    }
+
+    @tool(name="timed")
+    async def timed(context: ToolContext) -> str:
+        """Run everything."""
+        for name, (called, input, options) in tasks.items():
+            found = on.hf.tools.current(called)
+            assert found is not None
+
+            async def run(run=found.tool.run, input=input) -> None:  # type: ignore[no-untyped-def]
+                await run(context, input)
+
+            await run()
+            figures[name] = await compared(run, lambda options=options: ripgrep_ms(top, *options), times)
+        return "done"
+
+    on.hf.tools.register(timed)
+    await on.turn(await on.session(), Step(Call("timed", {}, id="timed")), Step(Say("done")))
+    assert len(figures) == len(tasks), "the call failed"
+    return figures
+
+
+async def bench(place: Path, *, quick: bool) -> dict[str, Any]:
+    """Every row."""
+    async with stage(place) as on:
+        files = FILES // 50 if quick else FILES
+        grow(on.project, files)
+        figures = {"files": files, **await searches(on, 3 if quick else 15)}
+        session, ids = await on.session(), count()
+        await on.turn(session, Step(Say("warm")))
+
+        async def reading() -> None:
+            call = Call("read", {"filePath": "a.txt"}, id=f"call_{next(ids)}")
+            await on.turn(session, Step(call), Step(Say("done")))
+
+        times = 5 if quick else 40
+        short = await measured(lambda: on.turn(session, Step(Say("ok"))), times)
+        whole = await measured(reading, times)
+        figures["a step with one read"] = {
+            "wall_ms": round(whole["wall_ms"] - short["wall_ms"], 3),
+            "turn": whole,
+            "turn without it": short,
+        }
+    return figures
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    arguments = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="holdfast-bench-", dir=".")).resolve()
+    try:
+        figures = asyncio.run(bench(place, quick=arguments.quick))
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+    print(json.dumps({"python": sys.version.split()[0], "cores": os.cpu_count(), **figures}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

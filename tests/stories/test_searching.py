@@ -1,0 +1,86 @@
+"""Searches in a real session: its rules, its process groups, its bounds."""
+
+import anyio
+import pytest
+
+from holdfast.schema.part import ToolPart
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step
+from tests.stories.permissions import asked, outcomes
+from tests.stories.world import Attached, World, is_shown
+from tests.until import until
+
+
+async def test_the_rules_of_read_hold_for_grep(world: World) -> None:
+    """By default `.env` is asked for: grep leaves it out, until the user has allowed it for good."""
+    (world.project / ".env").write_text("KEY=secret\n")
+    (world.project / "a.py").write_text("KEY = 1\n")
+    grep = {"pattern": "KEY"}
+    async with world.open(
+        Step(Call("grep", grep, id="a")),
+        Step(Call("read", {"filePath": ".env"}, id="b")),
+        Step(Call("grep", grep, id="c")),
+        Step(Say("ok")),
+        presence=Attached(),
+    ) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (request,) = await asked(hf, session)
+        await hf.sessions.reply(session, request.id, "always")
+        await hf.sessions.wait(session)
+        first, _, second = outcomes((await hf.sessions.messages(session)).messages)
+    assert first == (
+        "completed",
+        (
+            f"Found 1 match\n\n{world.project}/a.py:\n  Line 1: KEY = 1\n\n(1 file has matches that are not "
+            "shown, since reading needs the user's consent. Read a file by its path to ask for it.)"
+        ),
+    )
+    assert "Found 2 matches" in second[1]
+    assert "Line 1: KEY=secret" in second[1]
+
+
+async def test_a_denied_search_does_not_run(world: World) -> None:
+    """By its pattern, or by a path outside that nobody can be asked about."""
+    world.settings(permission={"grep": {"*": "allow", "*password*": "deny"}})
+    async with world.open(
+        Step(
+            Call("grep", {"pattern": "password"}, id="a"),
+            Call("glob", {"pattern": "*", "path": ".."}, id="b"),
+            Call("list", {"path": "/etc"}, id="c"),
+        ),
+        Step(Say("ok")),
+    ) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        found = outcomes((await hf.sessions.messages(session)).messages)
+    assert [outcome for outcome, _ in found] == ["error"] * 3
+    assert found[0][1] == "The rules deny grep for password."
+    assert all("external_directory" in text for _, text in found[1:])
+
+
+async def test_an_interrupted_search_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its program too: it runs in a group of its own, which its record names while it runs."""
+    program = world.home / "rg"
+    program.write_text(f"#!/bin/sh\necho $$ > {world.home}/pid\nexec sleep 1000\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("holdfast.location.ripgrep.program", lambda: str(program))
+    async with world.open(Step(Call("grep", {"pattern": "x"}, id="a"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: is_shown(hf, session, "pgid"), store=hf.store)
+        path = anyio.Path(world.home / "pid")
+
+        async def has_begun() -> str:
+            return (await path.read_text()).strip() if await path.exists() else ""
+
+        pid = await until(has_begun)
+        await hf.sessions.interrupt(session)
+
+        async def is_gone() -> bool:
+            return not await anyio.Path(f"/proc/{pid}/cmdline").exists()
+
+        await until(is_gone)
+        page = await hf.sessions.messages(session)
+    (part,) = [part for message in page.messages for part in message.parts if isinstance(part, ToolPart)]
+    assert (part.state.metadata or {})["outcome"] == "interrupted"
