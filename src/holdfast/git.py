@@ -39,9 +39,7 @@ _SETTINGS: Final = {
     "protocol.allow": "never",
     "submodule.recurse": "false",
 }
-_TEXT_ONLY: Final = {
-    name: ("--no-ext-diff", "--no-textconv") for name in ("diff", "log", "show", "diff-tree", "diff-index")
-}
+_SHOW_DIFFS: Final = frozenset(("diff", "log", "show", "diff-tree", "diff-index", "diff-files"))
 """A driver for diffs has a name of the repository's choice, so no setting of ours can replace it."""
 
 
@@ -49,7 +47,8 @@ def command(arguments: Sequence[str]) -> list[str]:
     """The command line: `arguments` begin with git's own command."""
     name, *rest = arguments
     settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
-    return ["git", "--no-pager", "--no-optional-locks", *settings, name, *_TEXT_ONLY.get(name, ()), *rest]
+    plain = ("--no-ext-diff", "--no-textconv") if name in _SHOW_DIFFS else ()
+    return ["git", "--no-pager", "--no-optional-locks", *settings, name, *plain, *rest]
 
 
 def environment(git_dir: Path | None = None) -> dict[str, str]:
