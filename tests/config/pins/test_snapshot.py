@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.config.pins import snapshot
 from holdfast.errors import HoldfastError
+from holdfast.person import small_file
 from tests.config.world import World, write
 
 
@@ -150,3 +151,27 @@ def test_it_is_bounded(world: World, kind: str, monkeypatch: pytest.MonkeyPatch)
     }
     with pytest.raises(HoldfastError, match=said[kind]):
         names(world)
+
+
+def test_a_link_that_is_swapped_while_it_is_read_brings_nothing_else(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is pinned by its target is read there, wherever the link leads at that moment."""
+    link = world.project / "opencode.json"
+    link.symlink_to(write(tmp_path / "o.json", "trusted"))
+    evil = write(world.project / "evil.json", "evil")
+    read = small_file.read
+
+    def swapping(path: Path, *, bytes_max: int) -> bytes | None:
+        link.unlink()
+        link.symlink_to(evil)
+        try:
+            return read(path, bytes_max=bytes_max)
+        finally:
+            link.unlink()
+            link.symlink_to(tmp_path / "o.json")
+
+    monkeypatch.setattr(small_file, "read", swapping)
+    found = snapshot.take(world.project, world.project, world.home)
+    assert found.pins == {"opencode.json": f"-> {tmp_path.resolve() / 'o.json'}"}
+    assert found.read(link) == b"trusted"

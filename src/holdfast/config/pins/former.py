@@ -15,6 +15,7 @@ import msgspec
 from holdfast.config.pins.snapshot import Snapshot
 from holdfast.errors import HoldfastError
 from holdfast.person import directories, small_file
+from holdfast.schema import typed
 
 TEXT_BYTES_MAX: Final = 128 * 1024
 TOTAL_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -55,7 +56,7 @@ def texts_of(trust: str) -> Texts:
     """What is kept; nothing where it cannot be read."""
     try:
         data = small_file.read(directories.data() / "trust" / f"{trust}.json")
-        found = {} if data is None else msgspec.json.decode(data, type=Texts)
+        found = {} if data is None else typed.decode(data, Texts)
     except (HoldfastError, msgspec.MsgspecError):
         return {}
     return {name: text for name, text in found.items() if sha256(text.encode()).hexdigest() == name}

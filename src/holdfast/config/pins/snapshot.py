@@ -190,7 +190,10 @@ class Snapshot:
         key = _key(path)
         if key in self._data:
             return self._data[key]
-        data = small_file.read(path, bytes_max=BYTES_MAX)
+        leads_out = self._leads_out(path)
+        # What is pinned by its target is read there: the link may lead elsewhere by now.
+        place = Path(self._links[os.path.normpath(path)]) if leads_out else path
+        data = small_file.read(place, bytes_max=BYTES_MAX)
         if data is None:
             if os.path.islink(path):  # noqa: PTH114 - one that leads nowhere, for now
                 self._pin(path, f"{LINK}{os.path.realpath(path)}")
@@ -202,7 +205,7 @@ class Snapshot:
                 "many to be trusted by content; move away what is no setting"
             )
         self._data[key] = data
-        if not self._leads_out(path):
+        if not leads_out:
             self._pin(path, sha256(data).hexdigest(), data)
         return data
 
