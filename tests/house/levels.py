@@ -14,6 +14,7 @@ LEVELS = [
         "clock",
         "closing",
         "flags",
+        "git",
         "person",
         "processes",
         "secret_text",

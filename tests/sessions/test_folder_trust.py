@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
+from holdfast.config.pins.project_trust import Grant
 from holdfast.errors import InvalidInput, Refused
 
 
@@ -32,9 +33,13 @@ async def test_the_nearest_decision_decides(tmp_path: Path) -> None:
             False,
             None,
         ]
-        assert [found.trusted(path) for path in (real / "a", inner, other)] == [True, False, False]
+        assert [found.grant(path) for path in (real / "a", inner, other)] == [
+            Grant(real / "a", {".": {}}),
+            False,
+            False,
+        ]
         await hf.trust.decide(real / "a/b", granted=True)
-        assert (await hf.trust.decisions()).trusted(inner)
+        assert (await hf.trust.decisions()).grant(inner) == Grant(real / "a/b", {".": {}})
         assert len((await hf.trust.decisions()).all) == 2
 
 

@@ -25,6 +25,7 @@ from holdfast.config.instructions import InstructionSource
 from holdfast.config.layers import check, finish
 from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.loaded import ConfigFolder, Loaded
+from holdfast.config.pins.project_trust import Granted, ProjectTrust
 from holdfast.config.places import Folder, Places
 from holdfast.config.untrusted import adopt, distrust, host_providers, well_known
 from holdfast.config.untrusted.adopt import UntrustedEntries
@@ -38,8 +39,8 @@ from holdfast.schema.config import Config
 Trusted = Callable[[Path], bool]
 
 
-def load(where: Places, *, trusted: Trusted | bool, remote: Sequence[Remote] = ()) -> Loaded:
-    """The settings. `trusted` answers for a folder of the project whether the user trusts it."""
+def load(where: Places, *, trusted: Granted | bool, remote: Sequence[Remote] = ()) -> Loaded:
+    """The settings. `trusted` answers for a folder of the project whether the user trusts it, and as what."""
     return _Loading(where, trusted if callable(trusted) else lambda _: trusted).load(remote)
 
 
@@ -51,9 +52,9 @@ def load_own(where: Places) -> Config:
 class _Loading:
     """The layers so far."""
 
-    def __init__(self, where: Places, trusted: Trusted) -> None:
+    def __init__(self, where: Places, granted: Granted) -> None:
         self.where = where
-        self.trusted = trusted
+        self.trust = ProjectTrust(granted, where.home)
         self.merged = Merged()
         self.untrusted_folders = UntrustedFolders(where)
         self.untrusted_entries = UntrustedEntries()
@@ -62,6 +63,8 @@ class _Loading:
         self.notices: list[str] = []
 
     def load(self, remote: Sequence[Remote]) -> Loaded:
+        for way in places.downward(self.where.worktree, self.where.directory):
+            self.trust.holds(way)
         for each in places.of_user(self.where):
             self.folder(each)
         hosts = [(each.host, self.host(each)) for each in remote]
@@ -72,7 +75,11 @@ class _Loading:
         home = str(self.where.home)
         for host, reduced in hosts:
             self.adopt(host, reduced, home)
-        self.untrusted_folders.settle(self.merged, self.untrusted_entries, home)
+        changed = self.trust.changed
+        self.notices.extend(map(str, changed))
+        self.untrusted_folders.settle(
+            self.merged, self.untrusted_entries, home, changed=[each.folder for each in changed]
+        )
         chosen = host_providers.chosen(
             self.merged, {well_known.url_of(each.host): each.host for each in remote}
         )
@@ -88,11 +95,11 @@ class _Loading:
     def project(self) -> None:
         """The files and folders of the project, each as far as it is trusted."""
         for each in places.of_project(self.where):
-            self.as_trusted(each)
+            self.as_trusted(each, trusted=self.trust.holds(each.trust_path))
 
-    def as_trusted(self, each: Folder) -> None:
-        """A folder of the project: its word counts if the user trusts it."""
-        if self.trusted(each.trust_path):
+    def as_trusted(self, each: Folder, *, trusted: bool) -> None:
+        """A folder of the project: its word counts if the user trusts it as it is."""
+        if trusted:
             self.folder(each)
             return
         self.untrusted_folders.read(each)
@@ -102,19 +109,19 @@ class _Loading:
     def folder(self, each: Folder) -> None:
         """A folder whose word counts."""
         for name in each.names:
-            found = document.read(each.path / name)
+            found = document.read(each.path / name, self.trust.read)
             if found is not None:
                 self.lay(found)
         if each.kind == "folder":
             self.folders.append(ConfigFolder(each.path, trusted=True))
-            for found in folder.documents(each.path, self.warnings):
+            for found in folder.documents(each.path, self.warnings, reader=self.trust.read):
                 self.lay(found)
 
     def lay(self, found: Document) -> None:
         """A document whose word counts."""
         value = convert.modern(found.value)
         if found.form != "markdown":
-            value = substitute.substituted(found, value, self.where.home)
+            value = substitute.substituted(found, value, self.where.home, reader=self.trust.read)
         self.warnings.extend(check.check(found, value))
         self.merged.lay(_rooted(_known(value), found.folder), Origin(found.source, found))
 
@@ -127,7 +134,7 @@ class _Loading:
             project = places.belongs(named, self.where)
             if path.is_dir():
                 each = Folder(path, places.IN_FOLDER, "folder", project=project, top=self.where.worktree)
-                self.as_trusted(each) if project else self.folder(each)
+                self.named(each)
             else:
                 self.warnings.append(
                     f"{flags.variable_of(flags.CONFIG_DIR)} names {path}, which is no folder"
@@ -138,10 +145,17 @@ class _Loading:
             if not os.path.exists(path):  # noqa: PTH110 - false, and no error, for what we may not see
                 raise InvalidInput(f"{flags.variable_of(flags.CONFIG)} names {path}, which does not exist")
             each = Folder(path.parent, (path.name,), "files", project=project, top=self.where.worktree)
-            self.as_trusted(each) if project else self.folder(each)
+            self.named(each)
         if text := flags.flag(flags.CONFIG_CONTENT):
             source = flags.variable_of(flags.CONFIG_CONTENT) or flags.CONFIG_CONTENT
             self.lay(Document(source, text, "json", self.where.directory))
+
+    def named(self, each: Folder) -> None:
+        """A folder or file that the environment names."""
+        if each.project:
+            self.as_trusted(each, trusted=self.trust.holds_named(each))
+        else:
+            self.folder(each)
 
     def host(self, remote: Remote) -> Reduced:
         """A provider's host: what it may decide is laid; its agents and permissions wait."""
@@ -188,6 +202,7 @@ class _Loading:
             warnings=tuple(dict.fromkeys(self.warnings)),
             notices=tuple(dict.fromkeys((*self.notices, *self.untrusted_folders.notices))),
             untrusted=self.untrusted_folders.untrusted,
+            trust=self.trust,
         )
 
     def folder_of(self, path: tuple[str | int, ...]) -> Path:

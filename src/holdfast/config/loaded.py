@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.config.instructions import InstructionSource
 from holdfast.config.layers.merge import Origins
+from holdfast.config.pins.project_trust import ProjectTrust
 from holdfast.schema.config import Config
 from holdfast.schema.permission import Ruleset
 
@@ -44,6 +45,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """What was left out because the folder is not trusted, or because a host may not decide it."""
     untrusted: Path | None = None
     """The folder that the user would have to trust; None where nothing was left out."""
+
+    trust: ProjectTrust
+    """Which folders of the project count, and the bytes of their files as they were compared."""
 
     def __repr__(self) -> str:
         return f"Loaded({self.config!r})"

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+from holdfast import flags
+
 IN_PROJECT = ("opencode.json", "opencode.jsonc", "holdfast.json", "holdfast.jsonc")
 IN_FOLDER = ("config.toml", *IN_PROJECT)
 IN_GLOBAL = ("config.toml", "config.json", *IN_PROJECT)
@@ -70,6 +72,14 @@ def of_project(places: Places) -> list[Folder]:
     ]
 
 
+def of_project_folder(folder: Path) -> list[Folder]:
+    """The same of one folder on that way. Those that are not there count too: they may come."""
+    return [
+        Folder(folder, IN_PROJECT, "files", project=True),
+        *(Folder(folder / name, IN_FOLDER, "folder", project=True) for name in FOLDERS),
+    ]
+
+
 def downward(worktree: Path, directory: Path) -> list[Path]:
     """Every folder from the top to the directory; only the directory where it is not below the top."""
     if not directory.is_relative_to(worktree):
@@ -87,6 +97,20 @@ def belongs(named: str, places: Places) -> bool:
         return False
     path = places.directory / relative
     return Path(os.path.normpath(path)).is_relative_to(places.worktree) or inside(path, places.worktree)
+
+
+def of_environment(places: Places) -> list[Folder]:
+    """Settings of the project that the environment names, as far as they exist."""
+    found = []
+    for flag, kind in ((flags.CONFIG_DIR, "folder"), (flags.CONFIG, "files")):
+        named = flags.flag(flag)
+        if named and belongs(named, places):
+            path = places.directory / Path(named).expanduser()
+            if kind == "folder" and path.is_dir():
+                found.append(Folder(path, IN_FOLDER, "folder", project=True, top=places.worktree))
+            elif kind == "files" and path.is_file():
+                found.append(Folder(path.parent, (path.name,), "files", project=True, top=places.worktree))
+    return found
 
 
 def inside(path: Path, worktree: Path) -> bool:

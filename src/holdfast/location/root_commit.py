@@ -10,6 +10,7 @@ import os
 import re
 from pathlib import Path
 
+from holdfast import git
 from holdfast.errors import ContextError
 from holdfast.location.small_text import small_text
 
@@ -43,22 +44,20 @@ def _least(lines: str) -> str | None:
 
 
 def _ask(common: Path, ours: Path) -> str:
-    import subprocess
+    from subprocess import TimeoutExpired
 
     heads = _furnish(common, ours)
     try:
-        done = subprocess.run(
-            ["git", "rev-list", "--max-parents=0", "--all", "--stdin"],
+        done = git.run(
+            ["rev-list", "--max-parents=0", "--all", "--stdin"],
             cwd=ours,
-            env=_environment(ours),
-            input="".join(f"{head}\n" for head in heads).encode(),
-            capture_output=True,
-            timeout=GIT_TIMEOUT_S,
-            check=False,
+            git_dir=ours,
+            given="".join(f"{head}\n" for head in heads).encode(),
+            timeout_s=GIT_TIMEOUT_S,
         )
     except (FileNotFoundError, PermissionError, NotADirectoryError):
         return ""  # There is no git.
-    except subprocess.TimeoutExpired:
+    except TimeoutExpired:
         # Another answer would file a session under another project.
         raise ContextError(
             f"git took longer than {GIT_TIMEOUT_S} s to find the first commit of {common}; try again, "
@@ -114,21 +113,3 @@ def _extensions(config: str) -> dict[str, str]:
             if value in _EXTENSIONS.get(name, ()):
                 found[name] = value
     return found
-
-
-def _environment(ours: Path) -> dict[str, str]:
-    """The user's environment without their settings for git, which is here to answer one question."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    return kept | {
-        "GIT_DIR": str(ours),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "HOME": str(ours),  # for a git that does not know the line above
-        "XDG_CONFIG_HOME": str(ours),
-        "GIT_NO_REPLACE_OBJECTS": "1",
-        "GIT_NO_LAZY_FETCH": "1",
-        "GIT_ALLOW_PROTOCOL": "",
-        "GIT_OPTIONAL_LOCKS": "0",
-        "GIT_TERMINAL_PROMPT": "0",
-        "LC_ALL": "C",
-    }

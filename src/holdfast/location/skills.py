@@ -49,13 +49,22 @@ class BadSkill(ValueError):
     """A file is no skill; the message says why in a few words."""
 
 
-def discover(folders: Sequence[Path], *, split: Split, problems: list[str]) -> list[Skill]:
-    """The skills of the folders by name; what is wrong with a file becomes a problem, a line."""
+def head(path: Path) -> str:
+    """The beginning of a skill's file."""
+    return instruction_files.read(path, worktree=path.parent, contained=False, bytes_max=HEAD_BYTES_MAX).text
+
+
+def discover(
+    folders: Sequence[Path], *, split: Split, problems: list[str], text: Callable[[Path], str] = head
+) -> list[Skill]:
+    """The skills of the folders by name; what is wrong with a file becomes a problem, a line. `text` reads
+    the beginning of a file.
+    """
     found: dict[str, Skill] = {}
     for folder in folders:
         for path in _files(folder, problems):
             try:
-                skill = _skill(path, split)
+                skill = _skill(path, split, text)
             except (ValueError, HoldfastError) as error:
                 problem = str(error)
                 named = problem if problem.startswith(str(path)) else f"{shown(path)}: {problem}"
@@ -68,10 +77,9 @@ def discover(folders: Sequence[Path], *, split: Split, problems: list[str]) -> l
     return sorted(found.values(), key=lambda skill: skill.name)
 
 
-def _skill(path: Path, split: Split) -> Skill:
-    excerpt = instruction_files.read(path, worktree=path.parent, contained=False, bytes_max=HEAD_BYTES_MAX)
-    head, _ = split(excerpt.text)
-    name, description = head.get("name"), head.get("description", "")
+def _skill(path: Path, split: Split, text: Callable[[Path], str]) -> Skill:
+    front, _ = split(text(path))
+    name, description = front.get("name"), front.get("description", "")
     if not isinstance(name, str) or not name:
         raise BadSkill("its front matter has no name")
     if not _NAME.fullmatch(name):

@@ -2,14 +2,15 @@
 
 Pure. Rules are the agent's (the user's settings included), then the session's own; the last match wins. A
 child is never allowed what its parent's policy denies or asks, down the whole tree: the strictest verdict
-holds. A saved approval turns ask into allow, and nothing else.
+holds. A saved approval turns ask into allow, and nothing else. To edit what steers the next run takes a rule,
+or an approval, that names the path (`steering`).
 """
 
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from holdfast.permission import wildcard
+from holdfast.permission import steering, wildcard
 from holdfast.permission.evaluate import evaluate, last_match, restricted, stricter
 from holdfast.schema.permission import Action, Rule, Ruleset
 
@@ -37,7 +38,8 @@ class Policy(msgspec.Struct, frozen=True):
 
     def _ruled(self, permission: str, pattern: str) -> Action:
         """The verdict without approvals, of this session and of all above it."""
-        own = restricted(evaluate(permission, pattern, self.rules), permission, pattern, self.restrictions)
+        found = steering.verdict(permission, pattern, evaluate(permission, pattern, self.rules), self.rules)
+        own = restricted(found, permission, pattern, self.restrictions)
         if self.above is None or own == "deny":
             return own
         return stricter(own, self.above.verdict(permission, pattern))
@@ -58,4 +60,8 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 def _covers(approved: Approved, permission: str, pattern: str) -> bool:
-    return wildcard.match(permission, approved.permission) and wildcard.match(pattern, approved.pattern)
+    return (
+        wildcard.match(permission, approved.permission)
+        and wildcard.match(pattern, approved.pattern)
+        and (permission != steering.PERMISSION or steering.names(approved.pattern, pattern))
+    )

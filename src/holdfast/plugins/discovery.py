@@ -13,7 +13,7 @@ nothing else.
 """
 
 import importlib
-import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -25,12 +25,15 @@ from typing import Any
 import msgspec
 
 from holdfast.context.source import ContextSource
+from holdfast.person import small_file
 from holdfast.plugins.dispatcher import Plugin, Trouble
 from holdfast.toolkit.declare import Tool
 
 GROUP = "holdfast.plugins"
 FOLDERS = ("plugin", "plugins")
 UNSUPPORTED = ("auth", "provider")
+
+Source = Callable[[Path], bytes | None]
 
 
 class PluginContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,17 +50,21 @@ def discover(
     named: Sequence[str],
     folders: Sequence[Path],
     report: Callable[[Trouble], None],
+    source: Source = small_file.read,
     installed: bool = True,
 ) -> list[Plugin]:
-    """The plugins in order: installed ones by name, those that the config names, then files by path."""
+    """The plugins in order: installed ones by name, those that the config names, then files by path.
+
+    `source` reads a file: of a project the bytes that the user trusts, whatever is there by now.
+    """
     found: list[Plugin] = []
     loads: list[tuple[str, str, Callable[[], Any]]] = []
     if installed:
         loads += [(entry.name, f"entry point {entry.value}", entry.load) for entry in _entry_points()]
     for name in named:
-        loads += _named(name, report)
+        loads += _named(name, report, source)
     for path in _files(folders):
-        loads.append((path.stem, str(path), partial(_module, path)))
+        loads.append((path.stem, str(path), partial(_module, path, source)))
     seen: set[str] = set()
     for name, origin, load in loads:
         if origin in seen:
@@ -80,11 +87,13 @@ def _entry_points() -> list[Any]:
     return sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
 
 
-def _named(name: str, report: Callable[[Trouble], None]) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+def _named(
+    name: str, report: Callable[[Trouble], None], source: Source
+) -> Iterable[tuple[str, str, Callable[[], Any]]]:
     """A plugin that the config names: a Python file by its absolute path, or a module."""
     path = name.removeprefix("file://")
     if path.startswith("/") and path.endswith(".py"):
-        yield Path(path).stem, path, partial(_module, Path(path))
+        yield Path(path).stem, path, partial(_module, Path(path), source)
     elif all(word.isidentifier() for word in name.split(".")):
         yield name, f"module {name}", partial(importlib.import_module, name)
     else:
@@ -101,17 +110,20 @@ def _files(folders: Sequence[Path]) -> list[Path]:
     ]
 
 
-def _module(path: Path) -> ModuleType:
-    """A file as a module of its own, whatever others have its name."""
-    real = path.resolve(strict=True)
-    name = f"holdfast_plugin_{sha256(str(real).encode()).hexdigest()[:12]}"
-    spec = importlib.util.spec_from_file_location(name, real)
-    if spec is None or spec.loader is None:
-        raise ImportError("it cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
+def _module(path: Path, source: Source) -> ModuleType:
+    """A file as a module of its own, whatever others have its name. Compiled here, since Python would rather
+    take compiled code that lies beside the file, which nobody compared with anything.
+    """
+    data = source(path)
+    if data is None:
+        raise ImportError("it is not there, or not what was trusted")
+    real = os.path.realpath(path)
+    name = f"holdfast_plugin_{sha256(real.encode()).hexdigest()[:12]}"
+    module = ModuleType(name)
+    module.__file__ = real
     sys.modules[name] = module  # Dataclasses and pickling look their module up there.
     try:
-        spec.loader.exec_module(module)
+        exec(compile(data, real, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a plugin is code
     except BaseException:
         del sys.modules[name]
         raise

@@ -20,12 +20,17 @@ class Approval(Record, frozen=True, kw_only=True):
 
 
 class Trust(Record, frozen=True, kw_only=True):
-    """`path` is the real path, links resolved. A refusal is remembered as well: `granted` is then false."""
+    """`path` is the real path, links resolved. A refusal is remembered as well: `granted` is then false.
+
+    `pins` is what the folder was trusted as: for each place in it (`.` is itself) the files that steer the
+    agent, each with the SHA-256 of its bytes, or `-> ` and the target of a link that leads out.
+    """
 
     id: str
     host: str
     path: str
     granted: bool
+    pins: dict[str, dict[str, str]] | None = None
     time: Created
 
 

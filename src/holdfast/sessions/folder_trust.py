@@ -1,16 +1,24 @@
-"""Which folders the user trusts to configure the agent, by host and real path.
+"""Which folders the user trusts to configure the agent, by host and real path, and as what.
 
 The decision for a folder is that of the nearest folder above it, or itself, that has one; a refusal is stored
-as well. Only the user decides: no file in a folder can.
+as well. Trust holds for the content that there was: `config.pins` compares it whenever settings are read.
+Only the user decides: no file in a folder can.
 """
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from holdfast.config.pins import former
+from holdfast.config.pins.pinned import pinned
+from holdfast.config.pins.project_trust import Changed, Grant, ProjectTrust, is_path, place_named
+from holdfast.config.pins.snapshot import Snapshot
+from holdfast.config.pins.unified import FileDiff, diffs
+from holdfast.config.places import Folder
 from holdfast.errors import InvalidInput, Refused
 from holdfast.location.project import is_utf8
+from holdfast.person import directories
 from holdfast.schema.project_records import Trust
 from holdfast.schema.times import Created
 from holdfast.sessions.access import StoreAccess
@@ -25,19 +33,25 @@ class Decisions:
     def __init__(self, records: Iterable[StoredRecord] = ()) -> None:
         values = [record.value() for record in records]
         self.all = sorted((each for each in values if isinstance(each, Trust)), key=lambda each: each.path)
-        self._granted = {each.path: each.granted for each in self.all}
+        self._by_path = {each.path: each for each in self.all}
 
-    def about(self, path: Path) -> bool | None:
+    def nearest(self, path: Path) -> Trust | None:
         """The decision for a folder; None if the user made none."""
         real = Path(os.path.realpath(path))
         for folder in (real, *real.parents):
-            if (granted := self._granted.get(str(folder))) is not None:
-                return granted
+            if (found := self._by_path.get(str(folder))) is not None:
+                return found
         return None
 
-    def trusted(self, path: Path) -> bool:
-        """Whether the folder is trusted; not without a decision."""
-        return self.about(path) is True
+    def about(self, path: Path) -> bool | None:
+        """Whether the user trusts a folder; None if they made no decision."""
+        found = self.nearest(path)
+        return None if found is None else found.granted
+
+    def grant(self, path: Path) -> Grant | bool:
+        """What the user trusts a folder as; False if they do not."""
+        found = self.nearest(path)
+        return found is not None and found.granted and Grant(Path(found.path), found.pins or {})
 
 
 class FolderTrust:
@@ -50,18 +64,82 @@ class FolderTrust:
         """The decisions of this host."""
         return Decisions(await self._access.store.select("trust", session=host_scope(self._access.host.id)))
 
-    async def decide(self, path: str | os.PathLike[str], *, granted: bool) -> Trust:
-        """Store a decision about a folder and everything below it."""
+    async def decide(
+        self, path: str | os.PathLike[str], *, granted: bool, named: Sequence[Folder] = ()
+    ) -> Trust:
+        """Store a decision about a folder and everything below it, as it is now. `named` are settings that
+        the environment names.
+        """
         real = checked(path)
+        taken: dict[str, Snapshot] = {}
+        if granted:
+            import anyio.to_thread
+
+            inside = [each for each in named if _is_in(each, real)]
+            taken = await anyio.to_thread.run_sync(lambda: pinned(Path(real), directories.home(), inside))
+        pins = {place: each.pins for place, each in taken.items()}
+        return await self._write(real, granted=granted, pins=pins, texts=former.texts_in(taken))
+
+    async def renew(self, changed: Changed, worktree: Path) -> Trust:
+        """Trust a folder that changed as the user was shown it: what changes meanwhile, and other places that
+        changed, are not trusted by this. Of a folder above the worktree only the worktree is meant.
+        """
+        folder = changed.folder if changed.folder.is_relative_to(worktree) else worktree
+        known = (await self.decisions()).nearest(folder)
+        shown = {_moved(place, changed.folder, folder): each for place, each in changed.now.items()}
+        pins = {place: each.pins for place, each in shown.items()}
+        texts = former.texts_in(shown)
+        if known is not None and known.path == str(folder):
+            pins = (known.pins or {}) | pins
+            texts = former.texts_of(known.id) | texts
+        return await self._write(str(folder), granted=True, pins=pins, texts=texts)
+
+    async def _write(
+        self, real: str, *, granted: bool, pins: dict[str, dict[str, str]], texts: former.Texts
+    ) -> Trust:
         trust = Trust(
             id=f"trust-{hashlib.sha256(real.encode()).hexdigest()[:32]}",
             host=self._access.host.id,
             path=real,
             granted=granted,
+            pins=pins or None,
             time=Created(created=self._access.clock.now_ms()),
         )
+        import anyio.to_thread  # Not for a command that only reads.
+
+        used = {pin for each in pins.values() for pin in each.values()}
+        kept = {pin: text for pin, text in texts.items() if pin in used}
+        await anyio.to_thread.run_sync(former.keep, trust.id, kept)
         await self._access.store.commit(Batch((put_in(host_scope(trust.host), trust),)))
         return trust
+
+
+def diff(trust: Trust | None, folder: Path, named: Sequence[Folder] = ()) -> list[FileDiff]:
+    """What changed in a trusted folder; of one that is not trusted, all that there is. Waits for the disk."""
+    now = pinned(folder, directories.home(), [each for each in named if _is_in(each, str(folder))])
+    if trust is None or not trust.granted:
+        return diffs({}, now, {})
+    # What the environment named before may not be named now.
+    before = {place: pins for place, pins in (trust.pins or {}).items() if is_path(place) or place in now}
+    return diffs(before, now, former.texts_of(trust.id))
+
+
+def changed(trust: Trust) -> Changed | None:
+    """How a trusted folder and the places in it differ from what was trusted. Waits for the disk."""
+    grant = Grant(Path(trust.path), trust.pins or {})
+    compared = ProjectTrust(lambda _: grant, directories.home())
+    for place in sorted({".", *filter(is_path, grant.pins)}):
+        compared.holds(Path(os.path.normpath(grant.folder / place)))
+    return next(iter(compared.changed), None)
+
+
+def _moved(place: str, old: Path, new: Path) -> str:
+    """The name of a place of one trusted folder among the pins of another."""
+    return place_named(place, lambda path: os.path.relpath(old / path, new))
+
+
+def _is_in(each: Folder, real: str) -> bool:
+    return each.trust_path.is_relative_to(real)
 
 
 def checked(path: str | os.PathLike[str]) -> str:

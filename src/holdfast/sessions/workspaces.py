@@ -57,5 +57,5 @@ class Workspaces:
         held = host_settings.hosts_of(credentials.load())
         remote = await host_settings.settings_of(held) if held else []
         return await anyio.to_thread.run_sync(
-            lambda: read_workspace(location, trusted=decisions.trusted, remote=remote, is_here=is_here)
+            lambda: read_workspace(location, trusted=decisions.grant, remote=remote, is_here=is_here)
         )

@@ -26,6 +26,7 @@ class WorkspacePlugins:
                 named=[each if isinstance(each, str) else each[0] for each in given],
                 folders=[folder.path for folder in workspace.loaded.folders if folder.trusted],
                 report=lambda trouble: self._warn(str(trouble)),
+                source=workspace.loaded.trust.read,
             )
             self._known[directory] = Dispatcher(found, lambda trouble: self._warn(str(trouble)))
         return self._known[directory]

@@ -1,7 +1,7 @@
 """The workspace of a directory: its settings, agents, commands and providers.
 
 Read from the files each time, since the user edits them while sessions run. What must stay true: the caller
-says which folders are trusted; nothing here decides it.
+says which folders are trusted, and as what; nothing here decides it.
 """
 
 import os
@@ -17,6 +17,7 @@ from holdfast.config import load
 from holdfast.config.agents import Agents
 from holdfast.config.builtin_agents import AgentPlaces
 from holdfast.config.loaded import Loaded
+from holdfast.config.pins.project_trust import Granted
 from holdfast.config.places import Places
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import ContextError, Refused
@@ -90,7 +91,7 @@ class Workspace:
 def read_workspace(
     location: Location,
     *,
-    trusted: Callable[[Path], bool],
+    trusted: Granted,
     remote: Sequence[Remote] = (),
     is_here: bool = True,
 ) -> Workspace:
@@ -106,7 +107,7 @@ def read_workspace(
         places,
         loaded,
         credentials.load(),
-        trusted=trusted,
+        trusted=loaded.trust.holds,
         git=location.vcs is not None,
         temporary=private,
         is_here=is_here,

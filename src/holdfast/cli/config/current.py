@@ -30,7 +30,7 @@ def here(ctx: click.Context) -> Here:
     decisions = decided(ctx)
     remote = host_settings_of(credentials.load())
     return Here(
-        read_workspace(locate(current_directory()), trusted=decisions.trusted, remote=remote), decisions
+        read_workspace(locate(current_directory()), trusted=decisions.grant, remote=remote), decisions
     )
 
 

@@ -203,7 +203,7 @@ def settings(ctx: click.Context) -> Section:
     except TROUBLE:  # A store that cannot be read says so in its own section.
         decisions = Decisions()
     remote = host_settings_of(credentials.load())
-    loaded = read_workspace(locate(current_directory()), trusted=decisions.trusted, remote=remote).loaded
+    loaded = read_workspace(locate(current_directory()), trusted=decisions.grant, remote=remote).loaded
     value = redact.redacted(loaded.value, loaded.origins)
     found: Section = {".".join(map(str, path)): item for path, item, _ in settings_of(value, loaded.origins)}
     if loaded.warnings or loaded.notices:

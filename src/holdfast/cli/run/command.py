@@ -19,7 +19,8 @@ from holdfast.cli.run.precheck import check
 from holdfast.cli.run.prompt_text import read_prompt
 from holdfast.cli.session_name import named
 from holdfast.cli.terminal import current_directory
-from holdfast.cli.trust import ask_trust
+from holdfast.cli.trust import ask_again, ask_trust
+from holdfast.config import places
 from holdfast.errors import StoreError
 from holdfast.log import setup
 from holdfast.provider.catalog.name import parse_model
@@ -150,11 +151,16 @@ def _around(ctx: click.Context, wish: Wish) -> Workspace:
         workspace, decisions = here(ctx)
     worktree = workspace.places.worktree
     trusts = ask_trust(workspace.loaded, decisions.about(worktree))
-    if trusts is None:
+    agreed = ask_again(workspace.loaded)
+    if trusts is None and not agreed:
         return workspace
+    named = places.of_environment(workspace.places)
 
     async def decide(hf: "Holdfast") -> None:
-        await hf.trust.decide(worktree, granted=trusts)
+        if trusts is not None:
+            await hf.trust.decide(worktree, granted=trusts, named=named)
+        for each in agreed:
+            await hf.trust.renew(each, worktree)
 
     with_holdfast(ctx, decide, create=True)
     return here(ctx).workspace

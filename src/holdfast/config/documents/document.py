@@ -8,7 +8,7 @@ import re
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from holdfast.config.documents import markdown, positions
 from holdfast.config.documents.positions import KeyPath
@@ -104,17 +104,23 @@ class Document:
         return f"{self.source}:{line}:{column}"
 
 
-def read(path: Path) -> Document | None:
+class Read(Protocol):
+    """Reads a small file; None where there is none."""
+
+    def __call__(self, path: Path, /, *, bytes_max: int) -> bytes | None: ...
+
+
+def read(path: Path, reader: Read = small_file.read) -> Document | None:
     """The file; None where there is none. Devices, pipes and huge files are refused by name."""
-    text = text_of(path)
+    text = text_of(path, reader=reader)
     if text is None:
         return None
     return Document(str(path), text, "toml" if path.suffix == ".toml" else "json", path.parent)
 
 
-def text_of(path: Path, bytes_max: int = BYTES_MAX) -> str | None:
+def text_of(path: Path, bytes_max: int = BYTES_MAX, *, reader: Read = small_file.read) -> str | None:
     """The text of a small file; None where there is none."""
-    data = small_file.read(path, bytes_max=bytes_max)
+    data = reader(path, bytes_max=bytes_max)
     if data is None:
         return None
     try:

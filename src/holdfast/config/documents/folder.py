@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from holdfast.config.documents import markdown
-from holdfast.config.documents.document import Document, text_of
+from holdfast.config.documents.document import Document, Read, text_of
 from holdfast.errors import HoldfastError
+from holdfast.person import small_file
 
 FILES_MAX = 500
 DEPTH_MAX = 8
@@ -34,7 +35,10 @@ PROGRAMS = ("tool", "tools", "plugin", "plugins", "hook", "hooks")
 
 
 def documents(
-    folder: Path, problems: list[str], allowed: Callable[[Path], bool] = lambda _: True
+    folder: Path,
+    problems: list[str],
+    allowed: Callable[[Path], bool] = lambda _: True,
+    reader: Read = small_file.read,
 ) -> Iterator[Document]:
     """A document for each agent and command; a file that cannot be read becomes a problem, a line."""
     for kind, name, mode in _FOLDERS:
@@ -48,7 +52,7 @@ def documents(
                 problems.append(f"{path} lies outside the worktree; it is left out")
                 continue
             try:
-                document = _document(kind, top, path, primary=mode)
+                document = _document(kind, top, path, reader, primary=mode)
             except markdown.BadFrontMatter as error:
                 problems.append(f"{path}:{error.line}:{error.column}: {error}; the file is left out")
             except HoldfastError as error:
@@ -61,8 +65,8 @@ def documents(
                     yield document
 
 
-def _document(kind: Kind, top: Path, path: Path, *, primary: bool) -> Document | None:
-    text = text_of(path, BYTES_MAX)
+def _document(kind: Kind, top: Path, path: Path, reader: Read, *, primary: bool) -> Document | None:
+    text = text_of(path, BYTES_MAX, reader=reader)
     if text is None:
         return None
     head, body = markdown.split(text)

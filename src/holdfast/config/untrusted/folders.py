@@ -62,8 +62,12 @@ class UntrustedFolders:
                     self._drop(str(each.path), [f"{name}/"], each)
         self.notices.extend(f"not trusted: {problem}" for problem in problems)
 
-    def settle(self, merged: Merged, entries: UntrustedEntries, home: str) -> None:
-        """Take in what was set aside; the user's own layers are all laid by now."""
+    def settle(
+        self, merged: Merged, entries: UntrustedEntries, home: str, *, changed: Iterable[Path] = ()
+    ) -> None:
+        """Take in what was set aside; the user's own layers are all laid by now. Of folders that `changed`
+        since they were trusted there is a notice already.
+        """
         rules: Ruleset = []
         known = adopt.names_in_use(merged)
         for found, reduced in self._aside:
@@ -79,7 +83,8 @@ class UntrustedFolders:
             self._drop(found.source, dropped, None)
         if rules:
             entries.restrictions.append(rules)
-        if self._dropped:
+        known_changed = self.untrusted is not None and any(map(self.untrusted.is_relative_to, changed))
+        if self._dropped and not known_changed:
             left_out = "; ".join(f"{source}: {_some(names)}" for source, names in self._dropped.items())
             self.notices.append(
                 f"{self.untrusted} is not trusted, so these settings are left out: {left_out}; "

@@ -21,7 +21,7 @@ from holdfast.config.places import Places
 from holdfast.context.source import ABSENT, Codec, ContextSource, Missing
 from holdfast.context.sources.look import Warn, look
 from holdfast.location import skills as location_skills
-from holdfast.location.skills import Skill
+from holdfast.location.skills import BadSkill, Skill
 
 KEY = "core/skills"
 LISTED_MAX: Final = 200
@@ -82,7 +82,15 @@ def finder(where: Places, loaded: Loaded, trusted: Trusted) -> Find:
 
     def find(problems: list[str]) -> list[Skill]:
         folders = skill_folders(where, loaded, trusted, problems)
-        return location_skills.discover(folders, split=markdown.split, problems=problems)
+        return location_skills.discover(folders, split=markdown.split, problems=problems, text=text)
+
+    def text(path: Path) -> str:
+        if not loaded.trust.covers(path):
+            return location_skills.head(path)
+        data = loaded.trust.read(path)
+        if data is None:
+            raise BadSkill("it is not what was trusted")
+        return data[: location_skills.HEAD_BYTES_MAX].decode("utf-8-sig", "replace").strip()
 
     return find
 

@@ -14,6 +14,7 @@ import anyio
 from msgspec.structs import replace
 
 from holdfast.errors import Conflict
+from holdfast.permission import steering
 from holdfast.runtime.calls.permission_reply import answered, read_approvals, reply
 from holdfast.runtime.calls.question_ask import QuestionAsk
 from holdfast.runtime.engine.engine import OnAsk
@@ -76,7 +77,8 @@ class PermissionAsk:
             case "deny":
                 raise ToolDenied(f"The rules deny {permission} for {_shown(patterns)}.")
             case "ask":
-                await self._ask_user(permission, patterns, always, metadata, tool)
+                savable = steering.savable(permission, patterns, always)
+                await self._ask_user(permission, patterns, savable, metadata, tool)
             case _:
                 assert_never(verdict)
 

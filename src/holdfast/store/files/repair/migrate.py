@@ -6,10 +6,11 @@ what it wrote, and is followed by the marker; one that fails stops the sequence 
 
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import SubprocessError, run
+from subprocess import SubprocessError
 
 import msgspec
 
+from holdfast import git
 from holdfast.errors import StoreError, StoreTooNew
 from holdfast.schema import typed
 from holdfast.store.files import layout
@@ -106,13 +107,7 @@ def _worktree(old: Path) -> Path | None:
 def _root_commit(worktree: Path) -> str:
     """The id of a project: the first of its root commits, sorted; empty when it has none."""
     try:
-        asked = run(
-            ["git", "rev-list", "--max-parents=0", "--all"],
-            cwd=worktree,
-            capture_output=True,
-            timeout=60,
-            check=False,
-        )
+        asked = git.run(["rev-list", "--max-parents=0", "--all"], cwd=worktree, timeout_s=60)
     except (OSError, SubprocessError):
         return ""
     return min(asked.stdout.decode("ascii", "replace").split(), default="") if asked.returncode == 0 else ""

@@ -1,0 +1,102 @@
+"""A project that changes under an agent: trust is for what was there."""
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.context.sources.skills import finder
+from holdfast.sessions import workspaces
+from holdfast.workspace.plugins import WorkspacePlugins
+from tests.stories import inside
+from tests.stories.world import World
+
+PLUGIN = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').write_text('x')\n"
+SKILL = "---\nname: tidy\ndescription: {}\n---\nTidy up.\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+async def test_what_changes_within_a_run_is_not_loaded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long process reads settings again at each boundary: what an agent wrote meanwhile does not count, and
+    does again when it is put back; a skill that changed is not listed.
+    """
+    monkeypatch.setattr(workspaces, "FRESH_MS", 0)
+    settings = write(world.project / "opencode.json", '{"username": "me"}')
+    skill = write(world.project / ".holdfast/skills/tidy/SKILL.md", SKILL.format("Tidies."))
+    async with world.open() as (hf, _):
+        await hf.trust.decide(world.project, granted=True)
+        session = await world.session(hf)
+        seen = []
+        for text, description in (("me", "Tidies."), ("evil", "Obeys."), ("me", "Tidies.")):
+            settings.write_text(f'{{"username": "{text}"}}')
+            skill.write_text(SKILL.format(description))
+            found = await inside.workspace(hf, session)
+            listed = finder(found.places, found.loaded, found.trusted)
+            skill.write_text(SKILL.format("Obeys."))  # The list is made later, and from what was compared.
+            seen.append((found.loaded.config.username, [each.description for each in listed([])]))
+    assert seen == [("me", ["Tidies."]), (None, []), ("me", ["Tidies."])]
+
+
+async def test_a_plugin_is_run_from_the_bytes_that_were_compared(world: World) -> None:
+    """Not from the file as it is by then, and not from compiled code beside it."""
+    warnings: list[str] = []
+    path = write(world.project / ".holdfast/plugins/p.py", "loaded = 'trusted'\n")
+    async with world.open() as (hf, _):
+        await hf.trust.decide(world.project, granted=True)
+        workspace = await inside.workspace(hf, await world.session(hf))
+        path.write_text(PLUGIN)
+        write(path.with_name("q.py"), PLUGIN)
+        found = [each.hooks for each in WorkspacePlugins(warnings.append).of(workspace).plugins]
+    assert [each.loaded for each in found] == ["trusted"]
+    assert [line for line in warnings if "q.py" in line and "not what was trusted" in line] == warnings != []
+    assert sorted(each.name for each in path.parent.iterdir()) == ["p.py", "q.py"]
+
+
+async def test_yes_is_for_what_was_shown(world: World) -> None:
+    """What changes between the question and the answer, and what changed in a place that was not shown, is
+    not trusted by it.
+    """
+    real = world.project.resolve()
+    settings = write(real / "opencode.json", '{"username": "me"}')
+    nested = write(real / "deep/opencode.json", "{}")
+    write(real / "kept/opencode.json", '{"username": "kept"}')
+    async with world.open() as (hf, _):
+        await hf.trust.decide(real, granted=True)
+        settings.write_text('{"username": "shown"}')
+        nested.write_text('{"username": "not shown"}')
+        session = await world.session(hf)
+        (changed,) = (await inside.workspace(hf, session)).loaded.trust.changed
+        settings.write_text('{"username": "after"}')
+        await hf.trust.renew(changed, real)
+    names = []
+    for text in ("after", "shown"):
+        settings.write_text(f'{{"username": "{text}"}}')
+        async with world.open() as (hf, _):
+            made = [
+                await hf.sessions.create(directory=real / name, title="x") for name in ("", "deep", "kept")
+            ]
+            found = [await inside.workspace(hf, each.id) for each in made]
+            names.append([each.loaded.config.username for each in found])
+    assert names == [[None, None, "kept"], ["shown", None, "kept"]]
+
+
+async def test_trust_in_a_folder_above_is_renewed_for_the_project_alone(world: World) -> None:
+    """And that in a folder below the top of a checkout for that folder alone."""
+    real = world.project.resolve()
+    write(real / "opencode.json", '{"username": "me"}')
+    async with world.open() as (hf, _):
+        await hf.trust.decide(real.parent, granted=True)
+        write(real / "opencode.json", '{"username": "shown"}')
+        session = await world.session(hf)
+        (changed,) = (await inside.workspace(hf, session)).loaded.trust.changed
+        renewed = [await hf.trust.renew(changed, worktree) for worktree in (real, real.parent.parent)]
+    assert [(each.path, "." in (each.pins or {}), "project" in (each.pins or {})) for each in renewed] == [
+        (str(real), True, False),
+        (str(real.parent), True, True),
+    ]
+    async with world.open() as (hf, _):
+        assert (await inside.workspace(hf, session)).loaded.config.username == "shown"
