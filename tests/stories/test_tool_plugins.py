@@ -84,3 +84,35 @@ async def test_a_plugin_s_tools_are_offered_in_its_workspace(world: World) -> No
         await hf.sessions.process(await world.session(hf), "go")
 
     assert [tool.name for tool in script.requests[0].tools] == sorted([*STANDARD, "stock"])
+
+
+STOCK = """
+import holdfast
+
+@holdfast.tool(repeatable=True)
+async def stock(context: holdfast.ToolContext, article: str) -> str:
+    "Say how many pieces of an article are there."
+    return f"7 of {article}"
+"""
+
+
+async def test_a_project_s_tools_are_offered_once_it_is_trusted_and_as_long_as_they_are_what_was(
+    world: World,
+) -> None:
+    """A file in `.holdfast/tools/` runs when it is loaded: not before it is trusted, nor when it changed."""
+    world.settings(permission={"*": "allow"})
+    folder = world.project / ".holdfast" / "tools"
+    folder.mkdir(parents=True)
+    (folder / "stock.py").write_text(STOCK)
+    (folder / "none.py").write_text("x = 1\n")
+    shown = []
+    for changes in (None, "trust", "change"):
+        async with world.open(Step(Say("ok"))) as (hf, script):
+            if changes == "trust":
+                await hf.trust.decide(world.project, granted=True)
+            if changes == "change":
+                (folder / "stock.py").write_text(STOCK.replace("7", "8"))
+            await hf.sessions.process(await world.session(hf), "go")
+        shown.append("stock" in {tool.name for tool in script.requests[0].tools})
+
+    assert shown == [False, True, False]

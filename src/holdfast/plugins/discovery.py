@@ -1,7 +1,8 @@
 """Finds and loads plugins.
 
 They are, in this order: installed ones (entry points of the group `holdfast.plugins`), those that the config
-names, and Python files in the `plugin/` and `plugins/` folders of trusted config folders.
+names, and Python files in the `plugin/` and `plugins/` folders of trusted config folders. The files in
+`tool/` and `tools/` beside them bring the tools that they declare, and nothing else.
 
 A plugin's code runs when it is loaded, so what comes here must already be trusted: `config/` drops the
 plugins of folders that are not trusted. A module offers `plugin`, a function that gets a `PluginContext` and
@@ -19,7 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -31,6 +32,7 @@ from holdfast.toolkit.declare import Tool
 
 GROUP = "holdfast.plugins"
 FOLDERS = ("plugin", "plugins")
+TOOL_FOLDERS = ("tool", "tools")
 UNSUPPORTED = ("auth", "provider")
 
 Source = Callable[[Path], bytes | None]
@@ -63,8 +65,10 @@ def discover(
         loads += [(entry.name, f"entry point {entry.value}", entry.load) for entry in _entry_points()]
     for name in named:
         loads += _named(name, report, source)
-    for path in _files(folders):
+    for path in _files(folders, FOLDERS):
         loads.append((path.stem, str(path), partial(_module, path, source)))
+    for path in _files(folders, TOOL_FOLDERS):
+        loads.append((path.stem, str(path), partial(_tool_file, path, source)))
     seen: set[str] = set()
     for name, origin, load in loads:
         if origin in seen:
@@ -100,11 +104,11 @@ def _named(
         report(Trouble(_line(name), "load", "not a Python module or file, so it is not run"))
 
 
-def _files(folders: Sequence[Path]) -> list[Path]:
+def _files(folders: Sequence[Path], names: Sequence[str]) -> list[Path]:
     return [
         path
         for folder in folders
-        for name in FOLDERS
+        for name in names
         for path in sorted((folder / name).glob("*.py"))
         if path.is_file() and not path.name.startswith(("_", "."))
     ]
@@ -128,6 +132,14 @@ def _module(path: Path, source: Source) -> ModuleType:
         del sys.modules[name]
         raise
     return module
+
+
+def _tool_file(path: Path, source: Source) -> SimpleNamespace:
+    """What a file of tools declares: every tool among its names, each once."""
+    declared = {id(each): each for each in vars(_module(path, source)).values() if isinstance(each, Tool)}
+    if not declared:
+        raise ImportError("it declares no tool; declare one with @holdfast.tool")
+    return SimpleNamespace(tools=tuple(declared.values()))
 
 
 def _hooks(loaded: Any, context: PluginContext) -> Any:
