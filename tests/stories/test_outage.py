@@ -242,14 +242,14 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
     steps = Step(Say("half"), Wait(gate)), Step(Say("whole"))
     async with world.open(*steps, clock=(clock := Later())) as (hf, script):
         session = await world.session(hf)
-        if trusted:
-            await hf.trust.decide(world.project, granted=True)
         held = inside.coordinator(hf)
         await hf.sessions.prompt(session, "go")
         await until(lambda: script.requests)
         if project is not None:
             text = "{" if project == "unreadable" else json.dumps({"recovery": project})
             (world.project / "holdfast.json").write_text(text)
+            if trusted:
+                await hf.trust.decide(world.project, granted=True)
             clock.ms += FRESH_MS
         heard: list[str] = []
         async with anyio.create_task_group() as group:

@@ -36,6 +36,9 @@ _NOT_THERE = frozenset((errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, 
 Split = Callable[[str], tuple[dict[str, Any], str]]
 """Front matter and body of a Markdown text; a ValueError says in a few words why it cannot be read."""
 
+Known = Callable[[Path], str | None]
+"""The text of a file that was read before, which is then not read again; None where it was not."""
+
 
 class Skill(msgspec.Struct, frozen=True):
     """`location` is its SKILL.md. A skill without a description is used when the user names it."""
@@ -43,28 +46,23 @@ class Skill(msgspec.Struct, frozen=True):
     name: str
     description: str
     location: Path
+    text: str | None = None
+    """Its file as it was compared with what the user trusts; None: it is read when the skill is used."""
 
 
 class BadSkill(ValueError):
     """A file is no skill; the message says why in a few words."""
 
 
-def head(path: Path) -> str:
-    """The beginning of a skill's file."""
-    return instruction_files.read(path, worktree=path.parent, contained=False, bytes_max=HEAD_BYTES_MAX).text
-
-
 def discover(
-    folders: Sequence[Path], *, split: Split, problems: list[str], text: Callable[[Path], str] = head
+    folders: Sequence[Path], *, split: Split, problems: list[str], known: Known = lambda _: None
 ) -> list[Skill]:
-    """The skills of the folders by name; what is wrong with a file becomes a problem, a line. `text` reads
-    the beginning of a file.
-    """
+    """The skills of the folders by name; what is wrong with a file becomes a problem, a line."""
     found: dict[str, Skill] = {}
     for folder in folders:
         for path in _files(folder, problems):
             try:
-                skill = _skill(path, split, text)
+                skill = _skill(path, split, known(path))
             except (ValueError, HoldfastError) as error:
                 problem = str(error)
                 named = problem if problem.startswith(str(path)) else f"{shown(path)}: {problem}"
@@ -77,8 +75,14 @@ def discover(
     return sorted(found.values(), key=lambda skill: skill.name)
 
 
-def _skill(path: Path, split: Split, text: Callable[[Path], str]) -> Skill:
-    front, _ = split(text(path))
+def _skill(path: Path, split: Split, known: str | None) -> Skill:
+    if known is None:
+        head = instruction_files.read(
+            path, worktree=path.parent, contained=False, bytes_max=HEAD_BYTES_MAX
+        ).text
+    else:
+        head = known[:HEAD_BYTES_MAX].strip()
+    front, _ = split(head)
     name, description = front.get("name"), front.get("description", "")
     if not isinstance(name, str) or not name:
         raise BadSkill("its front matter has no name")
@@ -86,7 +90,7 @@ def _skill(path: Path, split: Split, text: Callable[[Path], str]) -> Skill:
         raise BadSkill("its name has signs that no name may have, or more than 64 of them")
     if not isinstance(description, str):
         raise BadSkill("its description is no text")
-    return Skill(name, one_line(description, DESCRIPTION_CHARS_MAX), path)
+    return Skill(name, one_line(description, DESCRIPTION_CHARS_MAX), path, known)
 
 
 def _is_same(one: Path, other: Path) -> bool:

@@ -82,15 +82,15 @@ def finder(where: Places, loaded: Loaded, trusted: Trusted) -> Find:
 
     def find(problems: list[str]) -> list[Skill]:
         folders = skill_folders(where, loaded, trusted, problems)
-        return location_skills.discover(folders, split=markdown.split, problems=problems, text=text)
+        return location_skills.discover(folders, split=markdown.split, problems=problems, known=known)
 
-    def text(path: Path) -> str:
+    def known(path: Path) -> str | None:
         if not loaded.trust.covers(path):
-            return location_skills.head(path)
+            return None
         data = loaded.trust.read(path)
         if data is None:
             raise BadSkill("it is not what was trusted")
-        return data[: location_skills.HEAD_BYTES_MAX].decode("utf-8-sig", "replace").strip()
+        return data.decode("utf-8-sig", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
     return find
 

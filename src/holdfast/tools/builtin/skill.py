@@ -97,10 +97,12 @@ async def _loads(store: Store, session: str) -> set[tuple[str, str]]:
 
 def _loaded(skill: Skill) -> ToolOutput:
     folder = skill.location.parent
-    excerpt = instruction_files.read(
-        skill.location, worktree=folder, contained=False, bytes_max=TEXT_BYTES_MAX
-    )
-    _, text = markdown.split(excerpt.text)
+    whole = skill.text
+    if whole is None:
+        whole = instruction_files.read(
+            skill.location, worktree=folder, contained=False, bytes_max=TEXT_BYTES_MAX
+        ).text
+    _, text = markdown.split(whole[:TEXT_BYTES_MAX].strip())
     files = [str(each) for each in _beside(skill.location)]
     lines = [f'<skill_content name="{skill.name}">', text, "", f"The folder of this skill: {folder}"]
     if files:
