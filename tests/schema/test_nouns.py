@@ -280,6 +280,7 @@ EVENTS: list[dict[str, Any]] = [
             "offset": 3,
         },
     },
+    {"type": "file.edited", "properties": {"file": "/work/app/a.py"}},
     {
         "type": "todo.updated",
         "properties": {**OF, "todos": [{"content": "c", "status": "pending", "priority": "low"}]},

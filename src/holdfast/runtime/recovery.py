@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, StoreError
 from holdfast.log import event
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
@@ -141,8 +141,14 @@ async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
 
 async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for the user, or their tool may be repeated."""
-    session = await run.session()
-    registry = run.engine.tools(session, await run.engine.workspace(session))
+    session, workspace = await run.session(), None
+    try:
+        workspace = await run.engine.workspace(session)
+    except StoreError:
+        raise
+    except HoldfastError:
+        pass  # Settings that cannot be read bring no plugins, and `prepare_again` says so.
+    registry = run.engine.tools(session, workspace)
     found = []
     for part in calls:
         registration = _registered(registry, part)

@@ -17,9 +17,10 @@ class BroughtTools:
         self._plugins = plugins
         self._known: dict[str, tuple[Registry, tuple[Tool, ...], Registry]] = {}
 
-    def of(self, session: Session, workspace: Workspace) -> Registry:
+    def of(self, session: Session, workspace: Workspace | None) -> Registry:
         """The registry of a session; the same one as long as its plugins are."""
-        below, brought = self._own(session), self._plugins.of(workspace).tools
+        below = self._own(session)
+        brought = () if workspace is None else self._plugins.of(workspace).tools
         if not brought:
             return below
         known = self._known.get(session.directory)

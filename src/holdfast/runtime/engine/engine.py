@@ -91,8 +91,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     provider: Callable[[Workspace], Provider]
     """The provider for a workspace: real wires, or a script."""
     workspace: Callable[[Session], Awaitable[Workspace]]
-    tools: Callable[[Session, Workspace], Registry]
-    """The tools that a session may call: those of the application, of its directory, and of its plugins."""
+    tools: Callable[[Session, Workspace | None], Registry]
+    """The tools that a session may call: those of the application, of its directory, and of the plugins of
+    its workspace, where that is known.
+    """
     keep: Keep
     """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)
