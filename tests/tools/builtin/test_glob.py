@@ -67,6 +67,17 @@ async def test_a_path_is_searched_and_the_glob_is_seen_from_it(project: Project)
     assert await found(project, "*.{py,ts}", "lib") == ["lib/a.py"]
 
 
+async def test_the_rules_of_the_checkout_hold_below_it_and_none_from_above(project: Project) -> None:
+    """A folder in it is searched by the rules of its top; a file outside the project steers nothing."""
+    for name in ("src/a.py", "src/b.log", "b.log"):
+        project.write(name)
+    project.write(".gitignore", "*.log\n")
+    (project.top.parent / ".ignore").write_text("*.py\n")
+    assert await found(project, "*.log", "src") == ["No files found"]
+    assert await found(project, "*.log") == ["No files found"]
+    assert await found(project, "*.py") == ["src/a.py"]
+
+
 async def test_exactly_a_hundred_counts_as_cut(project: Project) -> None:
     """With 99 nothing is said."""
     for number in range(99):

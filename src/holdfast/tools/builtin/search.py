@@ -85,7 +85,9 @@ async def run(
             raise ToolFailure(f"This path cannot be searched: {error}.") from error
         folder = path if target.kind == "folder" else None
         excluded = () if folder is None else map(_excluded, filesystem.closed_below(target))
-        command = [program, "--no-config", "--no-messages", "--no-follow", *options, *excluded, "--"]
+        # Above the top of a checkout git looks for no rules either; below it they count.
+        rules = ["--no-ignore-parent"] if target.real == filesystem.top else []
+        command = [program, "--no-config", "--no-messages", "--no-follow", *rules, *options, *excluded, "--"]
         command.append(str(path) if folder is None else "./")
         async with context.spawn(command, cwd=folder or Path("/")) as process:
             assert process.stdout is not None
