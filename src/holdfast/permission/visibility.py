@@ -25,12 +25,10 @@ def hidden(tools: Mapping[str, str], policy: Policy) -> set[str]:
     """The tools that are denied as a whole: by the policy, by a ruleset that may only tighten it, or by that
     of any session above. Tools come by name, with the permission that each declares.
     """
-    rulesets = list(_rulesets(policy))
-    return {
-        tool
-        for tool, permission in tools.items()
-        if any(_denied(key_of(tool, permission), rules) for rules in rulesets)
-    }
+    keys = {tool: key_of(tool, permission) for tool, permission in tools.items()}
+    wanted = set(keys.values())
+    denied = {key for rules in _rulesets(policy) for key in _denied(wanted, rules)}
+    return {tool for tool, key in keys.items() if key in denied}
 
 
 def _rulesets(policy: Policy) -> Iterator[Sequence[Rule]]:
@@ -40,8 +38,15 @@ def _rulesets(policy: Policy) -> Iterator[Sequence[Rule]]:
         yield from _rulesets(policy.above)
 
 
-def _denied(key: str, rules: Sequence[Rule]) -> bool:
+def _denied(keys: set[str], rules: Sequence[Rule]) -> set[str]:
+    """The keys whose last rule denies everything. Judged together: this is asked several times a turn."""
+    left, denied = set(keys), set[str]()
     for rule in reversed(rules):
-        if wildcard.match(key, rule.permission):
-            return rule.pattern == "*" and rule.action == "deny"
-    return False
+        if not left:
+            break
+        name = rule.permission
+        met = left & {name} if name.isidentifier() else {key for key in left if wildcard.match(key, name)}
+        left -= met
+        if rule.pattern == "*" and rule.action == "deny":
+            denied |= met
+    return denied
