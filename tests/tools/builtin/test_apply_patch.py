@@ -3,6 +3,8 @@
 import hashlib
 from pathlib import Path
 
+import anyio
+import anyio.from_thread
 import pytest
 
 from holdfast.errors import ContextError
@@ -146,3 +148,30 @@ async def test_a_patch_that_does_not_fit_changes_nothing(world: World, lines: li
     expected = said.format(top=world.top)
     assert failed.startswith(expected)
     assert world.context.asked == []
+
+
+async def test_an_interrupt_does_not_stop_a_patch_between_two_files(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made to its end, and what it answered is there to be recorded."""
+    filled(world)
+    plain, scope, answers = write_path.write, anyio.CancelScope(), []
+
+    def interrupted(real: Path, data: bytes, *, seen: str | None) -> None:
+        anyio.from_thread.run_sync(scope.cancel)
+        plain(real, data, seen=seen)
+
+    monkeypatch.setattr(write_path, "write", interrupted)
+    with scope:
+        answers.append(await world.patch(*WHOLE))
+    assert [answer.title for answer in answers] == [
+        "A new.txt\nM a.txt\nM old/name.txt -> new/name.txt\nD gone.txt"
+    ]
+    assert sorted(world.content()) == ["project/a.txt", "project/new.txt", "project/new/name.txt"]
+
+
+async def test_what_is_there_already_is_no_edit(world: World) -> None:
+    """Nothing is written, and no client hears of one."""
+    world.file("a.txt", "a\n")
+    await world.run("write", filePath="a.txt", content="a\n")
+    assert world.context.edits == []

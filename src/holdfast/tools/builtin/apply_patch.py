@@ -96,24 +96,31 @@ async def _plan(
         if target.kind != "missing":
             raise ToolFailure(f"{target.asked} exists already. Read it, and use '*** Update File:'.")
         data = file_text.encoded(section.text, bom=False, crlf=False)
-        return _Planned("add", (changes.change(filesystem, target, None, data),))
+        return _Planned("add", (await changes.change(filesystem, target, None, data),))
     if target.kind == "missing":
         raise ToolFailure(await missing_file.missing(filesystem, target))
     before = await changes.current(context, filesystem, target)
     if isinstance(section, DeleteFile):
-        return _Planned("delete", (changes.change(filesystem, target, before, None),))
-    file = FileText.of(before, section.path)
-    text = apply(file.text, section.hunks) if section.hunks else file.text
-    if isinstance(text, Unmatched):
-        raise ToolFailure(_unmatched(text, file.text, section.path))
-    after = before if not section.hunks else file.data(text)
+        return _Planned("delete", (await changes.change(filesystem, target, before, None),))
+    after = await changes.in_thread(_updated, section, before)
     if len(targets) == 1:
-        return _Planned("update", (changes.change(filesystem, target, before, after),))
+        return _Planned("update", (await changes.change(filesystem, target, before, after),))
     if targets[1].kind != "missing":
         raise ToolFailure(f"{targets[1].asked} exists already, so {target.asked} cannot be moved there.")
     # First the new name, then the old one goes: between the two nothing is lost.
-    new = changes.change(filesystem, targets[1], None, after)
-    return _Planned("move", (new, changes.change(filesystem, target, before, None)))
+    new = await changes.change(filesystem, targets[1], None, after)
+    return _Planned("move", (new, await changes.change(filesystem, target, before, None)))
+
+
+def _updated(section: UpdateFile, before: bytes) -> bytes:
+    """The content with every hunk applied; `ToolFailure` names the one that does not fit."""
+    if not section.hunks:
+        return before
+    file = FileText.of(before, section.path)
+    text = apply(file.text, section.hunks)
+    if isinstance(text, Unmatched):
+        raise ToolFailure(_unmatched(text, file.text, section.path))
+    return file.data(text)
 
 
 def _unmatched(found: Unmatched, text: str, path: str) -> str:

@@ -86,8 +86,14 @@ async def current(context: ToolContext, filesystem: Filesystem, target: Resolved
     return data
 
 
-def change(filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None) -> Change:
-    """A change with its diff."""
+async def change(
+    filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None
+) -> Change:
+    """A change with its diff; in a thread, since a large file takes time."""
+    return await in_thread(_change, filesystem, target, before, after)
+
+
+def _change(filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None) -> Change:
     name = filesystem.relative(target.asked)
     old = "" if before is None else FileText.of(before, str(target.asked)).text
     new = "" if after is None else FileText.of(after, str(target.asked)).text
@@ -101,13 +107,18 @@ async def ask(context: ToolContext, filesystem: Filesystem, changes: list[Change
 
 
 async def write(context: ToolContext, changes: list[Change]) -> None:
-    """Make the changes; after an error none of them stands, or the error names those that do."""
+    """Make the changes; after an error none of them stands, or the error names those that do.
+
+    An interrupt does not stop it between two files: half a patch is what nobody asked for.
+    """
     done: list[Change] = []
     try:
-        for each in changes:
-            await in_thread(_write, each)
-            context.edited(each.target.real, each.digest)
-            done.append(each)
+        with anyio.CancelScope(shield=True):
+            for each in changes:
+                if each.after != each.before:
+                    await in_thread(_write, each)
+                    context.edited(each.target.real, each.digest)
+                    done.append(each)
     except HoldfastError as error:
         left = await _put_back(context, done)
         reason = f"{error}. Read it again and retry" if isinstance(error, Conflict) else str(error)
@@ -120,7 +131,7 @@ def _write(change: Change) -> None:
     if change.after is None:
         assert seen is not None, "only what is there can go"
         write_path.remove(change.target.real, seen=seen)
-    elif change.after != change.before:
+    else:
         write_path.write(change.target.real, change.after, seen=seen)
 
 
@@ -139,5 +150,5 @@ async def _put_back(context: ToolContext, done: list[Change]) -> list[str]:
 
 
 async def in_thread(work: Callable[..., T], *arguments: object) -> T:
-    """Do something that waits for the disk, and wait for it: no write may land behind the settlement."""
+    """Do what takes time in a thread, and wait for it: no write may land behind the settlement."""
     return await anyio.to_thread.run_sync(lambda: work(*arguments))

@@ -42,8 +42,8 @@ def edit_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
                 before, after = None, file_text.encoded(newString, bom=False, crlf=False)
             else:
                 before = await changes.current(context, filesystem, target)
-                after = _edited(FileText.of(before, filePath), oldString, newString, filePath, replaceAll)
-            change = changes.change(filesystem, target, before, after)
+                after = await changes.in_thread(_edited, before, oldString, newString, filePath, replaceAll)
+            change = await changes.change(filesystem, target, before, after)
             metadata = {"filepath": str(target.real), "diff": change.diff.patch}
             await changes.ask(context, filesystem, [change], metadata)
             await changes.write(context, [change])
@@ -62,12 +62,13 @@ def edit_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
     return edit
 
 
-def _edited(file: FileText, old: str, new: str, path: str, everywhere: bool) -> bytes:  # noqa: FBT001
+def _edited(before: bytes, old: str, new: str, path: str, everywhere: bool) -> bytes:  # noqa: FBT001
     """The content with the piece replaced; `ToolFailure` says why not, and where it may have been meant."""
     if not old:
         raise ToolFailure(
             f"{path} exists, so oldString cannot be empty. Give the text to replace, or write the whole file."
         )
+    file = FileText.of(before, path)
     if file.crlf:
         old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     found = replace(file.text, old, new, everywhere=everywhere)

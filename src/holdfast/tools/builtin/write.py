@@ -33,7 +33,7 @@ def write_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
             before = None
             if target.kind != "missing":
                 before = await changes.current(context, filesystem, target)
-            change = changes.change(filesystem, target, before, _content(content, before, filePath))
+            change = await changes.change(filesystem, target, before, _content(content, before, filePath))
             metadata = _metadata(change)
             await changes.ask(context, filesystem, [change], metadata)
             await changes.write(context, [change])

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from holdfast.tools.patch.section import Hunk
+from holdfast.tools.replace.lines import windows
 
 _PUNCTUATION = {
     **dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-"),
@@ -82,16 +83,15 @@ def _find(lines: list[str], hunk: Hunk, at: int) -> tuple[int, int, tuple[str, .
 
 
 def _seek(lines: list[str], wanted: Sequence[str], at: int, *, at_end: bool = False) -> int | None:
-    count = len(wanted)
+    """Where the wanted lines stand, from `at` on; with `at_end`, at the end of the file if they do."""
+    last = len(lines) - len(wanted)
     for way in _WAYS:
         keys = [way(line) for line in wanted]
-        last = len(lines) - count
-        starts = range(at, last + 1)
-        for start in [last, *starts] if at_end and last >= at else starts:
-            if way(lines[start]) == keys[0] and all(
-                way(lines[start + offset]) == key for offset, key in enumerate(keys)
-            ):
-                return start
+        if at_end and last >= at and [way(line) for line in lines[last:]] == keys:
+            return last
+        start = next(windows(lines if way is str else [way(line) for line in lines], keys, at), None)
+        if start is not None:
+            return start
     return None
 
 

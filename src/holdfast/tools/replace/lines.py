@@ -38,10 +38,10 @@ class Wanted:
         self.lines = lines[:-1] if self.feed else lines
 
 
-def windows(keys: list[str], wanted: list[str]) -> Iterator[int]:
-    """Where `wanted` stands in `keys`, in order, each place once."""
+def windows(keys: list[str], wanted: list[str], start: int = 0) -> Iterator[int]:
+    """Where `wanted` stands in `keys`, from `start` on, in order, each place once."""
     count, first = len(wanted), wanted[0]
-    at = -1
+    at = start - 1
     while True:
         try:
             at = keys.index(first, at + 1)
