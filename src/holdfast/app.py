@@ -87,7 +87,7 @@ class Holdfast:
         if self._tools is None:
             from holdfast.tools.standard import standard_tools
 
-            self._tools = standard_tools(self.store, self.clock, self._skills_of)
+            self._tools = standard_tools(self.store, self.clock, self._skills_of, self._http_now)
         return self._tools
 
     async def _skills_of(self, session: str) -> "list[Skill]":

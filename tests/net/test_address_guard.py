@@ -84,7 +84,7 @@ def test_addresses_are_told_apart(address: str, why: str | None) -> None:
 
 
 async def test_one_bad_address_refuses_the_name() -> None:
-    """A name with a public and a private address is refused, unless its host is allowed to be private."""
+    """A name with a public and a private address is refused, unless the caller permits the private one."""
 
     async def resolver(host: str, port: int) -> list[str]:
         return ["93.184.216.34", "10.0.0.1"]
@@ -92,10 +92,14 @@ async def test_one_bad_address_refuses_the_name() -> None:
     target = address_guard.check("http://mixed.example/")
     with pytest.raises(Refused, match=r"mixed\.example leads to 10\.0\.0\.1"):
         await address_guard.resolve(target, resolver=resolver)
-    allowed = await address_guard.resolve(
-        target, resolver=resolver, private_hosts=frozenset({"mixed.example"})
-    )
+    permitted = []
+
+    async def permit(target: Target, address: str, why: str) -> None:
+        permitted.append((target, address, why))
+
+    allowed = await address_guard.resolve(target, resolver=resolver, permit=permit)
     assert allowed == ("93.184.216.34", "10.0.0.1")
+    assert permitted == [(target, "10.0.0.1", "private or reserved")]
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.1", "2130706433", "0x7f.1"])

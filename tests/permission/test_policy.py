@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.permission.policy import Approved, Policy
-from holdfast.schema.permission import Rule
+from holdfast.schema.permission import Action, Rule
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 KEYS = st.sampled_from(["edit", "bash", "read", "*", "mcp_*"])
@@ -50,6 +50,20 @@ def test_an_approval_never_lifts_a_deny() -> None:
     assert policy.verdict("edit", "a.py", approved) == "allow"
     assert policy.verdict("edit", "x.env", approved) == "deny"
     assert policy.verdict("bash", "ls", approved) == "ask"
+
+
+def test_some_permissions_are_allowed_by_their_own_name_alone() -> None:
+    """`"*": "allow"` thinks of tools; an approval of that very permission counts, and a deny stays one."""
+
+    def verdict(*rules: Rule, approved: tuple[Approved, ...] = ()) -> Action:
+        return Policy(rules).verdict("private_address", "http://localhost:1", approved)
+
+    anything = Rule(permission="*", pattern="*", action="allow")
+    named = Rule(permission="private_address", pattern="http://localhost:*", action="allow")
+    assert (verdict(anything), verdict(anything, named)) == ("ask", "allow")
+    assert verdict(named, anything) == "ask"
+    assert verdict(anything, approved=(Approved("private_address", "http://localhost:1"),)) == "allow"
+    assert verdict(named, Rule(permission="*", pattern="*", action="deny")) == "deny"
 
 
 def test_several_patterns_get_the_strictest_verdict() -> None:

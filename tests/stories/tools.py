@@ -10,7 +10,9 @@ from holdfast.toolkit.declare import Tool, tool
 from holdfast.tools.standard import standard_tools
 
 NOTHING: Any = None
-STANDARD = sorted(standard_tools(NOTHING, SystemClock(), NOTHING).names() - {"apply_patch", "question"})
+STANDARD = sorted(
+    standard_tools(NOTHING, SystemClock(), NOTHING, NOTHING).names() - {"apply_patch", "question"}
+)
 """The names of the built-in tools that the model of the stories is shown."""
 
 

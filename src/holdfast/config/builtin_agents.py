@@ -41,6 +41,7 @@ def defaults(places: AgentPlaces) -> Ruleset:
             "question": "deny",
             "plan_enter": "deny",
             "plan_exit": "deny",
+            "private_address": "ask",
             "read": {"*": "allow", "*.env": "ask", "*.env.*": "ask", "*.env.example": "allow"},
         },
     )

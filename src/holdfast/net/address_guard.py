@@ -4,7 +4,7 @@ A URL is looked at first (`check`), then its name is resolved and every address 
 (`resolve`). The caller connects to an address that came out of here (`Http.get(pinned=…)`), so that a name
 which answers differently the second time leads nowhere; and it checks each redirect again itself.
 
-What must stay true: one forbidden address among many refuses the name.
+What must stay true: one forbidden address among many refuses the name, unless the caller permits it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -23,6 +23,8 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host, as text."""
+Permit = Callable[["Target", str, str], Awaitable[None]]
+"""Returns where a host may be fetched although it leads to this address, not public for this reason."""
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -31,6 +33,12 @@ class Target(msgspec.Struct, frozen=True):
     scheme: str
     host: str
     port: int
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port as they stand in a URL, the port where it is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}" + ("" if self.port == _PORTS[self.scheme] else f":{self.port}")
 
 
 def check(url: str) -> Target:
@@ -75,13 +83,15 @@ async def system_resolver(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
+async def refuse(target: Target, address: str, why: str) -> None:
+    """Permit nothing."""
+    raise Refused(f"{target.host} leads to {address} ({why}), which is not fetched")
+
+
 async def resolve(
-    target: Target,
-    *,
-    private_hosts: frozenset[str] = frozenset(),
-    resolver: Resolver = system_resolver,
+    target: Target, *, permit: Permit = refuse, resolver: Resolver = system_resolver
 ) -> tuple[str, ...]:
-    """The addresses of `target`, all of them public unless its host is among `private_hosts`."""
+    """The addresses of `target`: all of them public, or permitted."""
     try:
         with anyio.fail_after(RESOLVE_TIMEOUT_S):
             addresses = await resolver(target.host, target.port)
@@ -89,10 +99,9 @@ async def resolve(
         raise Refused(f"{target.host} cannot be resolved") from error
     if not addresses:
         raise Refused(f"{target.host} has no address")
-    if target.host not in private_hosts:
-        for address in addresses:
-            if (why := forbidden(address)) is not None:
-                raise Refused(f"{target.host} leads to {address} ({why}), which is not fetched")
+    for address in addresses:
+        if (why := forbidden(address)) is not None:
+            await permit(target, address, why)
     return tuple(addresses)
 
 

@@ -174,7 +174,8 @@ class Http:
         with _translated(host, port=urlsplit(url).port):
             if pinned is not None:
                 target = client.build_request(method, url).url
-                headers = {"host": target.netloc.decode("ascii"), **headers}
+                # A connection is kept under its address: one of another name on it must not be used for this.
+                headers = {"host": target.netloc.decode("ascii"), "connection": "close", **headers}
                 extensions["sni_hostname"] = target.host
                 url = str(target.copy_with(host=pinned))
             request = client.build_request(

@@ -3,16 +3,21 @@
 Pure. Rules are the agent's (the user's settings included), then the session's own; the last match wins. A
 child is never allowed what its parent's policy denies or asks, down the whole tree: the strictest verdict
 holds. A saved approval turns ask into allow, and nothing else. To edit what steers the next run takes a rule,
-or an approval, that names the path (`steering`).
+or an approval, that names the path (`steering`); and some permissions are allowed by a rule that names them
+alone, since who writes `"*": "allow"` thinks of tools.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from holdfast.permission import steering, wildcard
 from holdfast.permission.evaluate import evaluate, last_match, restricted, stricter
 from holdfast.schema.permission import Action, Rule, Ruleset
+
+BY_NAME: Final = frozenset(("private_address",))
+"""What `"*": "allow"` does not allow."""
 
 
 class Approved(msgspec.Struct, frozen=True):
@@ -39,6 +44,8 @@ class Policy(msgspec.Struct, frozen=True):
     def _ruled(self, permission: str, pattern: str) -> Action:
         """The verdict without approvals, of this session and of all above it."""
         found = steering.verdict(permission, pattern, evaluate(permission, pattern, self.rules), self.rules)
+        if found == "allow" and permission in BY_NAME and not self.names(permission, pattern):
+            found = "ask"
         own = restricted(found, permission, pattern, self.restrictions)
         if self.above is None or own == "deny":
             return own

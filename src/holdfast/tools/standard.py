@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from holdfast.clock import Clock
 from holdfast.location.filesystem import Filesystem
+from holdfast.net.stream import Http
 from holdfast.person import directories
 from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
@@ -19,6 +20,7 @@ from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
 from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
 from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
+from holdfast.tools.builtin.webfetch import webfetch_tool
 from holdfast.tools.builtin.write import write_tool
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
@@ -29,7 +31,7 @@ def managed_output(clock: Clock, *, trouble: Callable[[str], None] = lambda _: N
     return ManagedOutput(directories.data() / "tool-output", clock, trouble=trouble)
 
 
-def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf) -> Registry:
+def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf, http: Callable[[], Http]) -> Registry:
     """A registry with the built-in tools. `skills_of` finds the skills of a session."""
     # The user's store, credentials and settings are not the model's to read.
     closed = [
@@ -47,7 +49,13 @@ def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf) -> Registry:
     registry.register(recall_tool(store, managed_output(clock).open))
     reach = access.reaching(filesystem, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
-    others = (todowrite_tool(), todoread_tool(store), skill_tool(skills_of), question_tool())
+    others = (
+        todowrite_tool(),
+        todoread_tool(store),
+        skill_tool(skills_of),
+        question_tool(),
+        webfetch_tool(http),
+    )
     for each in (*(made(reach) for made in looking), *others):
         registry.register(each)
     for make in (write_tool, edit_tool, apply_patch_tool):
