@@ -25,6 +25,7 @@ from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
 
 if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does not wait for the engine.
+    from holdfast.config.checks import Check
     from holdfast.context.registry import SystemContextRegistry
     from holdfast.location.skills import Skill
     from holdfast.net.stream import Http
@@ -87,7 +88,14 @@ class Holdfast:
         if self._tools is None:
             from holdfast.tools.standard import standard_tools
 
-            self._tools = standard_tools(self.store, self.clock, self._skills_of, self._http_now)
+            self._tools = standard_tools(
+                self.store,
+                self.clock,
+                self._skills_of,
+                self._http_now,
+                checks_of=self._checks_of,
+                environment=lambda _, own: {**os.environ, **own},
+            )
         return self._tools
 
     async def _skills_of(self, session: str) -> "list[Skill]":
@@ -99,6 +107,12 @@ class Holdfast:
         here = await self._workspaces.of(record.value())
         find = skills.finder(here.places, here.loaded, here.trusted)
         return list(await anyio.to_thread.run_sync(find, []))
+
+    async def _checks_of(self, session: str) -> "tuple[Check, ...]":
+        from holdfast.config.checks import checks
+
+        record = await self.store.session(session)
+        return () if record is None else checks((await self._workspaces.of(record.value())).loaded.config)
 
     def tools_at(self, directory: str | os.PathLike[str]) -> "Registry":
         """The tools of one directory, over those of the application."""

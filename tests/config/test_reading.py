@@ -351,6 +351,18 @@ def test_what_is_read_but_cannot_be_meant_is_warned_of(world: World) -> None:
     )
 
 
+def test_what_opencode_has_and_we_do_not_is_warned_about(world: World) -> None:
+    """Language servers and built-in formatters do nothing here; what takes their place is named."""
+    path = write(world.ours / "holdfast.jsonc", '{\n "lsp": {"x": {"command": ["x"]}},\n "formatter": true}')
+
+    assert world.load().warnings == (
+        f"{path}:2:2: lsp: language servers are not supported; `checks` can run a type checker after edits",
+        f"{path}:3:2: formatter: there are no formatters by default here; name each with its command",
+    )
+    write(world.ours / "holdfast.jsonc", '{"lsp": false, "formatter": {"a": {"command": ["a"]}}}')
+    assert world.load().warnings == ()
+
+
 def test_front_matter_that_is_not_closed_is_read_to_the_end(world: World) -> None:
     """As OpenCode does. Where the rest is no YAML the file is left out by name; a rule is only a rule."""
     write(world.ours / "agent/open.md", "---\ndescription: Looks\nsteps: 3\n")

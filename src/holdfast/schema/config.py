@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.schema.permission import Action, Rule
-from holdfast.schema.program_entry import FormatterEntry, LspEntry, McpEntry
+from holdfast.schema.program_entry import CheckEntry, FormatterEntry, LspEntry, McpEntry
 from holdfast.schema.provider_entry import ProviderEntry
 from holdfast.schema.wire import Count, JsonMap, Num
 
@@ -149,6 +149,8 @@ class Config(Settings, frozen=True, kw_only=True):
     disabled_providers: list[str] | None = None
     enabled_providers: list[str] | None = None
     mcp: dict[str, McpEntry] | None = None
+    checks: dict[str, CheckEntry] | None = None
+    """Programs that look at files which an agent has changed; what they find goes to the model."""
     formatter: bool | dict[str, FormatterEntry] | None = None
     lsp: bool | dict[str, LspEntry] | None = None
     plugin: list[str | tuple[str, dict[str, Any]]] | None = None
@@ -168,8 +170,6 @@ class Config(Settings, frozen=True, kw_only=True):
 
 NO_EFFECT_YET = (
     "attachment",
-    "formatter",
-    "lsp",
     "mcp",
     "server",
     "share",

@@ -1,4 +1,4 @@
-"""Settings that name programs and servers beside the agent: MCP servers, formatters, language servers.
+"""Settings that name programs beside the agent: checks, MCP servers, formatters, language servers.
 
 What must stay true: an entry that could never work is refused when it is read, not when it is needed.
 """
@@ -46,6 +46,28 @@ class McpEntry(ProgramEntry, frozen=True, kw_only=True):
             raise ValueError("a local MCP server needs `command`, a list: the program and its arguments")
         if self.type == "remote" and not self.url:
             raise ValueError("a remote MCP server needs `url`")
+
+
+class CheckEntry(ProgramEntry, frozen=True, kw_only=True):
+    """A program that looks at files which an agent has changed. With `disabled` alone it switches one off.
+
+    `$FILE` in an argument is the path of a file, and the command is run for each; the argument `$FILES` is
+    all of their paths. A command with neither is run once.
+    """
+
+    command: list[str] | None = None
+    files: list[str] | None = None
+    """Globs; a check without any looks at every file."""
+    formats: bool | None = None
+    """It may rewrite the files: it runs before the others, and its result is what the agent is shown."""
+    timeout: Annotated[int, msgspec.Meta(gt=0, le=600_000)] | None = None
+    """In milliseconds."""
+    environment: dict[str, str] | None = None
+    disabled: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not self.command and not self.disabled:
+            raise ValueError("a check needs `command`, a list: the program and its arguments")
 
 
 class FormatterEntry(ProgramEntry, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.tools.builtin import access
 from holdfast.tools.builtin.apply_patch import apply_patch_tool
 from holdfast.tools.builtin.change import Locks
+from holdfast.tools.builtin.checked import ChecksOf, checking
 from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.glob import glob_tool
 from holdfast.tools.builtin.grep import grep_tool
@@ -22,6 +23,7 @@ from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
 from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
 from holdfast.tools.builtin.webfetch import webfetch_tool
 from holdfast.tools.builtin.write import write_tool
+from holdfast.tools.checks.run import Environment
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
 
@@ -31,8 +33,18 @@ def managed_output(clock: Clock, *, trouble: Callable[[str], None] = lambda _: N
     return ManagedOutput(directories.data() / "tool-output", clock, trouble=trouble)
 
 
-def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf, http: Callable[[], Http]) -> Registry:
-    """A registry with the built-in tools. `skills_of` finds the skills of a session."""
+def standard_tools(
+    store: Store,
+    clock: Clock,
+    skills_of: SkillsOf,
+    http: Callable[[], Http],
+    *,
+    checks_of: ChecksOf,
+    environment: Environment,
+) -> Registry:
+    """A registry with the built-in tools. `skills_of` and `checks_of` find those of a session; `environment`
+    is that of the programs which are run.
+    """
     # The user's store, credentials and settings are not the model's to read.
     closed = [
         directories.data(),
@@ -58,6 +70,7 @@ def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf, http: Callab
     )
     for each in (*(made(reach) for made in looking), *others):
         registry.register(each)
+    look = checking(checks_of, environment)
     for make in (write_tool, edit_tool, apply_patch_tool):
-        registry.register(make(filesystem, locks))
+        registry.register(make(filesystem, locks, look))
     return registry

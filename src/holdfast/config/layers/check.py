@@ -96,6 +96,12 @@ def _unmeant(document: Document, value: dict[str, Any]) -> Iterator[str]:
         if "/" not in (value.get(key) or "/"):
             where = document.where((key,))
             yield f"{where}: {key} is no model's name; write provider/model, for example openai/gpt-5"
+    if value.get("lsp"):
+        where = document.where(("lsp",))
+        yield f"{where}: lsp: language servers are not supported; `checks` can run a type checker after edits"
+    if value.get("formatter") is True:
+        where = document.where(("formatter",))
+        yield f"{where}: formatter: there are no formatters by default here; name each with its command"
 
 
 @cache

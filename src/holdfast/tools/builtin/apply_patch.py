@@ -14,6 +14,7 @@ from holdfast.tools.builtin import change as changes
 from holdfast.tools.builtin import file_text, missing_file
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.builtin.change import Change, Locks
+from holdfast.tools.builtin.checked import Look, unchecked
 from holdfast.tools.builtin.file_text import FileText
 from holdfast.tools.patch.apply import Unmatched, apply
 from holdfast.tools.patch.parse import parse
@@ -44,8 +45,8 @@ class _Planned(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
 
 
-def apply_patch_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
-    """The tool, over the files that a call may reach."""
+def apply_patch_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
+    """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
     @tool(name="apply_patch", permission="edit", description=DESCRIPTION)
     async def apply_patch(
@@ -63,11 +64,17 @@ def apply_patch_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
             pairs = zip(sections, targets, strict=True)
             planned = [await _plan(context, filesystem, *pair) for pair in pairs]
             made = [change for each in planned for change in each.changes]
-            metadata = _metadata(filesystem, planned)
-            await changes.ask(context, filesystem, made, metadata)
+            await changes.ask(context, filesystem, made, _metadata(filesystem, planned))
             await changes.write(context, made)
-        said = "\n".join(_line(filesystem, each) for each in planned)
-        return ToolOutput(text=f"Done:\n{said}", title=said, metadata={**metadata, "diagnostics": {}})
+            checked = await look(context, filesystem, made)
+        now = {each.target.real: each for each in checked.changes}
+        done = [
+            msgspec.structs.replace(each, changes=tuple(now[one.target.real] for one in each.changes))
+            for each in planned
+        ]
+        said = "\n".join(_line(filesystem, each) for each in done)
+        metadata = {**_metadata(filesystem, done), "diagnostics": {}, **checked.metadata}
+        return ToolOutput(text=f"Done:\n{said}{checked.text}", title=said, metadata=metadata)
 
     return apply_patch
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
@@ -9,6 +10,7 @@ from holdfast.tools.builtin import change as changes
 from holdfast.tools.builtin import file_text, missing_file
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.builtin.change import Change, Locks
+from holdfast.tools.builtin.checked import Look, unchecked
 from holdfast.tools.builtin.file_text import FileText
 from holdfast.tools.replace.nearest import nearest
 from holdfast.tools.replace.replace import NotReplaced, Replaced, replace
@@ -20,8 +22,8 @@ enough lines around it that it stands there only once; `replaceAll` replaces eve
 `oldString` makes a new file of `newString`. You are shown what changed."""
 
 
-def edit_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
-    """The tool, over the files that a call may reach."""
+def edit_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
+    """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
     @tool(name="edit", description=DESCRIPTION)
     async def edit(
@@ -44,9 +46,10 @@ def edit_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
                 before = await changes.current(context, filesystem, target)
                 after = await changes.in_thread(_edited, before, oldString, newString, filePath, replaceAll)
             change = await changes.change(filesystem, target, before, after)
-            metadata = {"filepath": str(target.real), "diff": change.diff.patch}
-            await changes.ask(context, filesystem, [change], metadata)
+            await changes.ask(context, filesystem, [change], _metadata(change))
             await changes.write(context, [change])
+            checked = await look(context, filesystem, [change])
+        (change,) = checked.changes
         file = {
             "file": filesystem.relative(target.asked),
             "patch": change.diff.patch,
@@ -54,9 +57,15 @@ def edit_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
             "deletions": change.diff.deletions,
         }
         return ToolOutput(
-            text=_said(change),
+            text=_said(change) + checked.text,
             title=filesystem.relative(target.asked),
-            metadata={**metadata, "filediff": file, "sha256": change.digest, "diagnostics": {}},
+            metadata={
+                **_metadata(change),
+                "filediff": file,
+                "sha256": change.digest,
+                "diagnostics": {},
+                **checked.metadata,
+            },
         )
 
     return edit
@@ -96,6 +105,10 @@ def _why(found: NotReplaced, text: str, old: str, path: str) -> str:
     for number, here, written in near.differing:
         said += [f"{number}: {here}", f"   you wrote: {written}"]
     return "\n".join([*said, "Give oldString as the file has it."])
+
+
+def _metadata(change: Change) -> JsonMap:
+    return {"filepath": str(change.target.real), "diff": change.diff.patch}
 
 
 def _said(change: Change) -> str:

@@ -10,6 +10,7 @@ from holdfast.tools.builtin import change as changes
 from holdfast.tools.builtin import file_text
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.builtin.change import Change, Locks
+from holdfast.tools.builtin.checked import Look, unchecked
 from holdfast.tools.builtin.file_text import FileText
 
 DESCRIPTION = """Write a file: make a new one, or replace the whole content of one that you have read.
@@ -18,8 +19,8 @@ To change a part of a file, edit it instead. Folders on the way are made. Line e
 the old file are kept."""
 
 
-def write_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
-    """The tool, over the files that a call may reach."""
+def write_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
+    """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
     @tool(name="write", permission="edit", description=DESCRIPTION)
     async def write(
@@ -34,13 +35,14 @@ def write_tool(filesystem_of: FilesystemOf, locks: Locks) -> Tool:
             if target.kind != "missing":
                 before = await changes.current(context, filesystem, target)
             change = await changes.change(filesystem, target, before, _content(content, before, filePath))
-            metadata = _metadata(change)
-            await changes.ask(context, filesystem, [change], metadata)
+            await changes.ask(context, filesystem, [change], _metadata(change))
             await changes.write(context, [change])
+            checked = await look(context, filesystem, [change])
+        (change,) = checked.changes
         return ToolOutput(
-            text=_said(change),
+            text=_said(change) + checked.text,
             title=filesystem.relative(target.asked),
-            metadata={**metadata, "sha256": change.digest, "diagnostics": {}},
+            metadata={**_metadata(change), "sha256": change.digest, "diagnostics": {}, **checked.metadata},
         )
 
     return write
