@@ -25,7 +25,7 @@ async def half_an_answer(shell: Shell, mock: MockProvider) -> "subprocess.Popen[
     """A command whose model has fallen silent in the middle of a sentence that the person sees."""
     mock.play(HALF)
     process = await anyio.to_thread.run_sync(lambda: shell.start("run", "go"))
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await mock.stalled.wait()
         assert process.stdout is not None
         assert await anyio.to_thread.run_sync(process.stdout.read, 4) == b"Half"

@@ -37,7 +37,7 @@ async def heard(process: asyncio.subprocess.Process, beginning: str, for_s: floa
     """
     assert process.stdout is not None
     before = ""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while beginning not in before:
             before += (await process.stdout.read(65536)).decode()
     said = [(time.monotonic(), before[before.index(beginning) :])]

@@ -158,7 +158,7 @@ async def _interrupted(on: Stage, main: str) -> None:
     on.begin("the person interrupts")
     on.script.add(Step(Say("This will be a long answer"), Wait(cast("anyio.Event", gate))))
     await on.hf.sessions.prompt(main, "Tell me everything.")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await gate.reached.wait()
     await on.hf.sessions.interrupt(main)
     await on.turn(main, "and goes on", "Shorter, please.", say("All is well."))

@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.house.parsing import parsed
+
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 LEVELS = [
@@ -84,7 +86,7 @@ def arrows(root: Path) -> Iterator[tuple[Path, int, str | None, str]]:
         if room is None:
             yield inside, 0, None, ""
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         for line, target in imported(tree, ["holdfast", *parts[:-1]]):
             if target.split(".")[0] == "holdfast":
                 # What is no room must be a name of the package itself: `from holdfast import open`.
@@ -108,7 +110,7 @@ def charter(room: str, root: Path = SRC) -> str:
     """The first sentence of a room's docstring."""
     path = root / room.replace(".", "/")
     source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+    text = ast.get_docstring(parsed(source)) or ""
     return " ".join(text.split("\n\n")[0].split())
 
 

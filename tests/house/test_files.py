@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.parsing import parsed
+
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 LINES_MAX = 500
@@ -53,11 +55,7 @@ def test_no_source_file_is_too_long() -> None:
 @pytest.mark.ci
 def test_every_module_says_what_it_owns() -> None:
     """Each source file opens with a docstring."""
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in SOURCES
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in SOURCES if not ast.get_docstring(parsed(path))]
 
     assert silent == []
 

@@ -14,6 +14,7 @@ import pytest
 import holdfast
 import holdfast.testing
 from holdfast import errors
+from tests.house.parsing import parsed
 
 DOORS = [holdfast, holdfast.testing]
 
@@ -21,7 +22,7 @@ DOORS = [holdfast, holdfast.testing]
 def type_checked(module: ModuleType) -> dict[str, str]:
     """What a type checker is shown: names and the modules that they come from."""
     assert module.__file__ is not None
-    tree = ast.parse(Path(module.__file__).read_text("utf-8"))
+    tree = parsed(Path(module.__file__))
     blocks = [
         node
         for node in tree.body

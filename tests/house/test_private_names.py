@@ -6,6 +6,8 @@ from pathlib import Path
 
 import anyio
 
+from tests.house.parsing import parsed
+
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 LISTED = {("runtime/calls/tool_calls.py", "_cancel_handle")}
 """`test_a_tool_that_swallows_its_cancellation_is_told_no_more` shows what it is for."""
@@ -13,7 +15,7 @@ LISTED = {("runtime/calls/tool_calls.py", "_cancel_handle")}
 
 def private_names(text: str) -> set[str]:
     """The private names that a file reaches by their text; ruff's SLF001 sees the others."""
-    calls = (each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.Call))
+    calls = (each for each in ast.walk(parsed(text)) if isinstance(each, ast.Call))
     named = (
         call.args[1]
         for call in calls

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.house.parsing import parsed
+
 SRC = Path(__file__).parents[2] / "src" / "holdfast"
 
 # Types without a description that threads could share.
@@ -47,7 +49,7 @@ def test_types_of_ours_are_described_in_one_place() -> None:
         f"{path.relative_to(SRC)}:{type_.lineno}: {ast.unparse(type_)}"
         for path in sorted(SRC.rglob("*.py"))
         if path != SRC / "schema" / "typed.py"
-        for type_ in decoded_types(ast.parse(path.read_text(encoding="utf-8")))
+        for type_ in decoded_types(parsed(path))
         if not names(type_) <= PLAIN
     ]
 

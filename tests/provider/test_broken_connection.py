@@ -59,7 +59,7 @@ async def serving(script: Script) -> AsyncIterator[str]:
 
 
 async def told(wire: WireKind, script: Script, **bounds: Any) -> list[ProviderEvent]:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with serving(script) as url:
             return await hear(url, a_request(wire), **bounds)
 

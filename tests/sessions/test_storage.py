@@ -239,7 +239,7 @@ async def test_an_update_that_never_comes_first_gives_up(
         raise Conflict("changed meanwhile")
 
     monkeypatch.setattr(storage, "on_conflict", late)
-    with anyio.fail_after(20), pytest.raises(Conflict, match="changed meanwhile"):
+    with anyio.fail_after(60), pytest.raises(Conflict, match="changed meanwhile"):
         await hf.storage.update(["todo", SES], lambda todos: todos)
     assert tries == [1]
 

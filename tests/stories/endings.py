@@ -97,7 +97,7 @@ class Stage:
             "boundary": self.boundary.reached,
             "compaction": self.compaction.reached,
         }
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await places[where].wait()
 
     @asynccontextmanager

@@ -22,7 +22,7 @@ from holdfast.store.open import open_store
 from holdfast.store.query import MessageQuery
 from holdfast.testing.mock_provider import MockProvider, Received
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 LEASE_MS = 3_000
 """Shortened, so that no story waits for the real one."""
 

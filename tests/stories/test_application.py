@@ -194,7 +194,7 @@ async def test_live_events_of_the_engine_reach_who_follows_the_feed(world: World
                 if "session.idle" in told:
                     return
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 await group.start(follow)
                 await hf.sessions.process(session, "go")

@@ -46,7 +46,7 @@ async def test_by_hand_it_stores_what_clients_expect(world: World) -> None:
         seen = []
         cursor = await hf.store.head()
         assert await hf.sessions.compact(session, force=True) == "admitted"
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async for frames in hf.feed.follow(cursor, session=session):
                 seen += [frame.type for frame in frames]
                 if "session.idle" in seen:
@@ -334,7 +334,7 @@ async def test_wherever_a_compaction_dies_the_session_goes_on(world: World, afte
                 mortal._left, mortal._after = mortal.writes + dies_at, after
                 script._steps[:] = [Step(Say("the summary")), Step(Say("an answer"))]
                 try:
-                    with anyio.fail_after(20):
+                    with anyio.fail_after(60):
                         await hf.sessions.process(session, "second")
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()
@@ -373,12 +373,12 @@ async def test_a_prompt_that_waits_behind_a_compaction_is_answered(world: World)
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "first")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         await hf.sessions.prompt(session, "second", delivery="queue")
         await hf.sessions.compact(session, force=True)
         deed.gate.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         prompts = [each.value() for each in await hf.store.select("prompt", session=session)]
     assert all(each.promoted is not None for each in prompts)

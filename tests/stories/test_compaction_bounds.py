@@ -83,7 +83,7 @@ async def test_wherever_an_overflow_dies_the_prompt_is_answered(world: World, af
                 mortal._left, mortal._after = mortal.writes + dies_at, after
                 script._steps[:] = [Step(Fail(OVERFLOW)), Step(Say("the summary")), Step(Say("an answer"))]
                 try:
-                    with anyio.fail_after(20):
+                    with anyio.fail_after(60):
                         await hf.sessions.process(session, "second")
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()

@@ -16,7 +16,7 @@ from tests.until import until
 
 async def steered(hf: Holdfast, session: str, deed: Deed, words: str) -> None:
     """Say something while the tool runs, and wait for the end."""
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await deed.begun.wait()
         await hf.sessions.prompt(session, words)
         deed.gate.set()
@@ -76,7 +76,7 @@ async def test_what_was_asked_for_during_a_compaction_does_not_displace_the_requ
         session = await world.session(hf)
         await hf.sessions.process(session, f"one {LONG}")
         await hf.sessions.prompt(session, "two")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await until(lambda: len(script.requests) >= 2)
             await hf.sessions.prompt(session, f"and this {LONG}")
             await hf.sessions.compact(session, force=True)
@@ -98,7 +98,7 @@ async def test_a_request_that_stands_in_the_kept_tail_is_carried_once(world: Wor
         session = await world.session(hf)
         await hf.sessions.process(session, "hello")
         await hf.sessions.prompt(session, TASK)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await until(lambda: len(script.requests) >= 4)
             await hf.sessions.prompt(session, "use tabs")
             gate.set()

@@ -58,14 +58,14 @@ async def held(
             await hf.sessions.prompt(stage.session, "Go")
             await stage.reach(where)
             await then(stage, hf)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await hf.sessions.wait(stage.session)
         stage.holds_boundary = False
         return await looked_at(stage, hf, script)
 
 
 async def interrupt(stage: Stage, hf: Holdfast) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await hf.sessions.interrupt(stage.session)
 
 
@@ -235,7 +235,7 @@ async def test_interrupted_behind_a_system_message(world: World, monkeypatch: py
         (world.project / "AGENTS.md").write_text("two")
         async with stage.watched(hf):
             await hf.sessions.prompt(stage.session, "Again")
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await behind.reached.wait()
             await interrupt(stage, hf)
         ending = await looked_at(stage, hf, script)
@@ -296,7 +296,7 @@ async def test_ended_while_compacting(
             if how == "interrupt":
                 await stage.reach("compaction")
                 await interrupt(stage, hf)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await hf.sessions.wait(stage.session)
         script.add(Step(Say("summary")))
         ending = await looked_at(stage, hf, script)
@@ -582,7 +582,7 @@ async def test_work_that_cannot_even_be_settled_gives_its_session_back(
     async with world.open() as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20), pytest.raises(InvariantBroken, match="no luck"):
+        with anyio.fail_after(60), pytest.raises(InvariantBroken, match="no luck"):
             await hf.sessions.wait(session)
         record = await hf.store.session(session)
         assert record is not None

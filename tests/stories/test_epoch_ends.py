@@ -240,7 +240,7 @@ async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world:
         await hf.sessions.process(session, "one")
         await hf.sessions.move(session, str(elsewhere))
         fact.value = UNAVAILABLE
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             answer = (await hf.sessions.process(session, "two", check=False)).info
         assert isinstance(answer, AssistantMessage)
         assert isinstance(answer.error, ContextFault)

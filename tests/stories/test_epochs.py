@@ -187,7 +187,7 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
         engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=1_500))
         session = await world.session(hf)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             frames = [frame async for frame in hf.sessions.turn(session, "go", check=False)]
         statuses = [each.properties for each in frames if b"system context" in each.properties]
         pending = await hf.store.select("prompt", session=session)
@@ -229,7 +229,7 @@ async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(
         engine = inside.engine(hf)
         force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=300))
         session = await world.session(hf)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             answer = (await hf.sessions.process(session, "go", check=False)).info
         (pending,) = await hf.store.select("prompt", session=session)
     assert isinstance(answer, AssistantMessage)
@@ -583,7 +583,7 @@ async def each_death(
                 session = await world.session(hf)
                 mortal._left, mortal._after = mortal.writes + dies_at, after
                 try:
-                    with anyio.fail_after(20):
+                    with anyio.fail_after(60):
                         await story(hf, session, fact)
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()

@@ -47,7 +47,7 @@ async def events_of(hf: Holdfast, session: str, work: Any) -> list[tuple[str, An
         for _ in range(20):
             await checkpoint()
         ready.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await work()
     return heard
 
@@ -279,7 +279,7 @@ async def test_an_error_that_is_no_exception_ends_the_work_of_its_session_only(
             Step(Say("better"), session=one),
         )
         await hf.sessions.prompt(two, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             broken = await hf.sessions.process(one, "go", check=False)
             gate.set()
             await hf.sessions.wait(two)

@@ -193,7 +193,7 @@ async def test_a_write_that_a_crash_cut_off_is_unknown_and_names_its_file(
         monkeypatch.setattr(write_path, "write", dies)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "Make it")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await reached.wait()
     monkeypatch.setattr(write_path, "write", plain)
     with ScriptedProvider(Step(Say("let me look"))) as script:

@@ -122,7 +122,7 @@ async def test_without_a_guard_a_program_ends_with_its_call(
         hf.tools.register(run)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await begun.wait()
             await hf.sessions.interrupt(session)
         await gone(groups[0])
@@ -139,7 +139,7 @@ async def test_an_interrupt_does_not_wait_for_a_stubborn_program(
     session, group = await started(place, mock, one, "stubborn")
     guard = guard_of(one)
     os.kill(guard, signal.SIGSTOP)  # Its time does not run out, however slow the machine is.
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await one.do("interrupt", session=session)
     assert not await one.do("busy", session=session)
     assert processes.is_group(group), "it has time to end by itself"

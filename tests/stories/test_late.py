@@ -40,7 +40,7 @@ async def test_what_is_said_while_an_interrupt_cleans_up_is_worked_on(world: Wor
         hf.tools.register(tidy)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "one")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await begun.wait()
             async with anyio.create_task_group() as group:
                 group.start_soon(hf.sessions.interrupt, session)
@@ -66,7 +66,7 @@ async def test_an_interrupt_that_came_too_late_does_not_stop_the_next_run(world:
 
         await hf.sessions.prompt(session, "two")
         watch = hf.store.watch()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while await hf.store.select("request", session=session, mark=Mark.OPEN):
                 await watch.wait()
         watch.close()
@@ -103,7 +103,7 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
         began_ms = hf.clock.boot_ms()
         await hf.sessions.prompt(session, "go")
         coordinator = inside.coordinator(hf)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
             cursor = await hf.store.head()
             with pytest.raises(LeaseLost):
@@ -131,7 +131,7 @@ async def test_a_bug_beside_the_work_does_not_end_it(world: World, monkeypatch: 
         unreadable = Put(session, "request", hf.mint.ascending("per"), b'{"type":"none"}', mark=Mark.OPEN)
         await hf.store.commit(Batch((unreadable,)))
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await named.wait()
             await hf.sessions.rename(session, "Something is written, so the store is looked at")
             await anyio.wait_all_tasks_blocked()

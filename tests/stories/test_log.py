@@ -126,7 +126,7 @@ async def test_a_recovery_is_logged(world: World, log: Kept, monkeypatch: pytest
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         watch = hf.store.watch()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while "half" not in str(shape((await hf.sessions.messages(session)).messages)):
                 await watch.wait()
         watch.close()

@@ -91,7 +91,7 @@ async def test_a_loop_that_a_person_allows_is_run_once_even_over_a_crash(world: 
         async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
             hf.tools.register(deed.tool)
             await hf.sessions.reply(session, question.id, "once")
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await deed.begun.wait()
             mortal.kill()
             deed.gate.set()
@@ -210,7 +210,7 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
     session, _ = await parked(world, deed)
     async with world.open(presence=Attached()) as (hf, script):
         hf.tools.register(deed.tool)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.interrupt(session)
         assert await hf.sessions.requests(session) == []
         page = await hf.sessions.messages(session)
@@ -228,7 +228,7 @@ async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> 
         await hf.sessions.prompt(session, "go")
         await until(lambda: script.requests)
         async with world.open() as (other, _):
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 events = other.sessions.turn(session, "and this")
                 seen = [(await anext(events)).type]
                 gate.set()
@@ -244,7 +244,7 @@ async def test_a_turn_that_wants_no_reply_ends(world: World) -> None:
     """There is nothing to wait for."""
     async with world.open() as (hf, _):
         session = await world.session(hf)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async for _ in hf.sessions.turn(session, "remember this", no_reply=True):
                 pass
 
@@ -260,14 +260,14 @@ async def test_an_interrupt_from_elsewhere_and_a_prompt_from_here_do_not_lose_ea
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         entry = inside.running(hf, session)
         async with world.open() as (other, _):
             await other.sessions.interrupt(session)
         assert entry.stop
         await hf.sessions.prompt(session, "again")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
     assert page.messages[-1].parts[1].text == "after"
@@ -336,9 +336,9 @@ async def test_an_interrupt_does_not_wait_for_whoever_is_asked_about_a_loop(worl
         session = await world.session(hf)
         try:
             await hf.sessions.prompt(session, "go")
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await asked_.wait()
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await hf.sessions.interrupt(session)
         finally:
             typed.set()

@@ -71,7 +71,7 @@ async def told(
             async for frames in hf.feed.follow("beginning", session=session):
                 heard.extend((frame.type, frame.value()) for frame in frames)
 
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(listen)
                 answer = await hf.sessions.process(session, "Hi", check=False)

@@ -196,7 +196,7 @@ async def test_wherever_a_move_of_the_pins_dies_its_reason_is_told(world: World,
                     hf.tools.register(Deed().tool)
                 mortal._left, mortal._after = mortal.writes + dies_at, True
                 try:
-                    with anyio.fail_after(20):
+                    with anyio.fail_after(60):
                         await hf.sessions.process(session, "two")
                 except BaseException:  # noqa: BLE001 - it dies with whatever error
                     assert mortal.dead.is_set()

@@ -49,7 +49,7 @@ async def test_two_calls_of_one_id_are_two_calls(world: World, events: tuple[Pro
         first, second = await asked(hf, session, 2)
         await hf.sessions.reply(session, first.id, "once")
         watch = hf.store.watch()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not deed.done or len(await hf.sessions.requests(session)) != 1:
                 await watch.wait()
         watch.close()

@@ -99,7 +99,7 @@ async def calls(world: World, work: Work, **options: Any) -> list[tuple[str, str
         hf.tools.register(odd(work_first))
         hf.tools.register(beside)
         session, other = await world.session(hf), await world.session(hf)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             for word, where in (("one", session), ("two", session), ("three", other)):
                 answer = await hf.sessions.process(where, "go")
                 assert shape((answer,))[0][1][1] == ("text", word)
@@ -237,7 +237,7 @@ async def test_a_session_in_the_middle_of_its_work_does_not_notice_another_ones_
         await hf.sessions.prompt(two, "go")
         await hf.sessions.prompt(one, "go")
         ready.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(one)
             gate.set()
             await hf.sessions.wait(two)
@@ -293,7 +293,7 @@ async def test_a_tool_that_is_being_stopped_can_see_it(world: World) -> None:
         hf.tools.register(odd(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await begun.wait()
             await hf.sessions.interrupt(session)
     assert seen == [False, True]
@@ -321,7 +321,7 @@ async def test_a_call_that_is_over_may_do_nothing_more(world: World) -> None:
         hf.tools.register(odd(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await begun.wait()
             await hf.sessions.interrupt(session)
             gate.set()

@@ -127,7 +127,7 @@ async def test_a_process_that_lost_its_lease_goes_on_when_it_can(world: World) -
         former = lease.id
         assert former is not None
         lease.forget(former)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await until(lambda: len(script.requests) >= 2)
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
@@ -155,7 +155,7 @@ async def test_a_process_that_stood_still_for_longer_than_its_lease_asks_the_sto
         weather.asked = 1  # The next commit fails, and each second one after it.
         clock.ms += LEASE_MS
         gate.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         answer = (await hf.sessions.messages(session)).messages[-1]
 
@@ -174,7 +174,7 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         held = inside.coordinator(hf)
         assert held.lease.id is not None
@@ -211,7 +211,7 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
         force_setattr(inside.engine(hf), "keep", keep)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await keeping.wait()
         assert held.lease.id is not None
         held.lease.forget(held.lease.id)
@@ -267,7 +267,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
         (world.project / "holdfast.json").unlink(missing_ok=True)
         clock.ms += FRESH_MS
         await hf.sessions.resume(session)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
         gate.set()
@@ -289,7 +289,7 @@ async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> N
 
         hf.trust.decisions = back_later  # type: ignore[method-assign]
         await hf.sessions.resume(session)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         answer = (await hf.sessions.messages(session)).messages[-1]
 
@@ -303,7 +303,7 @@ async def test_a_claim_whose_answer_was_lost_is_known_for_our_own(world: World) 
     async with world.open(Step(Say("whole"))) as (hf, _):
         session = await world.session(hf)
         Weather(hf, 2, StoreBusy, after=True, verbs=("claim",)).asked = 1
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             answer = await hf.sessions.process(session, "go")
 
     assert isinstance(answer.info, AssistantMessage)

@@ -245,7 +245,7 @@ async def test_two_answers_at_once_are_both_heard(world: World) -> None:
             session = await world.session(hf)
             await hf.sessions.prompt(session, "go")
             questions = await asked(hf, session, 2)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 async with anyio.create_task_group() as group:
                     for question in questions:
                         group.start_soon(_no, hf, session, question.id)
@@ -280,7 +280,7 @@ async def test_a_silent_program_and_a_person_share_one_wait(world: World) -> Non
         await hf.sessions.prompt(session, "go")
         (question,) = await asked(hf, session)
         await hf.sessions.reply(session, question.id, "once")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
             await told.wait()
     assert deed.done == ["x"]
@@ -301,7 +301,7 @@ async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_perso
         force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
         session = await world.session(hf)
         try:
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await hf.sessions.process(session, "go")
             (question,) = await hf.sessions.requests(session)
             assert not (await hf.store.session(session)).busy

@@ -92,7 +92,7 @@ async def test_one_who_waits_for_a_session_that_runs_elsewhere_is_answered(world
                 gate.set()
 
             group.start_soon(let_go)
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 answer = await beta.sessions.process(session, "second", delivery="queue")
             assert [part for part in shape((answer,))[0][1] if part[0] == "text"] == [("text", "two")]
 
@@ -107,5 +107,5 @@ async def test_a_prompt_that_nobody_takes_up_is_said_to_wait(
         session = await world.session(alpha)
         admitted = await beta.sessions.prompt(session, "go")
 
-        with anyio.fail_after(20), pytest.raises(Refused, match="waits for a process at placement alpha"):
+        with anyio.fail_after(60), pytest.raises(Refused, match="waits for a process at placement alpha"):
             await inside.taken_up(beta, admitted.prompt)

@@ -20,7 +20,7 @@ async def running(place: Place, mock: MockProvider, worker: Worker) -> str:
     mock.play(STALLED)
     session = await worker.do("create", directory=str(place.project))
     await worker.do("prompt", session=session, text="go")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await mock.stalled.wait()
     return str(session)
 
@@ -134,7 +134,7 @@ async def test_another_process_interrupts(
     mock.stalled.clear()
     mock.play(STALLED)
     await one.do("prompt", session=session, text="again")
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await mock.stalled.wait()
     code, _, _ = await place.command("session", "abort", session)
     second = (await place.messages(session))[-1]

@@ -35,7 +35,7 @@ async def test_text_that_was_saved_is_kept_and_gone_on_from(
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         watch = hf.store.watch()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while "half" not in str(shape((await hf.sessions.messages(session)).messages)):
                 await watch.wait()
         watch.close()
@@ -90,7 +90,7 @@ async def test_a_call_that_may_have_happened_is_unknown_and_waits_for_a_word(wor
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         mortal.kill()
 
@@ -118,7 +118,7 @@ async def test_a_call_that_does_no_harm_twice_is_run_again(world: World) -> None
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         mortal.kill()
 
@@ -210,7 +210,7 @@ async def test_a_call_that_had_its_answer_and_went_on_is_not_run_again(world: Wo
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         watch = hf.store.watch()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while not (requests := await hf.sessions.requests(session)):
                 await watch.wait()
             watch.close()

@@ -37,7 +37,7 @@ async def test_settled_tool_results_precede_the_system_message(world: World) -> 
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         fact.value = "two"
         deed.gate.set()
@@ -56,7 +56,7 @@ async def test_agent_and_model_are_sampled_when_a_turn_starts(world: World) -> N
         hf.tools.register(deed.tool)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go", agent="build")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await deed.begun.wait()
         await hf.sessions.prompt(session, "and plan it", agent="plan")
         assert len(script.requests) == 1

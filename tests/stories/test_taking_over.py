@@ -51,7 +51,7 @@ async def test_a_prompt_behind_a_runner_that_dies_is_answered_by_whoever_waits(w
                     await two.sessions.prompt(session, "second")
                     mortal.kill()
                     machine.killed.add(inside.owner(one))
-                    with anyio.fail_after(20):
+                    with anyio.fail_after(60):
                         await two.sessions.wait(session)
                     assert (await spoken(two, session))[-1] == "both"
                     prompts = [each.value() for each in await two.store.select("prompt", session=session)]
@@ -66,11 +66,11 @@ async def test_closing_a_process_leaves_the_work_of_another_alone(world: World) 
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         await begun(script)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with world.open() as (other, _):
                 await other.sessions.prompt(session, "one more thing")
         gate.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
         page = await hf.sessions.messages(session)
     answers = [each.info for each in page.messages if isinstance(each.info, AssistantMessage)]
@@ -94,12 +94,12 @@ async def test_an_answer_that_comes_while_another_call_runs_is_acted_upon(world:
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
         (question,) = await asked(hf, session)
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await slow.begun.wait()
         await anyio.sleep(0.2)  # The wait for the answer is over by now.
         await hf.sessions.reply(session, question.id, "once")
         slow.gate.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
     assert (act.done, slow.done) == (["x"], ["y"])
 
@@ -127,7 +127,7 @@ async def test_a_claim_that_could_not_be_given_back_is_given_back_later(world: W
         with pytest.raises(StoreError):
             await hf.sessions.process(session, "first")
         store.is_away = False
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             answer = await hf.sessions.process(session, "second")
         assert not (await hf.store.session(session)).busy
     assert answer.info.error is None
@@ -153,9 +153,9 @@ async def test_an_interrupt_does_not_wait_for_a_tool_that_does_not_hear(world: W
         hf.tools.register(deaf)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await begun_.wait()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.interrupt(session)
         assert not (await hf.store.session(session)).busy
         gate.set()
@@ -316,7 +316,7 @@ async def test_two_who_wait_for_a_runner_that_dies_answer_once(world: World) -> 
             await each.sessions.prompt(session, "and this")
         mortal.kill()
         machine.killed.add(inside.owner(first))
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             for each in (second, third):
                 await each.sessions.wait(session)
         prompts = [each.value() for each in await second.store.select("prompt", session=session)]
@@ -336,7 +336,7 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
             await hf.sessions.process(session, "first")
         assert (await hf.store.session(session)).busy
         store.is_away = False
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(session)
 
 
@@ -355,7 +355,7 @@ async def test_a_claim_that_is_taken_twice_in_a_row_is_waited_for_twice(world: W
             return await claim(*arguments, **named)
 
         hf.store.claim = late  # type: ignore[method-assign]
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.process(session, "go")
         assert (refusals, (await spoken(hf, session))[-1]) == (0, "at last")
 
@@ -391,7 +391,7 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
         waiting = inside.coordinator(hf)
         monkeypatch.setattr(hf.store, "watch", Noted)
         monkeypatch.setattr(waiting.watcher, "_store", _Quiet())
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await waiting.wake(session)
             await waiting.wait(session)
         monkeypatch.setattr(hf.store, "watch", watch)

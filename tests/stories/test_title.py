@@ -29,7 +29,7 @@ async def named(hf: Holdfast, session: str) -> str:
     """The title, once it is no longer the default."""
     watch = hf.store.watch()
     try:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while title.is_default((found := await hf.sessions.get(session)).title):
                 await watch.wait()
             return found.title
@@ -72,7 +72,7 @@ def open_with(world: World, provider: ByKind) -> AbstractAsyncContextManager[Hol
 async def test_a_title_that_does_not_come_harms_nothing(world: World, titles: Step) -> None:
     """The answer is there, the default title stays, and closing does not wait."""
     provider = ByKind(Step(Say("ok")), titles)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with open_with(world, provider) as hf:
             session = await unnamed(world, hf)
             await hf.sessions.process(session, "x")

@@ -105,7 +105,7 @@ async def test_a_tool_of_a_runner_that_lost_its_session_writes_nothing(world: Wo
         hf.tools.register(does(work))
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        with anyio.fail_after(20), pytest.raises(LeaseLost):
+        with anyio.fail_after(60), pytest.raises(LeaseLost):
             await hf.sessions.wait(session)
         assert (heard, await hf.sessions.todos(session)) == (["lost"], [])
 
@@ -180,7 +180,7 @@ async def test_a_tool_prompts_a_child_of_its_session(world: World) -> None:
             Step(Say("no such tool here"), session=children[0]),
         )
         await hf.sessions.process(session, "go")
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await hf.sessions.wait(children[0])
         page = await hf.sessions.messages(children[0])
         assert [tool.name for request in script.requests for tool in request.tools].count("act") == 0

@@ -160,6 +160,6 @@ async def test_a_release_in_doubt_ends_released(store: SqliteStore, *, after: bo
 async def test_doubt_has_an_end(store: SqliteStore) -> None:
     """A store whose answers are always lost is given up by name, not asked for ever."""
     asked = failing(store, "commit", *[StoreUnsure("lost")] * 20)
-    with anyio.fail_after(20), pytest.raises(StoreUnsure):
+    with anyio.fail_after(60), pytest.raises(StoreUnsure):
         await PatientStore(store, forever).commit(Batch((user(1),)))
     assert asked == [patience.UNSURE_MAX]

@@ -63,7 +63,7 @@ async def test_a_write_is_waited_for_though_its_writer_is_cancelled(
 
     monkeypatch.setattr(store, "commit", slow)
     scope = anyio.CancelScope()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(write)
             await begun.wait()
@@ -169,7 +169,7 @@ async def test_a_deferred_end_that_nothing_follows_is_written_alone(store: Sqlit
     recorder = await pen(store)
     recorder.defer(end_of(recorder, user(1)))
     watch = store.watch()
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         while not await written(store):
             await watch.wait()
     watch.close()
@@ -190,7 +190,7 @@ async def test_a_deferred_end_that_cannot_be_written_alone_is_left_to_the_next_w
 
     monkeypatch.setattr(store, "commit", broken)
     recorder.defer(end_of(recorder, user(1)))
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await tried.wait()
     assert await recorder.deferred_end() is not None
     with pytest.raises(ZeroDivisionError):

@@ -32,7 +32,7 @@ async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pyt
     group = await beside.group()
     group.start_soon(drain)
     beside.start(title)
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         await drained.wait()
     assert await beside.group() is group
     await beside.close()
@@ -74,10 +74,10 @@ async def test_who_closes_it_within_a_bound_leaves_then_and_what_runs_is_done() 
     async with anyio.create_task_group() as group:
         group.start_soon(leave)
         try:
-            with anyio.fail_after(20):
+            with anyio.fail_after(60):
                 await left.wait()
             assert not done.is_set()
         finally:
             gate.set()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             await done.wait()

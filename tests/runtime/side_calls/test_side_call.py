@@ -32,7 +32,7 @@ async def test_what_was_reserved_is_given_back_though_the_call_is_cancelled(
     monkeypatch.setattr(reservations, "forget", forget)
     monkeypatch.setattr(side_call, "_complete", heard)
     nothing: Any = None
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(side_call.ask, nothing, nothing, nothing, nothing, "title")
             await asked.wait()

@@ -83,7 +83,7 @@ async def test_wakes_come_back_after_a_break(
         await second.commit(Batch((user(9),)))
     for n in range(1, 6):
         watch.event.clear()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as group:
                 group.start_soon(watch.wait)
                 await second.commit(Batch((user(n),)))

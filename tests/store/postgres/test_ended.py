@@ -54,7 +54,7 @@ async def test_a_connection_that_the_server_ended_is_a_lost_one(tmp_path: Path, 
         await anyio.sleep(0.1)  # The server's words are on their way.
 
         failures = 0
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while True:
                 try:
                     await VERBS[name](store)
