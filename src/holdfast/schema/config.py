@@ -167,7 +167,6 @@ class Config(Settings, frozen=True, kw_only=True):
 
 
 NO_EFFECT_YET = (
-    "attachment",
     "formatter",
     "lsp",
     "mcp",
