@@ -169,7 +169,6 @@ class Config(Settings, frozen=True, kw_only=True):
 
 
 NO_EFFECT_YET = (
-    "attachment",
     "mcp",
     "server",
     "share",
@@ -177,6 +176,5 @@ NO_EFFECT_YET = (
     "snapshot",
     "subagent_depth",
     "username",
-    "watcher",
 )
 """Settings that are read and checked, and that nothing uses yet."""

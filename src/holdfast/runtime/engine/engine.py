@@ -1,6 +1,7 @@
 """The engine's dependencies: store, clock, feed, provider, limits. Built once, by `app.py`."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
@@ -8,6 +9,7 @@ from weakref import WeakValueDictionary
 import anyio
 import msgspec
 
+from holdfast import flags
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
@@ -49,7 +51,7 @@ def can_answer(presence: Presence) -> bool:
 
     Not whether one is now: the tools of a session would change with each client that comes and goes.
     """
-    return not isinstance(presence, NeverPresent)
+    return not isinstance(presence, NeverPresent) or flags.enabled(flags.ENABLE_QUESTION_TOOL)
 
 
 ROOTS_MAX: Final = 1_000
@@ -111,3 +113,5 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The folder for copies of fetched files."""
     warn: Callable[[str], None]
     """Logs a warning for the operator of this process."""
+    hold: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """What is held for a session as long as this process runs it."""
