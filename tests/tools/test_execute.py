@@ -34,7 +34,7 @@ async def work(context: ToolContext, how: str = "text") -> ToolOutput | str:
                 text="shown",
                 title="A title",
                 metadata={"a": 1, "truncated": True},
-                attachments=(Attachment(mime="image/png", url="data:"),),
+                attachments=(Attachment(mime="image/png", url="https://x.example/a.png"),),
             )
         case "fail at length":
             raise ToolFailure("x" * 1000, metadata={"level": 3})
@@ -175,7 +175,7 @@ async def test_an_output_keeps_its_title_metadata_and_attachments() -> None:
         output="shown",
         title="A title",
         metadata={"a": 1, "truncated": True},
-        attachments=(Attachment(mime="image/png", url="data:"),),
+        attachments=(Attachment(mime="image/png", url="https://x.example/a.png"),),
     )
 
 

@@ -169,7 +169,6 @@ class Config(Settings, frozen=True, kw_only=True):
 
 
 NO_EFFECT_YET = (
-    "attachment",
     "mcp",
     "server",
     "share",

@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.output import ToolOutput
+from holdfast.tools.picture import PictureLimits
 
 # From here on, measuring a text would be felt by everything else on the event loop.
 LARGE_CHARS = 1 << 20
@@ -23,10 +24,11 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class OutputLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much text one settlement may hold."""
+    """How much one settlement may hold: lines and bytes of text, and how large each picture is."""
 
     lines_max: int = 2000
     bytes_max: int = 51_200
+    pictures: PictureLimits = PictureLimits()
 
 
 class Bounded(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ async def bound(
     """Bound what a tool answered. `keep` stores a complete text and answers its path, or None."""
     text = output.text
     if not text and output.structured is not None:
-        text = await anyio.to_thread.run_sync(_pretty, output.structured)
+        text = await anyio.to_thread.run_sync(pretty, output.structured)
     if len(text) < LARGE_CHARS:
         text, fits = _measured(text, limits)
     else:
@@ -74,7 +76,8 @@ async def bound(
     )
 
 
-def _pretty(structured: JsonMap) -> str:
+def pretty(structured: JsonMap) -> str:
+    """A structured value as the model is shown it."""
     return msgspec.json.format(msgspec.json.encode(structured), indent=2).decode()
 
 

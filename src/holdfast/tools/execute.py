@@ -20,7 +20,7 @@ from holdfast.toolkit.cancellation import is_cancelled
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool
 from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
-from holdfast.tools import bound
+from holdfast.tools import bound, pictures
 from holdfast.tools.bound import OutputLimits
 from holdfast.tools.plain import described, plain
 from holdfast.tools.registry import Toolset
@@ -122,7 +122,7 @@ async def _succeeded(
     if given.structured is None and not given.attachments:
         output = _checked(given)
     else:  # They may be large, and measuring them would be felt by everything else.
-        output = await anyio.to_thread.run_sync(_checked, given)
+        output = await pictures.fit(await anyio.to_thread.run_sync(_checked, given), limits.pictures)
     if shape is not None:
         output = await shape(output)
     bounded = await bound.bound(output, limits, keep)

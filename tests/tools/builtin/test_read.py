@@ -384,7 +384,7 @@ async def test_a_folder_outside_is_asked_for_by_itself(world: World) -> None:
 async def test_pictures_and_pdfs_are_attached(world: World, data: bytes, mime: str, what: str) -> None:
     """By what they hold, whatever they are called."""
     path = world.write("thing.txt", data)
-    text = f"{what} {path} is attached."
+    text = f"{what} {path} has {len(data)} bytes."
     assert await world.read("thing.txt") == ToolOutput(
         text=text,
         title="thing.txt",

@@ -22,6 +22,12 @@ BYTES_MAX: Final[dict[WireKind, int]] = {
 }
 PDF_BYTES_MAX: Final = 30 * MIB
 
+# Of a picture that may go to any of them: a session changes its model, a recorded picture stays.
+PICTURE_BYTES_MAX: Final = min(BYTES_MAX.values()) - 64
+"""As base64; a little is left for what stands before it in an address."""
+PICTURE_EDGE_MAX: Final = 2000
+"""In pixels. Anthropic refuses more in a request with many pictures; no provider looks at more in detail."""
+
 
 def modality(mime: str) -> Modality | None:
     """Which sense of a model a file speaks to."""

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec.structs import replace
 
 from holdfast.provider.port import Provider
 from holdfast.runtime.engine.engine import Engine
@@ -12,6 +13,7 @@ from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.session import Session
 from holdfast.toolkit.context import Admit
+from holdfast.tools import pictures
 from holdfast.tools.bound import OutputLimits
 from holdfast.workspace.workspace import Workspace
 
@@ -90,8 +92,9 @@ class Run:
 
     def output_limits(self, workspace: Workspace) -> OutputLimits:
         """How much of a tool's output the model sees."""
-        config = workspace.loaded.config.tool_output
+        config, attachment = workspace.loaded.config.tool_output, workspace.loaded.config.attachment
+        limits = OutputLimits(pictures=pictures.limits_of(None if attachment is None else attachment.image))
         if config is None:
-            return OutputLimits()
+            return limits
         given = {"lines_max": config.max_lines, "bytes_max": config.max_bytes}
-        return OutputLimits(**{name: value for name, value in given.items() if value is not None})
+        return replace(limits, **{name: value for name, value in given.items() if value is not None})

@@ -36,8 +36,8 @@ DESCRIPTION = f"""Read a file, or list a folder.
 Text comes with line numbers (`12: text`); they are not part of the file. Without `offset` and `limit` you \
 get the beginning, up to {LINES_MAX} lines or {BYTES_MAX // 1024} KiB; its end says whether there is \
 more and which `offset` goes on. Lines of more than {text_page.LINE_CHARS_MAX} characters are cut.
-A folder is answered with its names, folders with a slash at their end. Pictures (JPEG, PNG, GIF, WebP) and \
-PDFs are shown to you as they are; other binary files are refused.
+A folder is answered with its names, folders with a slash at their end. Pictures (JPEG, PNG, GIF, WebP), \
+scaled down where they are large, and PDFs are shown to you; other binary files are refused.
 Read several files at once by calling this tool several times in one turn. In a large file look for the \
 place first, then read around it in one large piece rather than in many small ones."""
 
@@ -206,7 +206,7 @@ def _media(target: Resolved, title: str, mime: str, data: bytes) -> ToolOutput:
             f"{target.asked} has more than the {MEDIA_BYTES_MAX >> 20} MiB that can be shown. Shrink it."
         )
     what = "The PDF" if mime == "application/pdf" else "The picture"
-    text = f"{what} {target.asked} is attached."
+    text = f"{what} {target.asked} has {len(data)} bytes."
     url = f"data:{mime};base64,{base64.b64encode(data).decode()}"
     metadata = {"preview": text, "truncated": False, "loaded": [], "filepath": str(target.real)}
     return ToolOutput(
