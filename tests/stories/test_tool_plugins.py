@@ -1,5 +1,7 @@
 """What plugins may change of a call."""
 
+from typing import Any
+
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
@@ -116,3 +118,49 @@ async def test_a_project_s_tools_are_offered_once_it_is_trusted_and_as_long_as_t
         shown.append("stock" in {tool.name for tool in script.requests[0].tools})
 
     assert shown == [False, True, False]
+
+
+async def test_a_definition_is_changed_where_it_is_pinned_and_nowhere_else(world: World) -> None:
+    """Once a tool and epoch: not in the next request, after a restart or for another agent."""
+    world.settings(permission={"*": "allow"})
+    calls = world.home / "calls"
+    plugin(
+        world,
+        "tool_definition(self, input, output):\n"
+        f"        with open({str(calls)!r}, 'a') as file:\n"
+        "            print(input.tool_id, file=file)\n"
+        "        if input.tool_id == 'act':\n"
+        "            output.description += ' Gently.'\n"
+        "            output.parameters['properties']['why'] = {'type': 'string'}",
+        "tool_execute_before(self, input, output):\n        output.args.pop('why', None)",
+    )
+    deed = Deed("act", ask=False)
+    act = Call("act", {"what": "x", "why": "so"}, id="c")
+    requests: list[Any] = []
+    for agent, steps in (
+        ("build", (Step(act), Step(Say("ok")))),
+        ("build", (Step(Say("ok")),)),
+        ("plan", ()),
+    ):
+        async with world.open(*(steps or (Step(Say("ok")),))) as (hf, script):
+            hf.tools.register(deed.tool)
+            session = requests[0][1] if requests else await world.session(hf)
+            await hf.sessions.process(session, "go", agent=agent)
+        requests += [(request, session) for request in script.requests]
+
+    assert deed.done == ["x"]
+    assert sorted(calls.read_text().split()) == sorted([*STANDARD, "act"])
+    shown = [tool for request, _ in requests for tool in request.tools if tool.name == "act"]
+    assert [tool.description for tool in shown] == ["Do something. Gently."] * 4
+    assert [sorted(tool.input["properties"]) for tool in shown] == [["what", "why"]] * 4
+    assert len({str(request.tools) for request, _ in requests[:3]}) == 1
+
+
+async def test_a_definition_that_no_provider_takes_is_not_changed(world: World) -> None:
+    """Arguments that are no object cost the plugin its change, and the user reads why."""
+    plugin(world, "tool_definition(self, input, output):\n        output.parameters = {'type': 'string'}")
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        hf.tools.register(Deed("act").tool)
+        await hf.sessions.process(await world.session(hf), "go")
+
+    assert all(tool.input["type"] == "object" for tool in script.requests[0].tools)

@@ -177,6 +177,13 @@ async def test_what_cannot_be_shown_is_named_in_words(name: str) -> None:
     assert answer.text.startswith(f"seen\n[The picture a.png is not shown: {why}")
 
 
+async def test_a_webp_may_have_fewer_pixels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its decoder takes more memory for each."""
+    monkeypatch.setattr(picture, "WEBP_PIXELS_MAX", 399)
+    data = encoded(noise("RGB", 20, 20), "WEBP")
+    assert "it has 20 × 20 pixels" in (await fit(data)).text
+
+
 async def test_base64_that_is_none_is_named_in_words() -> None:
     """It would be refused with the whole request."""
     broken = Attachment(mime="image/png", url="data:image/png;base64,@@@")
@@ -220,7 +227,7 @@ async def test_a_structured_value_is_still_shown_beside_a_note() -> None:
 
 
 async def test_pictures_are_scaled_in_a_thread_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A decoded picture may take 256 MB."""
+    """A decoded picture may take 400 MB."""
     import anyio
 
     running, most, loop = 0, 0, threading.get_ident()

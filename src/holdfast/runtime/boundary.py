@@ -13,7 +13,7 @@ from holdfast.runtime.compaction import fit
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.prepared_turn import PreparedTurn, Sampled
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning
+from holdfast.runtime.epoch import epochs, nested_instructions, observe, pins, pruning, tool_definitions
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
@@ -185,7 +185,7 @@ async def _prepare(
     """The turn, with what its epoch pins. `again`: only calls are run, and no request is made of it."""
     agent, model, user = chosen.agent, chosen.model, chosen.user
     toolset = observe.toolset(run.engine, chosen, again=again)
-    pinned = pins.pinned(epoch.value.pins, agent, model, pins.definitions(toolset))
+    pinned = await tool_definitions.pin(run.engine, chosen, epoch.value.pins, toolset)
     if pinned.pins is not None and not again:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
     form = schema_of(user.format)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 PIXELS_MAX: Final = 64_000_000
 """Decoded at four bytes a pixel, this is 256 MB."""
+WEBP_PIXELS_MAX: Final = PIXELS_MAX // 2
+"""Its decoder holds the picture three times."""
 QUALITY: Final = 85
 STEPS_MAX: Final = 12
 STEP: Final = 0.75
@@ -70,7 +72,7 @@ def fit(data: bytes, limits: PictureLimits) -> Picture:
     except Exception as error:  # a decoder may raise anything
         raise UnfitPicture("it cannot be decoded") from error
     width, height = image.size
-    if width * height > PIXELS_MAX:
+    if width * height > (WEBP_PIXELS_MAX if mime == "image/webp" else PIXELS_MAX):
         raise UnfitPicture(f"it has {width} × {height} pixels, too many to be decoded; make it smaller")
     try:
         return _fitted(image, data, mime or "", limits)

@@ -19,8 +19,8 @@ from holdfast.tools.picture import PictureLimits, UnfitPicture
 
 PICTURES_MAX: Final = 20
 """Of one result. Requests with more are held to smaller pictures by some providers, or refused."""
-AT_ONCE: Final = 2
-"""How many pictures this process decodes at a time: each may take 256 MB."""
+AT_ONCE: Final = 1
+"""How many pictures this process decodes at a time: each may take 400 MB."""
 
 _limiter: RunVar[anyio.CapacityLimiter] = RunVar("pictures")
 

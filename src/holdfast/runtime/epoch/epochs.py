@@ -29,7 +29,7 @@ from holdfast.provider.request import lowering
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import Sampled
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.epoch import observe, pins
+from holdfast.runtime.epoch import observe, tool_definitions
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.schema.epoch import ContextEpoch, EpochTime
 from holdfast.schema.ids import MessageID
@@ -121,7 +121,7 @@ async def _begin(
         snapshot=kept,
         begun=kept,
         cause=cause,
-        pins=_pins(run, chosen),
+        pins=await _pins(run, chosen),
         nested=[] if before is None or cause == "move" else before.value.nested,
         directory=chosen.session.directory,
         lowering=lowering.RULES,
@@ -136,10 +136,10 @@ async def _begin(
     return replace(run.epoch, fresh=True)
 
 
-def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
+async def _pins(run: Run, chosen: Sampled) -> dict[str, object]:
     """What an epoch pins when it begins: texts and tools of the agent that it begins for."""
-    tools = pins.definitions(observe.toolset(run.engine, chosen))
-    return pins.pinned({}, chosen.agent, chosen.model, tools).pins or {}
+    pinned = await tool_definitions.pin(run.engine, chosen, {}, observe.toolset(run.engine, chosen))
+    return pinned.pins or {}
 
 
 async def reconcile(

@@ -5,10 +5,13 @@ and a call of it fails with an explanation. What moves them, once, and is the re
 - `agent`: the user edited the agent's own text;
 - `tools`: a tool appeared, or takes other arguments than the model was told. A description that an upgrade
   made better can wait for the next epoch; arguments that no longer fit cannot.
+
+Plugins change a definition before it is pinned, and never afterwards (`tool_definitions.py`).
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, Literal
 
 import msgspec
@@ -37,6 +40,8 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
     own: str | None = None
+    declared: dict[str, str] = {}
+    """By tool, a digest of the arguments that it declares, where a plugin has put others in their place."""
     earlier: tuple["Earlier", ...] = ()
     """Its earlier states, the latest first: a fork from that time continues with them."""
 
@@ -47,6 +52,7 @@ class Earlier(msgspec.Struct, frozen=True, kw_only=True):
     system: tuple[str, ...]
     tools: tuple[ToolDefinition, ...]
     own: str | None = None
+    declared: dict[str, str] = {}
 
 
 class Pinned(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,30 +63,44 @@ class Pinned(msgspec.Struct, frozen=True, kw_only=True):
     moved: Moved | None = None
 
 
-def pinned(pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefinition]) -> Pinned:
-    """The pin for a turn; a new one if the epoch has none for this agent."""
+def pinned(
+    pins: JsonMap,
+    agent: Agent,
+    model: Model,
+    tools: Sequence[ToolDefinition],
+    shaped: Mapping[str, ToolDefinition] = MappingProxyType({}),
+) -> Pinned:
+    """The pin for a turn; a new one if the epoch has none for this agent.
+
+    `shaped`: by name, what plugins made of the tools that are `unpinned`.
+    """
     key = key_of(agent, model)
     known = _known(pins.get(key))
     own = _own_text(agent)
-    fresh = Pin(
-        system=_shared_text(pins, key, choose.system_blocks(model, agent)),
-        tools=_sorted(_shared(pins, tools)),
-        own=own,
-    )
+    system = _shared_text(pins, key, choose.system_blocks(model, agent))
     if known is None:
+        fresh = _with_tools(Pin(system=system, tools=(), own=own), pins, tools, shaped)
         return Pinned(pin=fresh, pins=_with(pins, key, fresh))
     pin = known
     moved: Moved | None = None
     if known.own != own:
-        pin, moved = Pin(system=fresh.system, tools=pin.tools, own=own), "agent"
-    if _has_other_tools(known.tools, tools):
-        shown = {tool.name: tool for tool in known.tools} | _changed(known.tools, tools)
-        pin = Pin(system=pin.system, tools=_sorted(tuple(shown.values())), own=own)
+        pin, moved = replace(pin, system=system, own=own), "agent"
+    if others := _others(known, tools):
+        pin = _with_tools(pin, pins, others, shaped)
         moved = moved or "tools"
     if moved is None:
         return Pinned(pin=known)
     pin = replace(pin, earlier=(_earlier(known), *known.earlier)[:EARLIER_MAX])
     return Pinned(pin=pin, pins=_with(pins, key, pin), moved=moved)
+
+
+def unpinned(
+    pins: JsonMap, agent: Agent, model: Model, tools: Sequence[ToolDefinition]
+) -> list[ToolDefinition]:
+    """The tools that a turn would pin now: pinned for no agent of the epoch, or with other arguments."""
+    known = _known(pins.get(key_of(agent, model)))
+    others = tools if known is None else _others(known, tools)
+    return [tool for tool in others if _pin_with(pins, tool) is None]
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -118,7 +138,13 @@ def _lives(pin: Pin) -> Iterator[Pin]:
     yield pin
     for number, before in enumerate(pin.earlier):
         rest = pin.earlier[number + 1 :]
-        yield Pin(system=before.system, tools=before.tools, own=before.own, earlier=rest)
+        yield Pin(
+            system=before.system,
+            tools=before.tools,
+            own=before.own,
+            declared=before.declared,
+            earlier=rest,
+        )
 
 
 def _begins(pin: Pin, sent: Sent) -> bool:
@@ -150,25 +176,39 @@ def formed(schema: JsonMap | None) -> tuple[ToolDefinition, ...]:
 
 
 def _earlier(pin: Pin) -> Earlier:
-    return Earlier(system=pin.system, tools=pin.tools, own=pin.own)
+    return Earlier(system=pin.system, tools=pin.tools, own=pin.own, declared=pin.declared)
 
 
-def _known_tools(pins: JsonMap) -> list[ToolDefinition]:
-    """Every tool pinned for an agent of the epoch, as it was pinned first."""
-    found: dict[str, ToolDefinition] = {}
-    for data in pins.values():
-        for tool in () if (pin := _known(data)) is None else pin.tools:
-            found.setdefault(tool.name, tool)
-    return list(found.values())
+def _with_tools(
+    pin: Pin, pins: JsonMap, tools: Sequence[ToolDefinition], shaped: Mapping[str, ToolDefinition]
+) -> Pin:
+    """The pin with tools in the place of those of their names: as pinned for another agent of the epoch, as
+    plugins made them, or as they are.
+    """
+    shown, declared = {tool.name: tool for tool in pin.tools}, dict(pin.declared)
+    for tool in tools:
+        other = _pin_with(pins, tool)
+        found = shaped.get(tool.name, tool) if other is None else _tool_of(other, tool.name)
+        assert found is not None, "that pin has it"
+        shown[tool.name] = found
+        declared.pop(tool.name, None)
+        if found.input != tool.input:
+            declared[tool.name] = _digest(tool.input)
+    return replace(pin, tools=_sorted(tuple(shown.values())), declared=declared)
 
 
-def _shared(pins: JsonMap, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """The tools as pinned for other agents of the epoch, where they take the same arguments."""
-    known = {tool.name: tool for tool in _known_tools(pins)}
-    return [
-        known[tool.name] if tool.name in known and known[tool.name].input == tool.input else tool
-        for tool in tools
-    ]
+def _pin_with(pins: JsonMap, tool: ToolDefinition) -> Pin | None:
+    """The first pin of the epoch that has the tool with the arguments that it declares."""
+    known = (_known(data) for data in pins.values())
+    return next((pin for pin in known if pin is not None and not _others(pin, [tool])), None)
+
+
+def _tool_of(pin: Pin, name: str) -> ToolDefinition | None:
+    return next((tool for tool in pin.tools if tool.name == name), None)
+
+
+def _digest(arguments: JsonMap) -> str:
+    return hashlib.sha256(msgspec.json.encode(arguments, order="deterministic")).hexdigest()[:16]
 
 
 def _shared_text(pins: JsonMap, key: str, texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -194,14 +234,18 @@ def _own_text(agent: Agent) -> str | None:
     return hashlib.sha256(agent.prompt.encode()).hexdigest()[:16]
 
 
-def _has_other_tools(known: Sequence[ToolDefinition], tools: Sequence[ToolDefinition]) -> bool:
-    return bool(_changed(known, tools))
-
-
-def _changed(known: Sequence[ToolDefinition], tools: Sequence[ToolDefinition]) -> dict[str, ToolDefinition]:
-    """The tools that are not pinned, or with other arguments."""
-    inputs = {tool.name: tool.input for tool in known}
-    return {tool.name: tool for tool in tools if inputs.get(tool.name) != tool.input}
+def _others(pin: Pin, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
+    """The tools that the pin does not have, or with other arguments."""
+    inputs = {tool.name: tool.input for tool in pin.tools}
+    return [
+        tool
+        for tool in tools
+        if (
+            _digest(tool.input) != pin.declared[tool.name]
+            if tool.name in pin.declared
+            else inputs.get(tool.name) != tool.input
+        )
+    ]
 
 
 def _sorted(tools: Sequence[ToolDefinition]) -> tuple[ToolDefinition, ...]:
