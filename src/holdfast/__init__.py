@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from holdfast.schema.event import (
         Event,
         FileEdited,
+        FileWatcherUpdated,
         MessageRemoved,
         MessageUpdated,
         PartDelta,
@@ -173,6 +174,7 @@ __all__ = [
     "FileEdited",
     "FilePart",
     "FilePartInput",
+    "FileWatcherUpdated",
     "Found",
     "Frame",
     "Hit",
@@ -299,9 +301,9 @@ _NAMES = {
     "holdfast.runtime.inbox.admission": "Admitted",
     "holdfast.schema.budget": "Budget Spent",
     "holdfast.schema.event": (
-        "Event FileEdited MessageRemoved MessageUpdated PartDelta PartRemoved PartUpdated PermissionAsked "
-        "PermissionReplied ProjectUpdated QuestionAsked QuestionRejected QuestionReplied SessionCompacted "
-        "SessionCreated SessionDeleted SessionDiff SessionError SessionIdle SessionStatusChanged "
+        "Event FileEdited FileWatcherUpdated MessageRemoved MessageUpdated PartDelta PartRemoved PartUpdated "
+        "PermissionAsked PermissionReplied ProjectUpdated QuestionAsked QuestionRejected QuestionReplied "
+        "SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError SessionIdle SessionStatusChanged "
         "SessionUpdated TodoUpdated"
     ),
     "holdfast.schema.fault": (

@@ -3,13 +3,14 @@
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
+from holdfast import flags
 from holdfast.clock import Clock, SystemClock
 from holdfast.closing import Closing
 from holdfast.feed.tail import Feed
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does 
     from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.sessions.prompts import Prompts
     from holdfast.tools.registry import Registry
+    from holdfast.workspace.watches import Watches
     from holdfast.workspace.workspace import Workspace
 
 
@@ -60,7 +62,8 @@ class Holdfast:
         self.clock = clock
         self.host = host
         self.mint = Mint(clock)
-        self.feed = Feed(store, clock, self.mint)
+        self._watches: Watches | None = None
+        self.feed = Feed(store, clock, self.mint, hold=self._hold)
         self._access = StoreAccess(store, clock, self.mint, host)
         self.sessions = SessionService(self._access, self._prompting_now)
         self.agents = AgentService(self.sessions)
@@ -78,7 +81,7 @@ class Holdfast:
         self._wires: Wires | None = None
         self._coordinator: Coordinator | None = None
         self._prompting: Prompts | None = None
-        self._closing = Closing("coordinator", "wires", "http", "feed", "store")
+        self._closing = Closing("coordinator", "watches", "wires", "http", "feed", "store")
         self._closing.add("feed", self.feed.close)
         self._closing.add("store", store.close)
 
@@ -101,10 +104,9 @@ class Holdfast:
     async def _skills_of(self, session: str) -> "list[Skill]":
         from holdfast.context.sources import skills
 
-        record = await self.store.session(session)
-        if record is None:
+        here = await self._workspace_of(session)
+        if here is None:
             return []
-        here = await self._workspaces.of(record.value())
         find = skills.finder(here.places, here.loaded, here.trusted)
         return list(await anyio.to_thread.run_sync(find, []))
 
@@ -202,6 +204,7 @@ class Holdfast:
                 http=self._http_now,
                 cache=directories.cache(),
                 warn=_warn,
+                hold=self._hold,
             )
 
             async def keep_swept() -> None:
@@ -214,6 +217,29 @@ class Holdfast:
             self._closing.add("coordinator", self._coordinator.close)
             self._prompting = Prompts(self._access, engine, self._coordinator)
         return self._prompting
+
+    def _hold(self, session: str) -> AbstractContextManager[None]:
+        """Watch the files of a session's project, with the flag."""
+        if not flags.enabled(flags.EXPERIMENTAL_WATCHER):
+            return nullcontext()
+        if self._watches is None:
+            from holdfast.workspace.watches import Watches
+
+            self._watches = Watches(self._workspace_of, self._show_file, _warn)
+            self._closing.add("watches", self._watches.close)
+        return self._watches.hold(session)
+
+    async def _workspace_of(self, session: str) -> "Workspace | None":
+        self._prompting_now()
+        record = await self.store.session(session)
+        return None if record is None else await self._workspaces.of(record.value())
+
+    def _show_file(self, path: str, event: str, sessions: frozenset[str]) -> None:
+        from holdfast.schema.wire import encode
+
+        self.feed.publish(
+            "file.watcher.updated", None, encode({"file": path, "event": event}), concerns=sessions
+        )
 
     async def close(self) -> None:
         """Close every room, the highest first."""

@@ -86,3 +86,9 @@ def followers(hf: Holdfast) -> int:
 def start_in_background(hf: Holdfast, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run something among the tasks that outlive a call."""
     coordinator(hf)._background.start(work)
+
+
+def watches(hf: Holdfast) -> int:
+    """How many projects are watched, or whose watch has not ended yet."""
+    known = hf._watches
+    return 0 if known is None else len(known._watches) + len(known._ending)

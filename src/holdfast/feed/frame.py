@@ -50,6 +50,8 @@ class Frame(msgspec.Struct):
     origin: Origin | None = None
     part: PartKey | None = None
     """The part that it shows or continues."""
+    concerns: frozenset[str] = frozenset()
+    """Sessions whose listeners receive it too, though it is an event of none."""
     _id: str | None = None
     _json: bytes | None = None
 

@@ -4,8 +4,8 @@ No gap and no repeat: the queue is opened first, the store is read after it, and
 is dropped from the queue (`joining`).
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection
+from contextlib import AbstractContextManager, aclosing, nullcontext
 
 import msgspec
 
@@ -19,6 +19,8 @@ from holdfast.schema.ids import Mint
 from holdfast.store.base import Store
 from holdfast.store.record import Resync
 
+Hold = Callable[[str], AbstractContextManager[None]]
+
 BEGINNING = "beginning"
 """The cursor before everything."""
 
@@ -26,15 +28,23 @@ BEGINNING = "beginning"
 class Feed:
     """The feed of one store in one process."""
 
-    def __init__(self, store: Store, clock: Clock, mint: Mint) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, mint: Mint, *, hold: Hold = lambda _: nullcontext()
+    ) -> None:
+        """`hold`: what is held for a session as long as it is followed."""
         self._store = store
+        self._hold = hold
         self._clock = clock
         self._broadcast = Broadcast()
         self._pump = Pump(store, self._broadcast, clock, mint)
 
-    def publish(self, type: str, session: str | None, properties: bytes) -> None:
+    def publish(
+        self, type: str, session: str | None, properties: bytes, *, concerns: frozenset[str] = frozenset()
+    ) -> None:
         """Announce something that is no state (an error, idle, a status): live only, never replayed."""
-        self._pump.publish(self._pump.frame(type, session, properties))
+        frame = self._pump.frame(type, session, properties)
+        frame.concerns = concerns
+        self._pump.publish(frame)
 
     def delta(self, delta: Delta) -> None:
         """Announce text that continues an open part, whose record was committed before."""
@@ -56,12 +66,14 @@ class Feed:
         """
         await self._pump.start()
         subscription = self._broadcast.subscribe(frames_max=frames_max, bytes_max=bytes_max)
+        held = nullcontext() if session is None else self._hold(session)
         try:
-            async with aclosing(self._follow(subscription, cursor, session)) as batches:
-                async for frames in batches:
-                    wanted = _wanted(frames, session, types)
-                    if wanted:
-                        yield wanted
+            with held:
+                async with aclosing(self._follow(subscription, cursor, session)) as batches:
+                    async for frames in batches:
+                        wanted = _wanted(frames, session, types)
+                        if wanted:
+                            yield wanted
         finally:
             subscription.close()
             if not len(self._broadcast):
@@ -179,6 +191,6 @@ def _wanted(frames: list[Frame], session: str | None, types: Collection[str] | N
 def _wants(frame: Frame, session: str | None, types: Collection[str] | None) -> bool:
     if frame.type == RESYNC:
         return True
-    if session is not None and frame.session != session:
+    if session is not None and frame.session != session and session not in frame.concerns:
         return False
     return types is None or frame.type in types

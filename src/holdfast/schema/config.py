@@ -176,6 +176,5 @@ NO_EFFECT_YET = (
     "snapshot",
     "subagent_depth",
     "username",
-    "watcher",
 )
 """Settings that are read and checked, and that nothing uses yet."""

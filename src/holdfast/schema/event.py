@@ -167,6 +167,17 @@ class FileEdited(EventHead, frozen=True, kw_only=True, tag_field="type", tag="fi
     properties: FileProperties
 
 
+class FileWatcherProperties(FileProperties, frozen=True, kw_only=True):
+    event: Literal["add", "change", "unlink"]
+
+
+class FileWatcherUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="file.watcher.updated"):
+    """Whoever did it, a file of a watched project has come, changed or gone. Live only."""
+
+    type: ClassVar[Literal["file.watcher.updated"]] = "file.watcher.updated"
+    properties: FileWatcherProperties
+
+
 class PermissionAskProperties(Wire, frozen=True, kw_only=True):
     """A permission request as clients know it: without what only our record of it has."""
 
@@ -246,6 +257,7 @@ Event = (
     | PartDelta
     | TodoUpdated
     | FileEdited
+    | FileWatcherUpdated
     | PermissionAsked
     | PermissionReplied
     | QuestionAsked

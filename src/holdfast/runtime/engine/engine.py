@@ -1,6 +1,7 @@
 """The engine's dependencies: store, clock, feed, provider, limits. Built once, by `app.py`."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakValueDictionary
@@ -111,3 +112,5 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The folder for copies of fetched files."""
     warn: Callable[[str], None]
     """Logs a warning for the operator of this process."""
+    hold: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """What is held for a session as long as this process runs it."""

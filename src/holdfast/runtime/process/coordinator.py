@@ -316,7 +316,8 @@ class Coordinator:
             self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
             if entry.stop:
                 run.interrupt()
-            drained = await drain(run, force=entry.force)
+            with engine.hold(session):
+                drained = await drain(run, force=entry.force)
         finally:
             self.watcher.stopped(session)
             entry.run = None
