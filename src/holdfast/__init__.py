@@ -301,10 +301,10 @@ _NAMES = {
     "holdfast.runtime.inbox.admission": "Admitted",
     "holdfast.schema.budget": "Budget Spent",
     "holdfast.schema.event": (
-        "Event FileEdited FileWatcherUpdated MessageRemoved MessageUpdated PartDelta PartRemoved PartUpdated "
-        "PermissionAsked PermissionReplied ProjectUpdated QuestionAsked QuestionRejected QuestionReplied "
-        "SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError SessionIdle SessionStatusChanged "
-        "SessionUpdated TodoUpdated"
+        "Event FileEdited FileWatcherUpdated MessageRemoved MessageUpdated PartDelta PartRemoved "
+        "PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked QuestionRejected "
+        "QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError "
+        "SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
     ),
     "holdfast.schema.fault": (
         "APIFault AbortedFault BudgetFault ContentFilterFault ContextFault ContextOverflowFault Fault "

@@ -281,6 +281,7 @@ EVENTS: list[dict[str, Any]] = [
         },
     },
     {"type": "file.edited", "properties": {"file": "/work/app/a.py"}},
+    {"type": "file.watcher.updated", "properties": {"file": "/work/app/a.py", "event": "unlink"}},
     {
         "type": "todo.updated",
         "properties": {**OF, "todos": [{"content": "c", "status": "pending", "priority": "low"}]},

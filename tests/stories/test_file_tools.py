@@ -1,21 +1,29 @@
 """An agent changes files: what it has read it may change, over restarts too, and clients learn of it."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from holdfast.app import Holdfast
 from holdfast.location import write_path
+from holdfast.schema.file_part import FilePart
 from holdfast.schema.part import ToolPart
+from holdfast.schema.prompt import FilePartInput, PartInput, TextPartInput
+from holdfast.schema.source import FileSource, SourceText
 from holdfast.schema.tool_state import ToolCompleted, ToolError
+from holdfast.store.batch import Batch
+from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step
 from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.epochs import updates
-from tests.stories.world import World
+from tests.stories.tools import Deed
+from tests.stories.world import World, is_shown
 from tests.until import until
 
 ALLOWED = {"edit": "allow", "read": "allow"}
@@ -204,3 +212,120 @@ async def test_a_write_that_a_crash_cut_off_is_unknown_and_names_its_file(
 
     assert said.endswith("It may have changed a.txt.")
     assert (world.project / "a.txt").exists() is after
+
+
+async def test_a_call_that_is_pruned_says_nothing_new(world: World) -> None:
+    """Pruning marks old calls: what the session wrote since is still what it knows, also after a restart."""
+    world.settings(permission=ALLOWED)
+    file = world.project / "a.txt"
+    file.write_text("one\n")
+    async with world.open(Step(READ), Step(edit("one", "two", "a")), Step(Say("done"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "Change it")
+        parts = [part for each in (await hf.sessions.messages(session)).messages for part in each.parts]
+        (read,) = [part for part in parts if isinstance(part, ToolPart) and part.tool == "read"]
+        assert isinstance(read.state, ToolCompleted)
+        pruned = replace(read.state, time=replace(read.state.time, compacted=1))
+        await hf.store.commit(Batch((put(replace(read, state=pruned)),)))
+    async with world.open(Step(edit("two", "three", "b")), Step(Say("done"))) as (hf, _):
+        await hf.sessions.process(session, "Change it again")
+
+    assert file.read_text() == "three\n"
+
+
+def attached(path: Path, *, url: str | None = None, shown: str = "one\n") -> list[PartInput]:
+    """A prompt with a file, its text beside it, as clients send it."""
+    source = FileSource(text=SourceText(value="@a.txt", start=7, end=13), path=path.name)
+    return [
+        TextPartInput(text="Change @a.txt"),
+        TextPartInput(text=shown, synthetic=True),
+        FilePartInput(mime="text/plain", url=url or path.as_uri(), filename=path.name, source=source),
+    ]
+
+
+@pytest.mark.parametrize("how", ["file", "range", "data"])
+async def test_a_file_that_the_user_attached_counts_as_read_also_after_a_restart(
+    world: World, how: str
+) -> None:
+    """By its address, by a part of it, or with its content; what changed since is read again first."""
+    world.settings(permission=ALLOWED)
+    file = world.project / "a.txt"
+    file.write_text("one\n")
+    urls = {
+        "file": None,
+        "range": f"{file.as_uri()}?start=1&end=1",
+        "data": "data:text/plain;base64,b25lCg==",
+    }
+    async with world.open(Step(Say("seen"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, attached(file, url=urls[how]))
+    steps = Step(edit("one", "1", "a")), Step(Say("done"))
+    async with world.open(*steps, Step(edit("1", "x", "b")), Step(Say("no"))) as (hf, _):
+        await hf.sessions.process(session, "Go on")
+        file.write_text("the user's 1\n")
+        await hf.sessions.process(session, "Go on")
+        said = await outcomes(hf, session)
+
+    assert file.read_text() == "the user's 1\n"
+    assert "was changed by somebody else" in said[1]
+
+
+async def test_what_was_attached_by_its_content_is_compared_with_the_file(world: World) -> None:
+    """The model was shown something else than the file holds."""
+    world.settings(permission=ALLOWED)
+    file = world.project / "a.txt"
+    file.write_text("two\n")
+    async with world.open(Step(edit("two", "2")), Step(Say("no"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, attached(file, url="data:text/plain;base64,b25lCg=="))
+        said = await outcomes(hf, session)
+
+    assert "was changed by somebody else" in said[0]
+    assert file.read_text() == "two\n"
+
+
+async def test_a_file_counts_when_the_model_is_shown_its_prompt_and_not_before(world: World) -> None:
+    """A prompt that waits in the inbox was shown to nobody."""
+    world.settings(permission=ALLOWED)
+    file = world.project / "a.txt"
+    file.write_text("one\n")
+    deed = Deed("act", ask=False)
+    deed.gate = anyio.Event()
+    act = Step(Call("act", {"what": "x"}, id="x"), edit("one", "1", "a"))
+    async with world.open(act, Step(Say("ok")), Step(edit("one", "1", "b")), Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "Act")
+        await hf.sessions.prompt(session, attached(file), delivery="queue")
+        await deed.begun.wait()
+        await until(lambda: is_shown(hf, session, "Read it first"), store=hf.store)
+        deed.gate.set()
+        await hf.sessions.wait(session)
+        said = await outcomes(hf, session)
+
+    assert said[1] == f"{file} exists, and you have not read it yet. Read it first."
+    assert file.read_text() == "1\n"
+
+
+@pytest.mark.parametrize("what", ["folder", "gone", "pipe", "other host", "picture by address"])
+async def test_what_the_model_was_not_shown_does_not_count(world: World, what: str) -> None:
+    """Nothing fails, and nothing waits."""
+    world.settings(permission=ALLOWED)
+    path = world.project / "a.txt"
+    match what:
+        case "folder":
+            path.mkdir()
+        case "pipe":
+            os.mkfifo(path)
+        case "picture by address" | "other host":
+            path.write_text("one\n")
+        case _:
+            pass
+    parts = attached(path, url="file://other.example/a.txt" if what == "other host" else None)
+    if what == "picture by address":
+        parts[2] = FilePartInput(mime="image/png", url=path.as_uri())
+    async with world.open(Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, parts)
+        page = await hf.sessions.messages(session)
+    assert [part.read for part in page.messages[0].parts if isinstance(part, FilePart)] == [None]

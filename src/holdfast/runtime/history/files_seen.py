@@ -1,8 +1,9 @@
 """What a session knows of files: the content that it last read or wrote, by digest.
 
-It is read from the records of its calls, so it survives a restart and a compaction; a write of this process
-counts at once, before its call is settled. What must stay true: a session that has not read a file, or whose
-file was changed by anybody else since, is known to be ignorant of it.
+It is read from the records of its calls, and of files that the user attached to prompts which the model has
+seen, so it survives a restart and a compaction; a write of this process counts at once, before its call
+is settled. What must stay true: a session that has not read a file, or whose file was changed by anybody else
+since, is known to be ignorant of it.
 """
 
 from collections.abc import Iterable
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.schema.file_part import FilePart, FileRead
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.base import Store
@@ -28,11 +30,22 @@ class FilesSeen:
         self._cursor: str | None = None
         self._known: dict[str, tuple[int, str | None]] = {}
         """The number of the record that says it, and the digest; None for a file that was removed."""
+        self._waiting: dict[str, list[tuple[int, FileRead]]] = {}
+        """Files attached to prompts that the model was not shown yet, as far as is known, by prompt."""
 
     async def digest(self, path: str) -> str | None:
         """The digest of what the session last read or wrote there; None if it knows nothing of it."""
         await self._catch_up()
+        for prompt in list(self._waiting):
+            await self._look(prompt)
         return self._known.get(path, (0, None))[1]
+
+    async def _look(self, prompt: str) -> None:
+        """Count what a prompt brought, once the model was shown it. An imported prompt has no record."""
+        record = await self._store.get(self._session, "prompt", prompt)
+        if record is None or record.value().promoted is not None:
+            for at, read in self._waiting.pop(prompt, ()):
+                self._learn(at, read.filepath, read.sha256)
 
     def note(self, path: str, digest: str | None) -> None:
         """A call of this process has just written it. Its record, which comes later, says the same."""
@@ -47,7 +60,7 @@ class FilesSeen:
         while True:
             changes = await self._store.changes(self._cursor, self._session, limit=_BATCH, recent=True)
             if isinstance(changes, Resync):
-                self._cursor, self._known = None, {}
+                self._cursor, self._known, self._waiting = None, {}, {}
                 return await self._catch_up()
             for changed in changes.records:
                 if changed.record.kind == "part" and not changed.removed:
@@ -60,11 +73,18 @@ class FilesSeen:
         if _SIGN not in record.data:  # Most parts say nothing of files, and need not be decoded.
             return
         part = record.value()
+        if isinstance(part, FilePart) and part.read is not None:
+            self._waiting.setdefault(part.message_id, []).append((record.position, part.read))
         if not isinstance(part, ToolPart) or not isinstance(part.state, ToolCompleted):
             return
         for path, digest in digests(part.state.metadata):
-            if record.seq > self._known.get(path, (0, None))[0]:
-                self._known[path] = (record.seq, digest)
+            # Pruning writes old calls again, and says nothing new of them.
+            pruned = part.state.time.compacted is not None
+            self._learn(record.position if pruned else record.seq, path, digest)
+
+    def _learn(self, at: int, path: str, digest: str | None) -> None:
+        if at > self._known.get(path, (0, None))[0]:
+            self._known[path] = (at, digest)
 
 
 def digests(metadata: dict[str, Any]) -> Iterable[tuple[str, str | None]]:

@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from holdfast.errors import Conflict, InvalidInput, NotFound, Refused
 from holdfast.provider.request import lowering
 from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.inbox import attached_files
 from holdfast.runtime.inbox import choice as choosing
 from holdfast.runtime.inbox.choice import Choice, Wish
 from holdfast.runtime.inbox.promotion import pending
 from holdfast.schema import ids
-from holdfast.schema.file_part import FilePart
+from holdfast.schema.file_part import FilePart, FileRead
 from holdfast.schema.ids import MessageID, PartID
 from holdfast.schema.message import UserMessage
 from holdfast.schema.model import ModelRef, SessionModel
@@ -170,7 +171,9 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
     if runs and not at_once:
         admitted = replace(admitted, placement=elsewhere(engine, session))
     message = _message(session, prompt, choice, id, now_ms)
-    parts = _parts(engine, session, prompt, id, record.top)
+    here = elsewhere(engine, session) is None
+    read = await attached_files.find_read(session.directory, prompt.parts) if here else {}
+    parts = _parts(engine, session, prompt, id, record.top, read=read)
     expect: list[Expectation] = [
         Unchanged(session.id, "prompt", id, 0),
         Unchanged(session.id, "message", id, 0),
@@ -232,10 +235,12 @@ def _chosen(session: Session, choice: Choice, now_ms: int) -> Session:
     return replace(session, agent=choice.agent.name, model=model, time=time)
 
 
-def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: str) -> list[Part]:
+def _parts(
+    engine: Engine, session: Session, prompt: Prompt, message: str, top: str, *, read: dict[int, FileRead]
+) -> list[Part]:
     made: list[Part] = []
     floor = max(top, ids.body(message))
-    for given in prompt.parts:
+    for number, given in enumerate(prompt.parts):
         id = given.id or PartID(engine.mint.above("prt", floor))
         floor = max(floor, ids.body(id))
         head: dict[str, Any] = {"id": id, "session_id": session.id, "message_id": MessageID(message)}
@@ -259,6 +264,7 @@ def _parts(engine: Engine, session: Session, prompt: Prompt, message: str, top: 
                         filename=given.filename,
                         url=given.url,
                         source=given.source,
+                        read=read.get(number),
                     )
                 )
             case CompactionPartInput():
