@@ -26,6 +26,7 @@ def test_the_flags_are_those_of_the_plan() -> None:
         "DISABLE_AUTOCOMPACT",
         "DISABLE_PROJECT_CONFIG",
         "DISABLE_PRUNE",
+        "ENABLE_QUESTION_TOOL",
         "EXPERIMENTAL_OUTPUT_TOKEN_MAX",
         "EXPERIMENTAL_WATCHER",
         "FAKE_VCS",

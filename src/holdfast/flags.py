@@ -33,6 +33,9 @@ DISABLE_AUTOCOMPACT: Final = "DISABLE_AUTOCOMPACT"
 DISABLE_PRUNE: Final = "DISABLE_PRUNE"
 """Keep old tool output in the model's view."""
 
+ENABLE_QUESTION_TOOL: Final = "ENABLE_QUESTION_TOOL"
+"""Offer questions to the user also in a process to which no user can be attached."""
+
 EXPERIMENTAL_WATCHER: Final = "EXPERIMENTAL_WATCHER"
 """Watch the files of the project."""
 
@@ -57,6 +60,7 @@ ALL: Final = (
     AUTO_SHARE,
     DISABLE_AUTOCOMPACT,
     DISABLE_PRUNE,
+    ENABLE_QUESTION_TOOL,
     EXPERIMENTAL_WATCHER,
     EXPERIMENTAL_OUTPUT_TOKEN_MAX,
     FAKE_VCS,

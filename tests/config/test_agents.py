@@ -84,13 +84,14 @@ def test_what_plan_may_do(world: World) -> None:
         ("edit", ".opencode/plans/x.md"),
         ("edit", ".holdfast/plans/x.md"),
         ("edit", "../home/data/plans/x.md"),
+        ("edit", f"{world.home}/data/plans/x.md"),
         ("external_directory", f"{world.home}/data/plans/x"),
         ("task", "general"),
         ("task", "explore"),
         ("plan_exit", "x"),
         ("plan_enter", "x"),
         ("question", "x"),
-    ) == ["deny", *["allow"] * 4, "deny", "allow", "allow", "deny", "allow"]
+    ) == ["deny", *["allow"] * 5, "deny", "allow", "allow", "deny", "allow"]
 
 
 def test_what_the_others_may_do(world: World) -> None:

@@ -110,6 +110,17 @@ async def test_it_is_offered_only_where_a_user_may_be(world: World) -> None:
         assert not await hf.store.select("request", session=session)
 
 
+async def test_a_flag_offers_it_everywhere(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user may be attached to another process; where nobody is, the model reads so at once."""
+    monkeypatch.setenv("OPENCODE_ENABLE_QUESTION_TOOL", "1")
+    async with world.open(ASKS, Step(Say("ok"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        assert "question" in {tool.name for tool in script.requests[0].tools}
+        ((_, text),) = await said(hf, session)
+        assert text.startswith("Nobody is there to answer.")
+
+
 async def test_an_agent_that_may_not_ask_does_not(world: World) -> None:
     """The rules of the session count."""
     rules = [Rule(permission="question", pattern="*", action="deny")]

@@ -77,6 +77,7 @@ def builtin(places: AgentPlaces) -> dict[str, Agent]:
                         ".holdfast/plans/*.md": "allow",
                         ".opencode/plans/*.md": "allow",
                         f"{beside}/*.md": "allow",
+                        f"{plans}/*.md": "allow",
                     },
                 },
             ),

@@ -1,4 +1,4 @@
-"""Paths that steer the next run: settings, plugins, instructions, and what git obeys.
+"""Paths that steer the next run: settings, plugins, instructions, skills, and what git obeys.
 
 To write there is to decide what a later agent is told or loads, so a rule about edits in general (`"*":
 "allow"`, `edit: allow`, `*.md`) does not suffice: one must name the path. Pure. A path is judged by its name
@@ -16,10 +16,11 @@ from holdfast.permission import wildcard
 from holdfast.schema.permission import Action, Rule
 
 PERMISSION: Final = "edit"
-FOLDERS: Final = (".git", ".holdfast", ".opencode")
+FOLDERS: Final = (".git", ".holdfast", ".opencode", ".claude", ".agents")
 FILES: Final = (
     "agents.md",
     "claude.md",
+    "context.md",
     "opencode.json",
     "opencode.jsonc",
     "holdfast.json",

@@ -1,11 +1,13 @@
 """The tools that every session has, and where their output is kept."""
 
+import contextlib
 from collections.abc import Callable
 
 from holdfast.clock import Clock
+from holdfast.errors import ContextError
 from holdfast.location.filesystem import Filesystem
 from holdfast.net.stream import Http
-from holdfast.person import directories
+from holdfast.person import directories, temporary
 from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
 from holdfast.tools.builtin import access
@@ -52,14 +54,21 @@ def standard_tools(
         directories.opencode_data(),
         directories.opencode_config(),
     ]
-    kept = directories.data() / "tool-output"
+    kept, plans = directories.data() / "tool-output", directories.data() / "plans"
 
-    def filesystem(call: ToolContext) -> Filesystem:
-        return Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
+    def reading(call: ToolContext) -> Filesystem:
+        readable = [kept, plans]
+        with contextlib.suppress(ContextError):  # It is a link, or another user's: outside like any other.
+            readable.append(temporary.folder())
+        return Filesystem(call.directory, call.worktree, readable=readable, closed=closed)
+
+    def writing(call: ToolContext) -> Filesystem:
+        # Plans are asked for like all that is outside, but they are not closed.
+        return Filesystem(call.directory, call.worktree, readable=[plans], closed=closed)
 
     registry, locks = Registry(), Locks()
     registry.register(recall_tool(store, managed_output(clock).open))
-    reach = access.reaching(filesystem, opened_skills(store, skills_of))
+    reach = access.reaching(reading, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
     others = (
         todowrite_tool(),
@@ -72,5 +81,5 @@ def standard_tools(
         registry.register(each)
     look = checking(checks_of, environment)
     for make in (write_tool, edit_tool, apply_patch_tool):
-        registry.register(make(filesystem, locks, look))
+        registry.register(make(writing, locks, look))
     return registry

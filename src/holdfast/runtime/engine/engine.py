@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 import anyio
 import msgspec
 
+from holdfast import flags
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
@@ -50,7 +51,7 @@ def can_answer(presence: Presence) -> bool:
 
     Not whether one is now: the tools of a session would change with each client that comes and goes.
     """
-    return not isinstance(presence, NeverPresent)
+    return not isinstance(presence, NeverPresent) or flags.enabled(flags.ENABLE_QUESTION_TOOL)
 
 
 ROOTS_MAX: Final = 1_000
