@@ -1,6 +1,7 @@
 """A call's world for tests: it notes what is asked, and denies what it is told to."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import NoReturn
 
@@ -41,6 +42,9 @@ class FakeContext:
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
         self.edits: list[Path] = []
+
+    def effect(self, *what: str) -> AbstractContextManager[None]:
+        return nullcontext()
 
     async def seen(self, path: Path) -> str | None:
         return self.known.get(path)

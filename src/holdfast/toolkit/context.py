@@ -4,7 +4,7 @@ A tool reaches nothing else of ours: upward information travels through these ca
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -110,6 +110,13 @@ class ToolContext(Protocol):
         """This call has just given the file at a real path that content, or removed it (None).
 
         Clients receive `file.edited`, and other calls of the session see it at once.
+        """
+
+    def effect(self, *what: str) -> AbstractContextManager[None]:
+        """A block in which the call changes something that lasts; `what` names it for the model.
+
+        An interrupt waits for the end of the block, within a bound. From its beginning on, a call that does
+        not come back by itself is settled as unknown, not as interrupted.
         """
 
     def spawn(

@@ -41,12 +41,18 @@ from holdfast.tools.plain import described
 PATIENCE_S = 0.15
 """How long an interrupt waits for a tool to end."""
 RECORD_S = 30.0
-"""How long it waits for the output of a tool that has ended: a large output takes time to store."""
+"""How long it waits for the output of a tool that has ended, or for a change under way: a large output takes
+time to store, and a slow disk to write.
+"""
 LOOP = 3
 """The same call in so many answers in a row, with the same result, is a loop: the user is asked."""
 LOOP_MAX = 10
 """So many end the work, unless a rule allows `doom_loop` by name; `*` does not count."""
 INTERRUPTED = "The call was interrupted."
+INTERRUPTED_AT_WORK = (
+    "The call was interrupted while it was at work. Whether {} changed is unknown: look at the actual state "
+    "before you do it again."
+)
 UNKNOWN = (
     "The process that ran this call ended before its result was recorded. Whether it took effect is unknown: "
     "look at the actual state before you do it again."
@@ -220,7 +226,7 @@ async def _run_bounded(
     """Run a call in a task of its own: a tool that does not end when it is cancelled is left behind.
 
     What it has done by then counts; what it does later is not recorded. If the tool has ended, its output is
-    waited for, unless nothing can be recorded any more.
+    waited for, and if it is changing something, the end of that, unless nothing can be recorded any more.
     """
     scope = anyio.CancelScope()
 
@@ -237,7 +243,7 @@ async def _run_bounded(
         scope.cancel()
         with anyio.CancelScope(shield=True):
             await asyncio.wait({task}, timeout=PATIENCE_S)
-            if call.returned and not recorder.lost:
+            if (call.returned or call.in_effect) and not recorder.lost:
                 await asyncio.wait({task}, timeout=RECORD_S)
         _leave(scope)
         if task.done() and not task.cancelled() and task.exception() is None and task.result() is not None:
@@ -246,6 +252,9 @@ async def _run_bounded(
         if call.returned and not recorder.lost:
             why = f"what it answered could not be recorded within {RECORD_S:g} s. What it did has happened."
             return execute.broken(call.part.tool, why)
+        if call.effects and not recorder.lost:
+            text = INTERRUPTED_AT_WORK.format(", ".join(dict.fromkeys(call.effects)))
+            return execute.failed(text, outcome="unknown")
         raise
     if task.cancelled():  # The tool cancelled itself.
         return execute.broken(call.part.tool, "CancelledError")

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -46,6 +46,10 @@ class RunningCall:
         self.cancelled = False
         self.returned = False
         """The tool has ended by itself: what is left is to bound its output and to settle the call."""
+        self.effects: list[str] = []
+        """What it has changed, or may have: from the first on it cannot be called undone."""
+        self.in_effect = False
+        """It is changing something now."""
         self.over = False
         """Settled: nothing that the tool still does is recorded."""
         self._ask = ask
@@ -171,6 +175,17 @@ class RunningCall:
         """Note what a file holds now, and publish that it was edited."""
         self._files.note(str(path), digest)
         status_events.file_edited(self._feed, str(path))
+
+    @contextlib.contextmanager
+    def effect(self, *what: str) -> Iterator[None]:
+        """Note what the call changes, until the block ends."""
+        self._refuse_when_over()
+        self.effects += what
+        self.in_effect = True
+        try:
+            yield
+        finally:
+            self.in_effect = False
 
     def spawn(
         self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None

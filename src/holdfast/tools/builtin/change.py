@@ -113,7 +113,7 @@ async def write(context: ToolContext, changes: list[Change]) -> None:
     """
     done: list[Change] = []
     try:
-        with anyio.CancelScope(shield=True):
+        with context.effect(*(str(each.target.asked) for each in changes)), anyio.CancelScope(shield=True):
             for each in changes:
                 if each.after != each.before:
                     await in_thread(_write, each)
