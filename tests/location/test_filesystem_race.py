@@ -1,37 +1,14 @@
 """Links swapped in between the judgement and the opening: what is outside is never read on their strength."""
 
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import HoldfastError, Refused
 from holdfast.location.filesystem import Filesystem
+from tests.location.racing import racing
 
 ROUNDS = 400
-
-
-@contextmanager
-def racing(swap: Callable[[int], None]) -> Iterator[None]:
-    """Somebody who swaps as fast as possible."""
-    stop = threading.Event()
-
-    def run() -> None:
-        turn = 0
-        while not stop.is_set():
-            swap(turn)
-            turn += 1
-
-    racer = threading.Thread(target=run)
-    racer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        racer.join(10)
-        assert not racer.is_alive()
 
 
 def seen(files: Filesystem, path: str) -> str | None:

@@ -74,7 +74,10 @@ async def current(context: ToolContext, filesystem: Filesystem, target: Resolved
     """What an existing file holds; `ToolFailure` unless the session knows exactly that."""
     if target.kind == "folder":
         raise ToolFailure(f"{target.asked} is a folder. Give the path of a file in it.")
-    data = await in_thread(file_text.load, filesystem, target)
+    try:
+        data = await in_thread(file_text.load, filesystem, target)
+    except HoldfastError as error:  # It went away, or another stands in its place, since it was judged.
+        raise ToolFailure(f"{target.asked} could not be read: {error}.") from error
     seen = await context.seen(target.real)
     if seen is None:
         raise ToolFailure(f"{target.asked} exists, and you have not read it yet. Read it first.")
