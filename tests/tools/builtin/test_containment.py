@@ -197,6 +197,29 @@ async def test_a_hard_link_is_a_file_like_any_other(world: World, tool: str) -> 
     assert (world.outside / "secret").read_text() == f"{SECRET}\n"
 
 
+@pytest.mark.parametrize("level", ["folder", "file"])
+@pytest.mark.parametrize("tool", {**FILE_TOOLS, **FOLDER_TOOLS})
+async def test_a_link_swapped_in_after_the_judgement_is_not_followed(
+    world: World, monkeypatch: pytest.MonkeyPatch, tool: str, level: str
+) -> None:
+    """While the user is asked about what is inside, a link to what is outside takes its place."""
+    if tool not in FILE_TOOLS and level == "file":
+        return
+    name, input = FILE_TOOLS.get(tool) or FOLDER_TOOLS[tool]
+    swapped = world.project / ("folder" if level == "folder" else "folder/secret")
+    swapped.with_name("secret").write_text("ours\n")
+    asked = world.context.ask
+
+    async def ask(*arguments: Any, **options: Any) -> None:
+        if not swapped.is_symlink():
+            swapped.rename(world.project / "away")
+            swapped.symlink_to(world.outside if level == "folder" else world.outside / "secret")
+        await asked(*arguments, **options)
+
+    monkeypatch.setattr(world.context, "ask", ask)
+    await world.run(name, input("folder/secret" if tool in FILE_TOOLS else "folder"))
+
+
 @pytest.mark.parametrize("tool", {**FILE_TOOLS, **FOLDER_TOOLS})
 async def test_a_racing_swap_leads_no_tool_outside(world: World, tool: str) -> None:
     """A folder of the project changes places with a link to one outside, as fast as another thread can."""
@@ -216,4 +239,4 @@ async def test_a_racing_swap_leads_no_tool_outside(world: World, tool: str) -> N
             await world.run(name, input("folder/secret" if tool in FILE_TOOLS else "folder"))
 
 
-ROUNDS = 15
+ROUNDS = 10
