@@ -133,8 +133,9 @@ async def test_what_cannot_be_put_back_is_named(world: World, monkeypatch: pytes
         ),
         (
             ["*** Update File: a.txt", "@@ nowhere", "-a"],
-            f"{UNFIT} Behind line 0 there is no line 'nowhere'.",
+            f"{UNFIT} There is no line 'nowhere' in the file.",
         ),
+        (["*** Update File: a.txt", "-quite another line"], f"{UNFIT} Nothing like it stands in the file."),
         (["nonsense"], "The patch cannot be read: line 2 of the patch is 'nonsense'; expected"),
     ],
 )

@@ -134,11 +134,12 @@ def _unmatched(found: Unmatched, text: str, path: str) -> str:
     """Why a hunk cannot be applied, with what stands nearest to it."""
     hunk = found.hunk
     at = f"The hunk at line {hunk.line} of the patch does not fit {path}, and nothing was changed."
+    where = f"behind line {found.behind}" if found.behind else "in the file"
     if found.context:
-        return f"{at} Behind line {found.behind} there is no line {hunk.context!r}. Read the file again."
+        return f"{at} There is no line {hunk.context!r} {where}. Read the file again."
     near = nearest("\n".join(text.split("\n")[found.behind :]), "\n".join(hunk.before))
     if near is None:
-        return f"{at} Nothing like it stands behind line {found.behind}. Read the file again."
+        return f"{at} Nothing like it stands {where}. Read the file again."
     said = [f"{at} The nearest place is line {near.line + found.behind}; there differ:"]
     for number, here, written in near.differing:
         said += [f"{number + found.behind}: {here}", f"   you wrote: {written}"]

@@ -62,10 +62,11 @@ def checking(checks_of: ChecksOf, environment: Environment) -> Look:
             for each in made
             if each.after is not None and each.after != each.before
         ]
-        checks = await checks_of(context.session_id) if changed else ()
-        if not checks:
-            return Checked(changes=tuple(made))
+        checks: Sequence[Check] = ()
         try:
+            checks = await checks_of(context.session_id) if changed else ()
+            if not checks:
+                return Checked(changes=tuple(made))
             findings = await run.run(context, checks, changed, environment)
             now = [await _reread(context, filesystem, each) for each in made]
         except anyio.get_cancelled_exc_class():
