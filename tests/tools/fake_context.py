@@ -21,6 +21,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     patterns: list[str]
     always: list[str]
     metadata: JsonMap
+    aliases: list[str] = []
+    unclear: list[str] = []
 
 
 class FakeContext:
@@ -56,6 +58,8 @@ class FakeContext:
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
         self.asked.append(
             Asked(
@@ -63,6 +67,8 @@ class FakeContext:
                 patterns=list(patterns),
                 always=list(always),
                 metadata=dict(metadata or {}),
+                aliases=list(aliases),
+                unclear=list(unclear),
             )
         )
         if permission in self.denies:

@@ -61,8 +61,14 @@ class ToolContext(Protocol):
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
-        """Return when every pattern is allowed; `ToolDenied` otherwise. Called before any side effect."""
+        """Return when every pattern is allowed; `ToolDenied` otherwise. Called before any side effect.
+
+        By `aliases`, other spellings of the patterns, a rule that names them may only tighten. `unclear` are
+        permissions that the call may need for anything at all: a rule against something makes it ask.
+        """
 
     async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
         """What the rules say of it now, and what the user allowed for good, without asking anybody.

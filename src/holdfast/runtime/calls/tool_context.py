@@ -80,10 +80,20 @@ class RunningCall:
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
         self._refuse_when_over()
-        await self._ask.ask(permission, patterns, always=always, metadata=metadata or {}, tool=self._ref())
+        await self._ask.ask(
+            permission,
+            patterns,
+            always=always,
+            metadata=metadata or {},
+            tool=self._ref(),
+            aliases=aliases,
+            unclear=unclear,
+        )
         self._refuse_when_over()
 
     async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
