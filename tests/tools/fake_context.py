@@ -1,5 +1,6 @@
 """A call's world for tests: it notes what is asked, and denies what it is told to."""
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -43,6 +44,7 @@ class FakeContext:
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
         self.edits: list[Path] = []
+        self.shown: list[tuple[str | None, JsonMap]] = []
 
     async def seen(self, path: Path) -> str | None:
         return self.known.get(path)
@@ -93,9 +95,17 @@ class FakeContext:
         raise ToolDenied("there is no other session")
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
-        """Nobody watches."""
+        self.shown.append((title, metadata or {}))
+
+    async def environment(self, cwd: Path) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "PWD": str(cwd)}
 
     def spawn(
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> NoReturn:
         raise ToolDenied("there are no programs")

@@ -118,10 +118,19 @@ class ToolContext(Protocol):
         Clients receive `file.edited`, and other calls of the session see it at once.
         """
 
+    async def environment(self, cwd: Path) -> dict[str, str]:
+        """The environment of a command: the user's, less keys and what the settings hide; plugins may add."""
+
     def spawn(
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own, with no input and with its errors in its output.
 
         The group ends with the block: TERM, then KILL after 3 s; also when this process is killed or paused.
+        `strays`: so do processes that have left the group. Without an `env` it is given what commands see.
         """

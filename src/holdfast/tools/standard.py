@@ -9,6 +9,7 @@ from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
 from holdfast.tools.builtin import access
 from holdfast.tools.builtin.apply_patch import apply_patch_tool
+from holdfast.tools.builtin.bash import bash_tool
 from holdfast.tools.builtin.change import Locks
 from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.glob import glob_tool
@@ -44,7 +45,9 @@ def standard_tools(store: Store, clock: Clock, skills_of: SkillsOf) -> Registry:
         return Filesystem(call.directory, call.worktree, readable=[kept], closed=closed)
 
     registry, locks = Registry(), Locks()
-    registry.register(recall_tool(store, managed_output(clock).open))
+    output = managed_output(clock)
+    registry.register(recall_tool(store, output.open))
+    registry.register(bash_tool(filesystem, output))
     reach = access.reaching(filesystem, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
     others = (todowrite_tool(), todoread_tool(store), skill_tool(skills_of), question_tool())
