@@ -96,8 +96,7 @@ class Holdfast:
                 self.clock,
                 self._skills_of,
                 self._http_now,
-                checks_of=self._checks_of,
-                environment=lambda _, own: {**os.environ, **own},
+                self._checks_of,
             )
         return self._tools
 

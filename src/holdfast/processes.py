@@ -4,6 +4,7 @@ A process id alone may have been given out again; with its start time it names o
 only: the guard process runs this with nothing else loaded.
 """
 
+import contextlib
 import os
 import signal
 import time
@@ -11,6 +12,9 @@ from pathlib import Path
 
 GRACE_S = 3.0
 _POLL_S = 0.02
+_ROUNDS = 10
+MARK = "HOLDFAST_GROUP"
+"""The variable by which a process that left its group is known."""
 
 
 def started(pid: int) -> str:
@@ -48,28 +52,59 @@ def _group_of(pid: str) -> int | None:
     return None if fields[0] in "ZX" else int(fields[2])
 
 
-def end_group(pgid: int, began: str, *, grace_s: float = GRACE_S) -> bool:
+def end_group(pgid: int, began: str, *, mark: str = "", grace_s: float = GRACE_S) -> bool:
     """End a group: TERM, then KILL when the grace is over. Whether there was such a group.
 
     `began` is the start time of its leader: a group whose number belongs to another by now is left alone. A
-    leader that is gone while others of its group live cannot be told apart, and the group is ended.
+    leader that is gone while others of its group live cannot be told apart, and the group is ended. With a
+    `mark`, processes that left the group and still carry it in their environment are ended too.
     """
-    if pgid <= 1 or pgid == os.getpgrp() or not is_group(pgid):
+    is_group_ended = _may_end(pgid, began)
+    if not is_group_ended and not marked(mark):
         return False
-    if (now := started(pgid)) and now != began:
-        return False
-    _signal(pgid, signal.SIGTERM)
+    _signal(pgid if is_group_ended else 0, mark, signal.SIGTERM)
     give_up = time.monotonic() + grace_s
-    while is_group(pgid):
+    while (is_group_ended and is_group(pgid)) or marked(mark):
         if time.monotonic() >= give_up:
-            _signal(pgid, signal.SIGKILL)
+            for _ in range(_ROUNDS):  # A process may fork while its parent is ended.
+                _signal(pgid if is_group_ended else 0, mark, signal.SIGKILL)
+                if not marked(mark):
+                    break
             return True
         time.sleep(_POLL_S)
     return True
 
 
-def _signal(pgid: int, number: signal.Signals) -> None:
-    try:
-        os.killpg(pgid, number)
-    except (ProcessLookupError, PermissionError):
-        return
+def _may_end(pgid: int, began: str) -> bool:
+    if pgid <= 1 or pgid == os.getpgrp() or not is_group(pgid):
+        return False
+    now = started(pgid)
+    return not now or now == began
+
+
+def marked(mark: str) -> list[int]:
+    """The processes of this user that carry a mark in their environment, this one aside."""
+    if not mark:
+        return []
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            with open(f"/proc/{entry.name}/environ", "rb") as file:  # noqa: PTH123 - one of hundreds
+                environment = file.read()
+        except OSError:
+            continue
+        if wanted in environment.split(b"\0"):
+            found.append(int(entry.name))
+    return found
+
+
+def _signal(pgid: int, mark: str, number: signal.Signals) -> None:
+    if pgid:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pgid, number)
+    for pid in marked(mark):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)

@@ -97,3 +97,36 @@ def test_approvals_only_ever_turn_ask_into_allow(
     before, after = policy.verdict(key, pattern), policy.verdict(key, pattern, approved)
 
     assert (before, after) in {("allow", "allow"), ("ask", "ask"), ("ask", "allow"), ("deny", "deny")}
+
+
+def test_another_spelling_only_tightens() -> None:
+    """By rules that name something: what holds for everything was judged by the pattern itself."""
+    policy = Policy(
+        (rule("bash", "*", "ask"), rule("bash", "/usr/bin/ls *", "allow"), rule("bash", "rm *", "deny"))
+    )
+
+    assert policy.strictest("bash", ["/usr/bin/ls a"], aliases=["ls a"]) == "allow"
+    assert policy.strictest("bash", ["/usr/bin/ls a"], aliases=["rm a"]) == "deny"
+    assert policy.strictest("bash", ["make"], aliases=["/usr/bin/ls a"]) == "ask"
+    above = Policy((rule("*", "*", "allow"),), ([rule("bash", "curl *", "ask")],), policy)
+    assert above.strictest("bash", ["/usr/bin/ls"], aliases=["rm a"]) == "deny"
+    assert above.strictest("bash", ["/usr/bin/ls"], aliases=["curl a"]) == "ask"
+    assert (
+        above.strictest("bash", ["/usr/bin/ls"], [Approved("bash", "curl *")], aliases=["curl a"]) == "allow"
+    )
+
+
+def test_what_may_be_anything_is_allowed_only_where_nothing_is_restricted() -> None:
+    """An exception that might be met asks; a general rule holds as it is, and later ones replace earlier."""
+    free, deny_all = rule("*", "*", "allow"), rule("bash", "*", "deny")
+    listed = rule("bash", "ls *", "allow")
+
+    assert Policy((free,)).anything("bash") == "allow"
+    assert Policy(()).anything("bash") == "ask"
+    assert Policy((free, listed)).anything("bash") == "allow"
+    assert Policy((free, rule("bash", "rm *", "deny"))).anything("bash") == "ask"
+    assert Policy((free, rule("bash", "rm *", "deny"), free)).anything("bash") == "allow"
+    assert Policy((deny_all, listed)).anything("bash") == "deny"
+    assert Policy((free,), ([rule("bash", "rm *", "ask")],)).anything("bash") == "ask"
+    assert Policy((free,), (), Policy((free, deny_all))).anything("bash") == "deny"
+    assert Policy((free,)).strictest("bash", ["x"], unclear=("bash", "external_directory")) == "allow"

@@ -11,8 +11,7 @@ from holdfast.tools.standard import standard_tools
 
 NOTHING: Any = None
 STANDARD = sorted(
-    standard_tools(NOTHING, SystemClock(), NOTHING, NOTHING, checks_of=NOTHING, environment=NOTHING).names()
-    - {"apply_patch", "question"}
+    standard_tools(NOTHING, SystemClock(), NOTHING, NOTHING, NOTHING).names() - {"apply_patch", "question"}
 )
 """The names of the built-in tools that the model of the stories is shown."""
 

@@ -1,5 +1,6 @@
 """A call's world for tests: it notes what is asked, and denies what it is told to."""
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -22,6 +23,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     patterns: list[str]
     always: list[str]
     metadata: JsonMap
+    aliases: list[str] = []
+    unclear: list[str] = []
 
 
 class FakeContext:
@@ -42,6 +45,7 @@ class FakeContext:
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
         self.edits: list[Path] = []
+        self.shown: list[tuple[str | None, JsonMap]] = []
 
     def effect(self, *what: str) -> AbstractContextManager[None]:
         return nullcontext()
@@ -60,6 +64,8 @@ class FakeContext:
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
         self.asked.append(
             Asked(
@@ -67,6 +73,8 @@ class FakeContext:
                 patterns=list(patterns),
                 always=list(always),
                 metadata=dict(metadata or {}),
+                aliases=list(aliases),
+                unclear=list(unclear),
             )
         )
         if permission in self.denies:
@@ -91,9 +99,17 @@ class FakeContext:
         raise ToolDenied("there is no other session")
 
     async def progress(self, *, title: str | None = None, metadata: JsonMap | None = None) -> None:
-        """Nobody watches."""
+        self.shown.append((title, metadata or {}))
+
+    async def environment(self, cwd: Path) -> dict[str, str]:
+        return {"PATH": os.environ["PATH"], "PWD": str(cwd)}
 
     def spawn(
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> NoReturn:
         raise ToolDenied("there are no programs")

@@ -27,20 +27,26 @@ class ProgramContext(FakeContext):
         self.spawned: list[list[str]] = []
 
     def spawn(  # type: ignore[override]
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> AbstractAsyncContextManager[Process]:
         self.spawned.append(list(command))
-        return _spawned(list(command), cwd or self.directory)
+        return _spawned(list(command), cwd or self.directory, env)
 
 
 @asynccontextmanager
-async def _spawned(command: list[str], cwd: Path) -> AsyncIterator[Process]:
+async def _spawned(command: list[str], cwd: Path, env: Mapping[str, str] | None) -> AsyncIterator[Process]:
     process = await anyio.open_process(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         cwd=cwd,
+        env=env,
         start_new_session=True,
     )
     try:
@@ -64,9 +70,9 @@ class Project:
             folder.mkdir(parents=True)
         self.context = ProgramContext(self.top)
         self.opened: list[Path] = []
-        self.reach = access.reaching(self._filesystem, self._opened)
+        self.reach = access.reaching(self.filesystem, self._opened)
 
-    def _filesystem(self, context: Any) -> Filesystem:
+    def filesystem(self, context: Any) -> Filesystem:
         return Filesystem(context.directory, context.worktree, [self.kept], closed=[self.closed])
 
     async def _opened(self, context: object) -> list[Path]:

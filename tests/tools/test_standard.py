@@ -13,9 +13,7 @@ LOOKING = {"glob", "grep", "list", "todowrite", "todoread", "question", "skill"}
 
 def costs() -> dict[str, int]:
     """About how many tokens each definition has."""
-    registry = standard_tools(
-        NOTHING, SystemClock(), NOTHING, NOTHING, checks_of=NOTHING, environment=NOTHING
-    )
+    registry = standard_tools(NOTHING, SystemClock(), NOTHING, NOTHING, NOTHING)
     tools = [found.tool for name in sorted(registry.names()) if (found := registry.current(name))]
     return {
         tool.name: estimate(
@@ -35,9 +33,7 @@ def test_the_definitions_leave_room_for_the_work() -> None:
 
 def test_what_a_crash_cut_off_may_be_run_again() -> None:
     """None of them changes anything twice."""
-    registry = standard_tools(
-        NOTHING, SystemClock(), NOTHING, NOTHING, checks_of=NOTHING, environment=NOTHING
-    )
+    registry = standard_tools(NOTHING, SystemClock(), NOTHING, NOTHING, NOTHING)
     found = {name: registry.current(name) for name in LOOKING}
     assert {name for name, each in found.items() if each is None or not each.tool.repeatable} == set()
     assert registry.current("invalid") is None

@@ -89,8 +89,11 @@ class Filesystem:
         """The same, with folders that may be read although they lie outside, or in a closed one."""
         return Filesystem(self.root, self.top, self._readable, closed=self._closed, opened=folders)
 
-    def resolve(self, path: str) -> Resolved:
-        """Judge a path, which need not exist. Relative ones start at the directory."""
+    def resolve(self, path: str, *, program: bool = False) -> Resolved:
+        """Judge a path, which need not exist. Relative ones start at the directory.
+
+        `program`: another program will use it, for which devices and pipes are files like others.
+        """
         if not path or "\0" in path:
             raise InvalidInput("the path is empty, or holds a NUL character; give the path of a file")
         if len(path) > PATH_CHARS_MAX:
@@ -102,7 +105,7 @@ class Filesystem:
         if not is_utf8(str(asked)) or not is_utf8(str(real)):
             raise InvalidInput(f"the name of {str(real)!a} is not UTF-8, so no record can hold it; rename it")
         for each in (asked, real):
-            if _is_in(each, _KERNEL) and not each.is_relative_to(_ORDINARY):
+            if not program and _is_in(each, _KERNEL) and not each.is_relative_to(_ORDINARY):
                 raise Refused(
                     f"{each} belongs to the system's devices and processes, which tools leave alone"
                 )
@@ -119,7 +122,7 @@ class Filesystem:
             inside=inside,
             readable=readable,
             relative=self.relative(real),
-            kind=_kind(real),
+            kind=("folder" if real.is_dir() else "file") if program else _kind(real),
         )
 
     def _is_opened(self, real: Path) -> bool:

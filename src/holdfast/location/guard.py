@@ -19,13 +19,13 @@ class Guard:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._groups: dict[int, str] = {}
+        self._groups: dict[int, tuple[str, str]] = {}
         self._deadline_ms: int | None = None
 
-    def watch(self, pgid: int, began: str) -> None:
-        """End this group when the owner cannot any more."""
-        self._groups[pgid] = began
-        self._send({"watch": [pgid, began]})
+    def watch(self, pgid: int, began: str, mark: str = "") -> None:
+        """End this group when the owner cannot any more, and with it what carries its mark."""
+        self._groups[pgid] = (began, mark)
+        self._send({"watch": [pgid, began, mark]})
 
     def forget(self, pgid: int) -> None:
         """The group has ended by itself."""
@@ -75,8 +75,8 @@ class Guard:
         )
         if self._deadline_ms is not None:
             self._write({"deadline": self._deadline_ms})
-        for pgid, began in self._groups.items():
-            self._write({"watch": [pgid, began]})
+        for pgid, (began, mark) in self._groups.items():
+            self._write({"watch": [pgid, began, mark]})
 
     def _write(self, order: dict[str, Any]) -> None:
         assert self._process is not None

@@ -1,6 +1,6 @@
 """The guard: a small process beside an owner that ends the tools' process groups when the owner cannot.
 
-It reads lines of JSON from its standard input: `{"watch": [pgid, began]}`, `{"forget": pgid}`,
+It reads lines of JSON from its standard input: `{"watch": [pgid, began, mark]}`, `{"forget": pgid}`,
 `{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted). When the input ends, its
 owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease.
 In both cases every watched group is ended.
@@ -31,7 +31,7 @@ class Watched:
     """The groups that live and die with the owner."""
 
     def __init__(self) -> None:
-        self.groups: dict[int, str] = {}
+        self.groups: dict[int, tuple[str, str]] = {}
         self.deadline_ms: int | None = None
 
     def wait_s(self) -> float | None:
@@ -45,8 +45,8 @@ class Watched:
         try:
             order = json.loads(line)
             if "watch" in order:
-                pgid, began = order["watch"]
-                self.groups[int(pgid)] = str(began)
+                pgid, began, mark = order["watch"]
+                self.groups[int(pgid)] = (str(began), str(mark))
             elif "forget" in order:
                 self.groups.pop(int(order["forget"]), None)
             elif "end" in order:
@@ -58,9 +58,10 @@ class Watched:
 
     def end(self, pgid: int) -> None:
         """End one group, beside whatever else is to be done."""
-        began = self.groups.pop(pgid, None)
-        if began is not None:
-            threading.Thread(target=processes.end_group, args=(pgid, began)).start()
+        known = self.groups.pop(pgid, None)
+        if known is not None:
+            began, mark = known
+            threading.Thread(target=processes.end_group, args=(pgid, began), kwargs={"mark": mark}).start()
 
     def end_all(self) -> None:
         """End every group."""

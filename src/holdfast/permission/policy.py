@@ -57,13 +57,57 @@ class Policy(msgspec.Struct, frozen=True):
         return rule is not None and rule.permission == permission
 
     def strictest(
-        self, permission: str, patterns: Sequence[str], approved: Sequence[Approved] = ()
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        approved: Sequence[Approved] = (),
+        *,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> Action:
-        """The verdict over several patterns; without any there is nothing to refuse."""
+        """The verdict over several patterns; without any there is nothing to refuse.
+
+        `aliases` are other spellings of the patterns: they count only for rules that name something, and only
+        where those are stricter. `unclear` are permissions that it may need for anything at all.
+        """
         verdict: Action = "allow"
         for pattern in patterns:
             verdict = stricter(verdict, self.verdict(permission, pattern, approved))
+        for alias in aliases:
+            found = self.tightened(permission, alias)
+            covered = found == "ask" and any(_covers(each, permission, alias) for each in approved)
+            verdict = verdict if covered else stricter(verdict, found)
+        for each in unclear:
+            verdict = stricter(verdict, self.anything(each))
         return verdict
+
+    def anything(self, permission: str) -> Action:
+        """The verdict for something that may be anything: allow only where no rule is against something."""
+        found = _anything(permission, self.rules, "ask")
+        for rules in self.restrictions:
+            found = stricter(found, _anything(permission, rules, "allow"))
+        return found if self.above is None else stricter(found, self.above.anything(permission))
+
+    def tightened(self, permission: str, pattern: str) -> Action:
+        """The strictest verdict of rules that name something; allow where none does."""
+        found: Action = "allow"
+        for rules in (self.rules, *self.restrictions):
+            rule = last_match(permission, pattern, [each for each in rules if each.pattern.strip("*")])
+            found = found if rule is None else stricter(found, rule.action)
+        return found if self.above is None else stricter(found, self.above.tightened(permission, pattern))
+
+
+def _anything(permission: str, rules: Sequence[Rule], otherwise: Action) -> Action:
+    """Rules for everything hold as they are; of an exception it is not known whether it is met: ask."""
+    general, exception = otherwise, otherwise
+    for rule in rules:
+        if not wildcard.match(permission, rule.permission):
+            continue
+        if not rule.pattern.strip("*"):
+            general = exception = rule.action
+        elif rule.action != "allow":
+            exception = stricter(exception, "ask")
+    return stricter(general, exception)
 
 
 def _covers(approved: Approved, permission: str, pattern: str) -> bool:

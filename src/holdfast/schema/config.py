@@ -105,6 +105,15 @@ class WatcherConfig(Settings, frozen=True, kw_only=True):
     ignore: list[str] | None = None
 
 
+class EnvironmentConfig(Settings, frozen=True, kw_only=True):
+    """Variables of the user's environment that commands do not see, besides the keys of providers; `keep`
+    gives them one of those after all. Names, or wildcards (`*_SECRET`).
+    """
+
+    hide: list[str] | None = None
+    keep: list[str] | None = None
+
+
 class ExperimentalConfig(Settings, frozen=True, kw_only=True):
     disable_paste_summary: bool | None = None
     batch_tool: bool | None = None
@@ -155,6 +164,8 @@ class Config(Settings, frozen=True, kw_only=True):
     lsp: bool | dict[str, LspEntry] | None = None
     plugin: list[str | tuple[str, dict[str, Any]]] | None = None
     shell: str | None = None
+    """The shell of the user's own commands (`sessions.shell`); an agent's run in bash."""
+    environment: EnvironmentConfig | None = None
     username: str | None = None
     timezone: str | None = None
     """The zone of the date that the model is told; without it, that of this machine."""
@@ -172,7 +183,6 @@ NO_EFFECT_YET = (
     "mcp",
     "server",
     "share",
-    "shell",
     "snapshot",
     "subagent_depth",
     "username",

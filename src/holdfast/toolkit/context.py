@@ -61,8 +61,14 @@ class ToolContext(Protocol):
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
-        """Return when every pattern is allowed; `ToolDenied` otherwise. Called before any side effect."""
+        """Return when every pattern is allowed; `ToolDenied` otherwise. Called before any side effect.
+
+        By `aliases`, other spellings of the patterns, a rule that names them may only tighten. `unclear` are
+        permissions that the call may need for anything at all: a rule against something makes it ask.
+        """
 
     async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
         """What the rules say of it now, and what the user allowed for good, without asking anybody.
@@ -119,10 +125,19 @@ class ToolContext(Protocol):
         not come back by itself is settled as unknown, not as interrupted.
         """
 
+    async def environment(self, cwd: Path) -> dict[str, str]:
+        """The environment of a command: the user's, less keys and what the settings hide; plugins may add."""
+
     def spawn(
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own, with no input and with its errors in its output.
 
         The group ends with the block: TERM, then KILL after 3 s; also when this process is killed or paused.
+        `strays`: so do processes that have left the group. Without an `env` it is given what commands see.
         """

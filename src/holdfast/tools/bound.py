@@ -92,6 +92,16 @@ def _measured(text: str, limits: OutputLimits) -> tuple[str, bool]:
     return text, size <= limits.bytes_max and _lines(text) <= limits.lines_max
 
 
+def fits(text: str, limits: OutputLimits) -> bool:
+    """Whether a text may stay as it is."""
+    return len(text.encode()) <= limits.bytes_max and _lines(text) <= limits.lines_max
+
+
+def tail(text: str, limits: OutputLimits) -> str:
+    """The end of a text, within the limits."""
+    return _tail(text, max(limits.bytes_max, 1), max(limits.lines_max, 1))
+
+
 def _lines(text: str) -> int:
     return text.count("\n") + 1 if text else 0
 

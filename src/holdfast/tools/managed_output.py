@@ -50,6 +50,20 @@ class ManagedOutput:
             self._trouble(f"tool output could not be kept in {self.folder}: {error.strerror or error}")
             return None
 
+    def create(self) -> "OutputFile":
+        """A file for a text that comes in pieces; `OSError` where there can be none. It blocks."""
+        make_folder(self.folder)
+        folder = os.open(self.folder, _FOLDER)
+        try:
+            _make_private(folder)
+            name = self._mint.ascending("tool")
+            fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+            os.fchmod(fd, 0o600)
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+        return OutputFile(str(self.folder / name), fd)
+
     async def sweep(self, older_than_ms: int = RETENTION_MS) -> int:
         """Remove the files whose time is over; answers how many. What is left waits for the next sweep."""
         try:
@@ -113,6 +127,34 @@ class ManagedOutput:
         finally:
             os.close(fd)
         return removed
+
+
+class OutputFile:
+    """A file that is written while a program runs. Only `finish` makes sure that it is on disk."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self.size = 0
+        self._fd = fd
+
+    def write(self, data: bytes) -> bool:
+        """Write a piece; False for what is over the limit of one file, which is then left out."""
+        room = max(0, FILE_BYTES_MAX - self.size)
+        left = memoryview(data)[:room]
+        while left:
+            written = os.write(self._fd, left)
+            self.size += written
+            left = left[written:]
+        return len(data) <= room
+
+    def finish(self) -> None:
+        """Put it on disk and close it."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
 
 
 def _make_private(folder: int) -> None:

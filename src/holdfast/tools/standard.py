@@ -12,6 +12,7 @@ from holdfast.store.base import Store
 from holdfast.toolkit.context import ToolContext
 from holdfast.tools.builtin import access
 from holdfast.tools.builtin.apply_patch import apply_patch_tool
+from holdfast.tools.builtin.bash import bash_tool
 from holdfast.tools.builtin.change import Locks
 from holdfast.tools.builtin.checked import ChecksOf, checking
 from holdfast.tools.builtin.edit import edit_tool
@@ -25,7 +26,6 @@ from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
 from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
 from holdfast.tools.builtin.webfetch import webfetch_tool
 from holdfast.tools.builtin.write import write_tool
-from holdfast.tools.checks.run import Environment
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
 
@@ -40,13 +40,9 @@ def standard_tools(
     clock: Clock,
     skills_of: SkillsOf,
     http: Callable[[], Http],
-    *,
     checks_of: ChecksOf,
-    environment: Environment,
 ) -> Registry:
-    """A registry with the built-in tools. `skills_of` and `checks_of` find those of a session; `environment`
-    is that of the programs which are run.
-    """
+    """A registry with the built-in tools. `skills_of` and `checks_of` find those of a session."""
     # The user's store, credentials and settings are not the model's to read.
     closed = [
         directories.data(),
@@ -67,7 +63,9 @@ def standard_tools(
         return Filesystem(call.directory, call.worktree, readable=[plans], closed=closed)
 
     registry, locks = Registry(), Locks()
-    registry.register(recall_tool(store, managed_output(clock).open))
+    output = managed_output(clock)
+    registry.register(recall_tool(store, output.open))
+    registry.register(bash_tool(reading, output))
     reach = access.reaching(reading, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
     others = (
@@ -79,7 +77,7 @@ def standard_tools(
     )
     for each in (*(made(reach) for made in looking), *others):
         registry.register(each)
-    look = checking(checks_of, environment)
+    look = checking(checks_of)
     for make in (write_tool, edit_tool, apply_patch_tool):
         registry.register(make(writing, locks, look))
     return registry

@@ -29,6 +29,17 @@ if TYPE_CHECKING:
     from holdfast.provider.wire.wire import Endpoint  # the wires' nouns cost 7 ms, and a list needs none
 
 SECRET_ENDINGS = ("KEY", "TOKEN", "_PAT", "SECRET")
+PLAIN_ENDINGS = (
+    "_REGION",
+    "_HOST",
+    "_NAME",
+    "_PROJECT",
+    "_LOCATION",
+    "_ENDPOINT",
+    "_ACCOUNT_ID",
+    "_GATEWAY_ID",
+)
+"""Variables of providers that hold no key; every other one might."""
 LOOPBACK = re.compile(r"https?://(?:localhost|127\.\d+\.\d+\.\d+|\[::1\])(?:[:/]|$)")
 FIRST = ("anthropic", "openai", "google", "openrouter")
 LAST = "local"  # a very small model, never taken where the user has another
@@ -88,6 +99,13 @@ class Providers:
         """Every provider that the catalogue or the settings name."""
         found = {id for snapshot in self._snapshots for id in snapshot.head.providers}
         return sorted(found | set(self._entries))
+
+    def key_variables(self) -> frozenset[str]:
+        """Every variable that any provider, of the catalogue or of the settings, names for a key."""
+        places = (place.env for snapshot in self._snapshots for place in snapshot.head.providers.values())
+        entries = (entry.env or () for entry in self._entries.values())
+        named = {name for names in (*places, *entries) for name in names}
+        return frozenset(name for name in named if not name.endswith(PLAIN_ENDINGS))
 
     def provider(self, id: str) -> KnownProvider:
         """A provider, usable or not."""

@@ -66,9 +66,11 @@ class PermissionAsk:
         always: Sequence[str],
         metadata: JsonMap,
         tool: ToolRef,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
         """Return if every pattern is allowed; otherwise raise `ToolDenied`."""
-        verdict = await self.verdict(permission, patterns)
+        verdict = await self.verdict(permission, patterns, aliases=aliases, unclear=unclear)
         if self._again and verdict != "ask":
             await self._close_decided(verdict, await self._find_earlier(permission, patterns, tool))
         match verdict:
@@ -82,10 +84,17 @@ class PermissionAsk:
             case _:
                 assert_never(verdict)
 
-    async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
+    async def verdict(
+        self,
+        permission: str,
+        patterns: Sequence[str],
+        *,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
+    ) -> Action:
         """What the rules and stored approvals say; the user is not asked."""
         approved = await read_approvals(self._engine, self._session, self._worktree)
-        return self._policy.strictest(permission, patterns, approved)
+        return self._policy.strictest(permission, patterns, approved, aliases=aliases, unclear=unclear)
 
     def allows_anything(self, permission: str, pattern: str) -> bool:
         """Whether the rules allow it only by a wildcard: the user may not have meant it."""

@@ -5,6 +5,7 @@ the start time of its leader, so that recovery can end the groups of a dead owne
 """
 
 import contextlib
+import secrets
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -36,6 +37,8 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     host: str
     boot: str
     namespace: str
+    mark: str = ""
+    """What the environment of its processes holds, so that one that leaves the group is known."""
 
 
 class Groups:
@@ -49,35 +52,20 @@ class Groups:
 
     @asynccontextmanager
     async def spawn(
-        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str] | None
+        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], strays: bool = False
     ) -> AsyncIterator[Process]:
         """Run a program in a group of its own until the block ends."""
-        try:
-            process = await anyio.open_process(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                cwd=cwd,
-                env=env,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ToolFailure(f"{command[0]} could not be started: {error.strerror or error}.") from error
-        group = self._named(process.pid)
+        mark = secrets.token_hex(8) if strays else ""
+        process = await start(command, cwd=cwd, env=env, mark=mark)
+        group = named(process.pid, self._host, mark)
         self._running.append(group)
         try:
-            self._guard.watch(group.pgid, group.began)
+            self._guard.watch(group.pgid, group.began, mark)
             await self._note_all()
             yield process
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end_now(process, group)
-
-    def _named(self, pgid: int) -> Group:
-        host = self._host
-        began = processes.started(pgid)
-        return Group(pgid=pgid, began=began, host=host.id, boot=host.boot, namespace=host.pid_namespace)
 
     async def _note_all(self) -> None:
         await self._note({GROUPS: msgspec.to_builtins(self._running)})
@@ -86,7 +74,7 @@ class Groups:
         """End the group: the guard, which outlives the turn, kills what still runs."""
         self._running.remove(group)
         try:
-            if processes.is_group(group.pgid):
+            if group.mark or processes.is_group(group.pgid):
                 self._guard.end(group.pgid)
             else:
                 self._guard.forget(group.pgid)
@@ -95,6 +83,38 @@ class Groups:
         if process.stdout is not None:
             with contextlib.suppress(OSError):
                 await process.stdout.aclose()
+
+
+async def start(
+    command: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    mark: str = "",
+    stdin: int = subprocess.DEVNULL,
+) -> Process:
+    """Start a program in a group of its own: this is the one place where tools' programs are started."""
+    try:
+        return await anyio.open_process(
+            list(command),
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=cwd,
+            env={**env, processes.MARK: mark} if mark else env,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:  # ValueError: a NUL character in an argument
+        why = error.strerror or error if isinstance(error, OSError) else error
+        raise ToolFailure(f"{command[0]} could not be started: {why}.") from error
+
+
+def named(pgid: int, host: Host, mark: str = "") -> Group:
+    """The group of a process that was just started on this host."""
+    began = processes.started(pgid)
+    return Group(
+        pgid=pgid, began=began, host=host.id, boot=host.boot, namespace=host.pid_namespace, mark=mark
+    )
 
 
 async def end_left(parts: Iterable[ToolPart], host: Host) -> None:
@@ -106,7 +126,7 @@ async def end_left(parts: Iterable[ToolPart], host: Host) -> None:
 
 
 async def _end(group: Group) -> None:
-    await anyio.to_thread.run_sync(processes.end_group, group.pgid, group.began)
+    await anyio.to_thread.run_sync(lambda: processes.end_group(group.pgid, group.began, mark=group.mark))
 
 
 def _groups(part: ToolPart) -> list[Group]:

@@ -281,7 +281,7 @@ def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) 
     state = part.state
     start = state.time.start if isinstance(state, ToolRunning) else now_ms
     noted = (state.metadata or {}) if isinstance(state, ToolRunning) else {}
-    shown = {key: value for key, value in noted.items() if key != GROUPS}
+    before = {key: value for key, value in noted.items() if key != GROUPS}
     if settlement.outcome is None:
         files = [
             FilePart(
@@ -298,14 +298,17 @@ def settled(part: ToolPart, settlement: Settlement, *, now_ms: int, mint: Mint) 
             input=state.input,
             output=settlement.output,
             title=settlement.title,
-            metadata={**shown, **settlement.metadata},
+            metadata={**before, **settlement.metadata},
             time=Completed(start=start, end=now_ms),
             attachments=files or None,
         )
         return replace(part, state=done)
-    metadata = {**shown, **settlement.metadata, "outcome": settlement.outcome}
+    metadata = {**before, **settlement.metadata, "outcome": settlement.outcome}
     if settlement.outcome in ("interrupted", "unknown"):
         metadata["interrupted"] = True
+        if isinstance(shown := metadata.get("output"), str):
+            # The model is shown this output in the place of the error: it has to say how the call ended.
+            metadata["output"] = f"{shown.rstrip()}\n\n({settlement.output})".lstrip()
     error = ToolError(
         input=state.input, error=settlement.output, metadata=metadata, time=Ended(start=start, end=now_ms)
     )

@@ -26,6 +26,7 @@ from holdfast.store.put import put, put_list
 from holdfast.toolkit.context import OwnKind
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.plain import plain
+from holdfast.workspace import command_environment
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -60,6 +61,8 @@ class RunningCall:
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
+        self._workspace = turn.workspace
+        self._plugins = run.engine.plugins
 
     def return_(self) -> None:
         """Note that the tool has ended by itself."""
@@ -84,10 +87,20 @@ class RunningCall:
         *,
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
+        aliases: Sequence[str] = (),
+        unclear: Sequence[str] = (),
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
         self._refuse_when_over()
-        await self._ask.ask(permission, patterns, always=always, metadata=metadata or {}, tool=self._ref())
+        await self._ask.ask(
+            permission,
+            patterns,
+            always=always,
+            metadata=metadata or {},
+            tool=self._ref(),
+            aliases=aliases,
+            unclear=unclear,
+        )
         self._refuse_when_over()
 
     async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
@@ -187,9 +200,22 @@ class RunningCall:
         finally:
             self.in_effect = False
 
+    async def environment(self, cwd: Path) -> dict[str, str]:
+        """The environment of a command."""
+        plugins = self._plugins(self._workspace)
+        return await command_environment.command_environment(
+            self._workspace, plugins, cwd, session=self.session_id, call=self.call_id
+        )
+
     def spawn(
-        self, command: Sequence[str], *, cwd: Path | None = None, env: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        strays: bool = False,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own until the block ends."""
         self._refuse_when_over()
-        return self._groups.spawn(command, cwd=cwd or self.directory, env=env)
+        given = command_environment.base(self._workspace) if env is None else env
+        return self._groups.spawn(command, cwd=cwd or self.directory, env=given, strays=strays)

@@ -72,18 +72,30 @@ def require(target: Resolved) -> None:
 
 async def ask_outside(context: ToolContext, filesystem: Filesystem, target: Resolved) -> None:
     """Ask to reach a path that lies outside the project."""
+    patterns = outside_patterns(filesystem, target)
     folder = _folder(target.real, target)
-    # What seems to lie in the project has only its real folder to ask for.
-    asked = folder if filesystem.holds(target.asked) else _folder(target.asked, target)
-    patterns = [f"{each}/*".replace("//", "/") for each in dict.fromkeys((asked, folder))]
-    # A folder that is itself called by a wildcard would, approved for good, stand for many others.
-    savable = [each for each in patterns if not set("*?") & set(each[:-1])]
     await context.ask(
         "external_directory",
         patterns,
-        always=savable if len(savable) == len(patterns) else (),
+        always=savable(patterns),
         metadata={"filepath": str(target.real), "parentDir": str(folder), "asked": str(target.asked)},
     )
+
+
+def outside_patterns(filesystem: Filesystem, target: Resolved) -> list[str]:
+    """The folders to ask for that a path outside lies in: as it was asked for, and as it resolved."""
+    folder = _folder(target.real, target)
+    # What seems to lie in the project has only its real folder to ask for.
+    asked = folder if filesystem.holds(target.asked) else _folder(target.asked, target)
+    return [f"{each}/*".replace("//", "/") for each in dict.fromkeys((asked, folder))]
+
+
+def savable(patterns: Sequence[str]) -> Sequence[str]:
+    """What of them can be approved for good: all or nothing.
+
+    A folder that is itself called by a wildcard would, approved for good, stand for many others.
+    """
+    return () if any(set("*?") & set(each[:-1]) for each in patterns) else patterns
 
 
 def _folder(path: Path, target: Resolved) -> Path:

@@ -23,7 +23,6 @@ from holdfast.tools.builtin.change import Change
 from holdfast.tools.checks import finding, run
 from holdfast.tools.checks.commands import Changed
 from holdfast.tools.checks.finding import Finding
-from holdfast.tools.checks.run import Environment
 
 REWRITTEN: Final = "A check has rewritten this; you are shown the result, and need not read it again.\n"
 
@@ -53,7 +52,7 @@ async def unchecked(context: ToolContext, filesystem: Filesystem, made: Sequence
     return Checked(changes=tuple(made))
 
 
-def checking(checks_of: ChecksOf, environment: Environment) -> Look:
+def checking(checks_of: ChecksOf) -> Look:
     """Run the checks of the session on what was changed."""
 
     async def look(context: ToolContext, filesystem: Filesystem, made: Sequence[Change]) -> Checked:
@@ -67,7 +66,7 @@ def checking(checks_of: ChecksOf, environment: Environment) -> Look:
             checks = await checks_of(context.session_id) if changed else ()
             if not checks:
                 return Checked(changes=tuple(made))
-            findings = await run.run(context, checks, changed, environment)
+            findings = await run.run(context, checks, changed)
             now = [await _reread(context, filesystem, each) for each in made]
         except anyio.get_cancelled_exc_class():
             # Nothing may be waited for any more, and nothing has to: the change itself is complete.

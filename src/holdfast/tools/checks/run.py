@@ -4,7 +4,7 @@ What must stay true: each has its time and its room, and its processes end with 
 or fails to do, makes the change itself fail.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import anyio
@@ -22,13 +22,8 @@ KEPT_BYTES: Final = 64 * 1024
 LATER_S: Final = 0.3
 """How long output is waited for once the program has ended: a server that it left may hold the pipe open."""
 
-Environment = Callable[[ToolContext, Mapping[str, str]], Mapping[str, str]]
-"""The environment of a command, with some values of its own."""
 
-
-async def run(
-    context: ToolContext, checks: Sequence[Check], changed: Sequence[Changed], environment: Environment
-) -> list[Finding]:
+async def run(context: ToolContext, checks: Sequence[Check], changed: Sequence[Changed]) -> list[Finding]:
     """Run what these changes call for. The findings come in the order of the checks."""
     wanted = [(check, runs) for check in checks if (runs := commands(check, concerned(check, changed)))]
     found: dict[str, Finding] = {}
@@ -36,7 +31,7 @@ async def run(
 
     async def one(check: Check, runs: list[list[str]]) -> None:
         async with limit:
-            found[check.name] = await _run(context, check, runs, environment)
+            found[check.name] = await _run(context, check, runs)
 
     for check, runs in wanted:
         if check.formats:
@@ -48,16 +43,15 @@ async def run(
     return [found[check.name] for check, _ in wanted]
 
 
-async def _run(
-    context: ToolContext, check: Check, runs: list[list[str]], environment: Environment
-) -> Finding:
+async def _run(context: ToolContext, check: Check, runs: list[list[str]]) -> Finding:
     """One check, for all its files, within its time: the first that fails says what was found."""
     finding = Finding(name=check.name, outcome="passed")
+    environment = {**await context.environment(context.directory), **check.environment}
     deadline = anyio.current_time() + check.timeout_ms / 1000
     for command in runs:
         kept = _Kept()
         try:
-            async with context.spawn(command, env=environment(context, check.environment)) as process:
+            async with context.spawn(command, env=environment) as process:
                 exit = await _ended(process, kept, deadline)
         except ToolFailure as error:
             return Finding(name=check.name, outcome="missing", output=str(error))

@@ -1,0 +1,104 @@
+"""The tool `bash`: runs a command of the shell in the project.
+
+What must stay true: the user's rules are asked before it starts; whatever ends the call ends its processes;
+an exit code is an answer, not a failure.
+"""
+
+from typing import Annotated, Final
+
+import anyio
+import msgspec
+
+from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.output import ToolFailure, ToolOutput
+from holdfast.tools.builtin import access
+from holdfast.tools.builtin.access import FilesystemOf
+from holdfast.tools.managed_output import ManagedOutput
+from holdfast.tools.shell import consent, launch
+from holdfast.tools.shell.output import Output
+from holdfast.tools.shell.run import Ended, run
+
+TIMEOUT_MS: Final = 120_000
+TIMEOUT_MS_MAX: Final = 600_000
+SAVE_S: Final = 0.1
+"""How long an interrupted call takes to save what was printed."""
+
+DESCRIPTION = f"""Run a command in bash, in the project's folder or in `workdir`.
+
+Each call starts a new shell: neither `cd` nor variables last. There is no input and no terminal. Output and \
+errors come together; of a long output you get the end, and a file with all of it. After `timeout` \
+(at most {TIMEOUT_MS_MAX} ms) the command is ended, and with the command all that it started.
+Use the other tools to read, search and change files. Write names and paths out rather than compute them: a \
+command that cannot be understood in advance has to be asked for."""
+
+
+def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
+    """The tool, over the files that a call may reach."""
+
+    @tool(name="bash", description=DESCRIPTION)
+    async def bash(
+        context: ToolContext,
+        command: Annotated[str, "The command"],
+        description: Annotated[str, "What it does, in five to ten words"] = "",
+        timeout: Annotated[  # noqa: ASYNC109 - the name that models know
+            int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX, description="In milliseconds")
+        ] = TIMEOUT_MS,
+        workdir: Annotated[str, "Where to run it; use this instead of `cd`"] = ".",
+    ) -> ToolOutput:
+        if not command.strip() or "\0" in command:
+            raise ToolFailure("The command is empty, or holds a NUL character. Write it again.")
+        filesystem = filesystem_of(context)
+        cwd = await access.resolve(filesystem, workdir)
+        await consent.ask(context, filesystem, command, cwd, description)
+        if cwd.kind != "folder":
+            raise ToolFailure(f"There is no folder {cwd.asked} to run the command in.")
+        started = await launch.prepare(context, command, cwd.real)
+        output = Output(managed)
+
+        async def show(text: str) -> None:
+            await context.progress(title=command, metadata={"output": text, "description": description})
+
+        try:
+            spawned = context.spawn(started.argv, cwd=started.cwd, env=started.env, strays=True)
+            ended = await run(spawned, output, show, timeout_ms=timeout)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True), anyio.move_on_after(SAVE_S):
+                await show(output.shown())
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await output.finish()
+        return _answer(command, description, output, ended, timeout)
+
+    return bash
+
+
+def _answer(command: str, description: str, output: Output, ended: Ended, timeout_ms: int) -> ToolOutput:
+    metadata: JsonMap = {
+        "output": output.shown(),
+        "exit": ended.exit,
+        "description": description,
+        "truncated": output.path is not None or output.lossy,
+    }
+    return ToolOutput(
+        text=output.text(_note(ended, timeout_ms)),
+        title=command,
+        metadata=metadata,
+        paths=() if output.path is None else (output.path,),
+        lossy=output.lossy,
+    )
+
+
+def _note(ended: Ended, timeout_ms: int) -> str:
+    """What the model has to know besides the output."""
+    if ended.late:
+        return (
+            f"(The command was ended: it had not finished after {timeout_ms} ms. Give it a longer "
+            "`timeout`, or do less at once.)"
+        )
+    notes = [] if ended.exit in (0, None) else [f"(Exit code {ended.exit}.)"]
+    if ended.left:
+        notes.append("(A process that it left behind was ended with it.)")
+    return "\n".join(notes)

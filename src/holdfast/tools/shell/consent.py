@@ -1,0 +1,89 @@
+"""Asks for what a command would do, before it is started.
+
+First for the folders outside the project that it touches, then for its simple commands. What cannot be
+understood is asked for by what the rules say of any command, and of any folder.
+"""
+
+import os
+from collections.abc import Sequence
+
+import anyio.to_thread
+
+from holdfast.errors import HoldfastError
+from holdfast.location.filesystem import Filesystem, Resolved
+from holdfast.permission.shell.read import read
+from holdfast.permission.shell.reading import Reading
+from holdfast.person import directories
+from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.output import ToolDenied, ToolFailure
+from holdfast.tools.builtin import access
+
+
+async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: Resolved, why: str) -> None:
+    """Return when the command may run; `ToolDenied` otherwise. `cwd` is where it will start."""
+    home = str(directories.home())
+    reading = await anyio.to_thread.run_sync(
+        lambda: read(command, directory=str(cwd.real), home=home), abandon_on_cancel=True
+    )
+    metadata: JsonMap = {"command": command, "description": why}
+    try:
+        await _ask_outside(context, filesystem, reading, cwd, metadata)
+        await _ask_commands(context, reading, metadata)
+    except ToolDenied as denied:
+        if reading.paths_unclear is None:
+            raise
+        raise ToolDenied(
+            f"{denied} What the command does could not be told in advance: {reading.paths_unclear}. Write it "
+            "more plainly, with its names and paths spelled out.",
+            stops=denied.stops,
+        ) from denied
+
+
+async def _ask_outside(
+    context: ToolContext, filesystem: Filesystem, reading: Reading, cwd: Resolved, metadata: JsonMap
+) -> None:
+    paths = [*reading.touched, *(each for each in reading.mentioned if _may_exist(each))]
+    found = await anyio.to_thread.run_sync(_outside, filesystem, paths, abandon_on_cancel=True)
+    here = [] if cwd.inside else access.outside_patterns(filesystem, cwd)
+    patterns = list(dict.fromkeys((*here, *found)))
+    unclear = ("external_directory",) if reading.paths_unclear and not reading.unclear else ()
+    if not patterns and not unclear:
+        return
+    await context.ask(
+        "external_directory",
+        patterns or ["*"],
+        always=() if unclear else access.savable(patterns),
+        metadata={**metadata, "directories": [each.removesuffix("/*") for each in patterns]},
+        unclear=unclear,
+    )
+
+
+async def _ask_commands(context: ToolContext, reading: Reading, metadata: JsonMap) -> None:
+    if not reading.patterns:
+        return
+    await context.ask(
+        "bash",
+        [each.text for each in reading.patterns],
+        always=[each.always for each in reading.patterns if each.always is not None],
+        metadata=metadata if reading.unclear is None else {**metadata, "unclear": reading.unclear},
+        aliases=[alias for each in reading.patterns for alias in each.aliases],
+        unclear=() if reading.unclear is None else ("bash", "external_directory"),
+    )
+
+
+def _may_exist(path: str) -> bool:
+    """Whether a text that looks like a path is one: what begins nowhere is a pattern, or a text."""
+    return os.path.lexists("/" + path.lstrip("/").split("/", 1)[0])
+
+
+def _outside(filesystem: Filesystem, paths: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for path in paths:
+        try:
+            target = filesystem.resolve(path, program=True)
+        except HoldfastError as error:
+            raise ToolFailure(f"The command uses a path that it may not: {error}.") from error
+        if not target.readable:
+            found += access.outside_patterns(filesystem, target)
+    return found
