@@ -1,4 +1,4 @@
-"""Show Holdfast at work on a temporary home: a turn with a tool, a kill -9 in its middle, its continuation.
+"""Show Holdfast at work on a temporary home: a repair with a failing test, a kill -9, its continuation.
 
 The model is scripted: a small server on this machine that speaks Chat Completions. `--model PROVIDER/MODEL`
 asks a real one instead, for the first turn.
@@ -19,6 +19,16 @@ from pathlib import Path
 
 from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say, Trouble
 
+PYTHON = "python3"
+TEST = """import unittest
+
+from parse import parse
+
+
+class Parse(unittest.TestCase):
+    def test_an_empty_text_has_no_word(self):
+        self.assertEqual(parse(""), "")
+"""
 COMMAND = str(Path(sys.executable).with_name("holdfast"))
 
 
@@ -34,7 +44,9 @@ class Stage:
         self.project = place / "project"
         self.project.mkdir(parents=True)
         (self.project / "parse.py").write_text("def parse(text):\n    return text.split()[0]\n")
-        subprocess.run(["git", "init", "-q", "."], cwd=self.project, check=True)
+        (self.project / "test_parse.py").write_text(TEST)
+        for command in (["git", "init", "-q", "."], ["git", "add", "."]):
+            subprocess.run(command, cwd=self.project, check=True)
         self.home = place / "home"
         kept = {
             name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST", "OPENCODE"))
@@ -61,6 +73,8 @@ class Stage:
             "model": "scripted/demo",
             "provider": {"scripted": entry},
             "agent": {"title": {"disable": True}},
+            # In the box, where this host can build one: `holdfast info` says whether it can.
+            "permission": {"bash": {f"{PYTHON} *": "allow"}},
         }
         (folder / "holdfast.json").write_text(json.dumps(settings, indent=2))
 
@@ -99,26 +113,55 @@ class Stage:
 
 async def tour(stage: Stage, mock: MockProvider, model: str | None) -> None:
     """The tour."""
-    say("1. A turn with a tool call: the model reads a file of the project.")
-    look = Call("read", {"filePath": "parse.py"})
+    say("1. A repair: the model reads, sees a test fail in the box, edits, and sees it pass.")
+    test = {"command": f"{PYTHON} -m unittest -q", "description": "Runs the tests"}
+    edit = {
+        "filePath": "parse.py",
+        "oldString": "    return text.split()[0]",
+        "newString": '    words = text.split()\n    return words[0] if words else ""',
+    }
     mock.play(
-        Reply((Say("Let me look at parse.py."), look)),
         Reply(
-            (Say("parse() fails for an empty text: split() gives an empty list, and [0] raises IndexError."),)
+            (
+                Say("Let me look at parse.py, and at what the test says."),
+                Call("read", {"filePath": "parse.py"}),
+            )
         ),
+        Reply((Call("bash", test),)),
+        Reply((Say("split() gives an empty list, and [0] raises IndexError."), Call("edit", edit))),
+        Reply((Call("bash", test),)),
+        Reply((Say("Mended: an empty text has no first word, so parse() gives an empty string for it."),)),
     )
     chosen = ("-m", model) if model else ()
-    await stage.run("run", *chosen, "Why does parse fail for an empty file?")
+    await stage.run("run", *chosen, "Why does parse fail for an empty file? Mend it.")
+    await asyncio.to_thread(subprocess.run, ["git", "diff", "--stat"], cwd=stage.project, check=True)
+    if model is None:
+        listed = json.loads(await stage.run("session", "list", "--format", "json", quiet=True))
+        shown = json.loads(
+            await stage.run("session", "show", listed[0]["id"], "--format", "json", quiet=True)
+        )
+        ran = [
+            part["state"]["metadata"]
+            for message in shown["messages"]
+            for part in message["parts"]
+            if part.get("tool") == "bash"
+        ]
+        first, second = (each["exit"] for each in ran)
+        print(
+            f"The tests ended with {first} before the edit, with {second} after it. Box: {ran[0].get('sandbox')}."
+        )
+        if (first == 0, second == 0) != (False, True):
+            raise SystemExit("the repair was not made")
 
     say("2. The next answer is cut by kill -9 in its middle.")
     mock.play(
         Trouble(
             "stall",
             after=8,
-            reply=Reply((Say("The fix is small: return an empty string when there is no word."),)),
+            reply=Reply((Say("One more thing: parse() is called with None in one place."),)),
         )
     )
-    runner = stage.start("run", "--continue", "How would you fix it?")
+    runner = stage.start("run", "--continue", "Is there more to do?")
     await mock.stalled.wait()
     await asyncio.sleep(1.3)  # An open text is saved within a second.
     runner.send_signal(signal.SIGKILL)
@@ -129,7 +172,7 @@ async def tour(stage: Stage, mock: MockProvider, model: str | None) -> None:
     await stage.run("session", "show", session)
 
     say("3. Another process goes on from what was saved.")
-    mock.play(Reply((Say(" Then the caller need not care."),)))
+    mock.play(Reply((Say(" There the caller should check first."),)))
     await stage.run("session", "resume", session)
     last = mock.requests[-1].json["messages"]
     print(f"The model was shown {len(last)} messages, among them what it had said before the kill.")
