@@ -32,7 +32,7 @@ def watch(
     publish: Publish,
     warn: Callable[[str], None],
 ) -> None:
-    """Publish what changes below the top until `stop` is set. Raises nothing: who cannot watch says so."""
+    """Publish what changes below the top until `stop` is set. If it cannot be watched, warn, and return."""
     # The watcher without its filters and signal handlers, which are for programs of their own.
     from watchfiles._rust_notify import RustNotify
 

@@ -172,7 +172,7 @@ class FileWatcherProperties(FileProperties, frozen=True, kw_only=True):
 
 
 class FileWatcherUpdated(EventHead, frozen=True, kw_only=True, tag_field="type", tag="file.watcher.updated"):
-    """Whoever did it, a file of a watched project has come, changed or gone. Live only."""
+    """A file of a watched project has come, changed or gone, by whatever process. Live only."""
 
     type: ClassVar[Literal["file.watcher.updated"]] = "file.watcher.updated"
     properties: FileWatcherProperties

@@ -95,6 +95,19 @@ async def test_sanitizing_drops_what_nobody_can_judge(store: Store) -> None:
     assert b"secret" not in await for_opencode(store, sanitize=True)
 
 
+async def test_sanitizing_drops_which_file_was_attached(store: Store) -> None:
+    """Neither where it lies nor a digest by which a guess at its content could be confirmed."""
+    read = {"filepath": "/home/alice/secret.txt", "sha256": "5ec2e7"}
+    file = {**text(2, 1), "type": "file", "mime": "text/plain", "url": "file:///home/alice/secret.txt"}
+    del file["text"]
+    await taken(store, theirs({"info": user(1), "parts": [{**file, "read": read}]}))
+
+    assert b"5ec2e7" in await for_opencode(store)
+    sanitized = await for_opencode(store, sanitize=True)
+    assert b"5ec2e7" not in sanitized
+    assert b"secret.txt" not in sanitized
+
+
 async def test_only_what_opencode_knows_is_written(store: Store) -> None:
     """No system message (OpenCode refuses the file for one), no placement, no share, no other record."""
     told = {"id": msg(9), "sessionID": PARENT, "role": "system", "time": {"created": 1}, "text": "Monday"}

@@ -72,6 +72,7 @@ def part(value: Json) -> Json:
 def _file(value: Json) -> Json:
     id = value["id"]
     made = {**value, **_texts(value, {"url": "file-url", "filename": "file-name"}, id)}
+    made.pop("read", None)  # Ours: where the file lies, and a digest of it.
     if "source" in value:
         source = value["source"]
         names = {"path": "file-path", "name": "file-symbol", "clientName": "file-client", "uri": "file-uri"}
