@@ -148,7 +148,7 @@ async def tour(stage: Stage, mock: MockProvider, model: str | None) -> None:
         ]
         first, second = (each["exit"] for each in ran)
         print(
-            f"The tests ended with {first} before the edit, with {second} after it. Box: {ran[0].get('sandbox')}."
+            f"The tests ended with {first} before the edit, {second} after it. Box: {ran[0].get('sandbox')}."
         )
         if (first == 0, second == 0) != (False, True):
             raise SystemExit("the repair was not made")
