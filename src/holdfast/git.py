@@ -84,6 +84,7 @@ def run(
     cwd: Path,
     timeout_s: float,
     git_dir: Path | None = None,
+    work_tree: Path | None = None,
     given: bytes = b"",
 ) -> "CompletedProcess[bytes]":
     """Run git to its end. Its errors are `OSError` (there is no git) and `subprocess.TimeoutExpired`."""
@@ -92,7 +93,7 @@ def run(
     return subprocess.run(
         command(arguments),
         cwd=cwd,
-        env=environment(git_dir),
+        env=environment(git_dir) | ({} if work_tree is None else {"GIT_WORK_TREE": str(work_tree)}),
         input=given,
         capture_output=True,
         timeout=timeout_s,

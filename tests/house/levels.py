@@ -15,6 +15,7 @@ LEVELS = [
         "errors",
         "clock",
         "closing",
+        "file_lock",
         "flags",
         "git",
         "person",
@@ -47,7 +48,7 @@ NEIGHBOURS = {
     ("schema", "errors"),
     ("schema", "clock"),
     ("schema", "text"),
-    ("schema", "text"),
+    ("file_lock", "errors"),
     ("person", "errors"),
     ("flags", "errors"),
 }

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.file_lock import FileLock
 from holdfast.store.batch import Batch
-from holdfast.store.lock import FileLock
 from holdfast.store.query import MessageQuery, SessionQuery
 from holdfast.store.record import Resync
 from holdfast.store.sqlite.backups import DAY_S, Backups

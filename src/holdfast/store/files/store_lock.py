@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.store.lock import FileLock
+from holdfast.file_lock import FileLock
 
 
 class StoreLock:

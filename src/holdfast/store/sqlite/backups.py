@@ -15,9 +15,9 @@ from pathlib import Path
 import apsw
 
 from holdfast.errors import HoldfastError, NotFound, StoreBusy, StoreError
+from holdfast.file_lock import FileLock
 from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
-from holdfast.store.lock import FileLock
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.database import Database, translated
 

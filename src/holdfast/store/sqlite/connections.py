@@ -9,9 +9,9 @@ import apsw
 
 from holdfast.clock import Clock
 from holdfast.errors import InvalidInput, StoreError
+from holdfast.file_lock import FileLock
 from holdfast.store.base import Failpoint
 from holdfast.store.host import Host
-from holdfast.store.lock import FileLock
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Found
 from holdfast.store.sqlite.database import Database, translated

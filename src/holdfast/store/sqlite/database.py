@@ -13,9 +13,9 @@ from urllib.parse import quote
 import apsw
 
 from holdfast.errors import StoreBusy, StoreDamaged, StoreError, StoreMissing, StoreTooNew
+from holdfast.file_lock import FileLock
 from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
-from holdfast.store.lock import FileLock
 from holdfast.store.sqlite import migrate
 from holdfast.store.tables import ddl
 from holdfast.store.tables.connection import set_pragmas

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import Refused, StoreError
-from holdfast.store.lock import FileLock
+from holdfast.file_lock import FileLock
 from holdfast.store.sqlite.database import Database, sync_folder
 
 _LOCK_BYTES, _LOCK_COUNT = 0x40000000, 512

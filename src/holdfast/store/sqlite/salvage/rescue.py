@@ -7,8 +7,8 @@ from pathlib import Path
 
 from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreMissing
+from holdfast.file_lock import FileLock
 from holdfast.schema.ids import Mint
-from holdfast.store.lock import FileLock
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest

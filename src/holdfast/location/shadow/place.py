@@ -1,0 +1,26 @@
+"""Where the shadow repository of a worktree lies, and of which worktrees there is none. Pure."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from holdfast.errors import Refused
+
+
+def git_dir(data: Path, project: str, worktree: Path) -> Path:
+    """The folder of a worktree's shadow repository."""
+    name = hashlib.sha256(os.fsencode(worktree)).hexdigest()[:40]
+    return data / "snapshot" / _named(project) / name
+
+
+def check(worktree: Path, home: Path, data: Path) -> None:
+    """`Refused` for a worktree that is too much to keep: what holds the user's home, or our own data."""
+    for holder, what in ((home, "the home directory"), (data, "Holdfast's own data")):
+        if worktree == holder or worktree in holder.parents:
+            raise Refused(f"{worktree} holds {what}, so no snapshots are taken of it")
+
+
+def _named(project: str) -> str:
+    """A project's id as the name of a folder: it may have been made elsewhere."""
+    plain = project.isascii() and project.replace("-", "").replace("_", "").isalnum() and len(project) <= 80
+    return project if plain else hashlib.sha256(project.encode("utf-8", "surrogatepass")).hexdigest()[:40]

@@ -1,0 +1,234 @@
+"""One shadow repository: takes the files of a worktree as a tree, and answers questions about trees.
+
+It has an object store and an index of its own; the user's repository, its index, hooks and configuration are
+never touched, and no object is borrowed from it, since its `gc` would take them away. What must stay true:
+what goes in comes out byte for byte (no attribute converts anything); a tree that was answered is on disk;
+the calls wait for git and for other processes, within bounds: run them in a thread.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from holdfast import git
+from holdfast.errors import ContextError
+from holdfast.file_lock import FileLock
+from holdfast.location.shadow import listing
+from holdfast.location.shadow.listing import TreeChange
+from holdfast.person import small_file
+
+NEW_BYTES_MAX: Final = 2 << 20
+"""A file that is not known yet, and larger than this, is left out."""
+REPOSITORIES_MAX: Final = 50
+TIMEOUT_S: Final = 120.0
+LOCK_S: Final = 150.0
+
+_CONFIG: Final = """[core]
+\trepositoryformatversion = 0
+\tfilemode = true
+\tbare = false
+\tautocrlf = false
+\tsymlinks = true
+\tlongpaths = true
+\tuntrackedCache = true
+\tlooseCompression = 1
+\tfsync = loose-object
+\tfsyncMethod = batch
+\tprecomposeunicode = false
+\tignorecase = false
+\tsharedRepository = 0600
+[index]
+\tversion = 4
+\tskipHash = true
+"""
+_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding -merge -diff\n"
+"""These win over every file in the worktree."""
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """The files of a worktree, but for those that were left out because of their size."""
+
+    id: str
+    left_out: tuple[str, ...] = ()
+
+
+class Shadow:
+    """The shadow repository of one worktree. One process at a time works in it."""
+
+    def __init__(self, git_dir: Path, worktree: Path) -> None:
+        self.git_dir = git_dir
+        self.worktree = worktree
+
+    def take(self) -> Tree:
+        """The files as they are now, as a tree that is on disk."""
+        with self._locked():
+            self._prepare()
+            return self._take()
+
+    def keep(self, name: str, tree: str) -> None:
+        """Keep a tree under a name of the form `a/b`; without one it may be swept away."""
+        with self._locked():
+            self._git("update-ref", f"refs/{name}", tree)
+
+    def drop(self, folder: str) -> None:
+        """Keep nothing any more under the names in a folder."""
+        with self._locked():
+            if not self._is_made():
+                return
+            named = self._git("for-each-ref", "--format=%(refname)", f"refs/{folder}").split(b"\n")
+            lines = b"".join(b"delete %b\n" % each for each in named if each)
+            if lines:
+                self._git("update-ref", "--stdin", given=lines)
+
+    def sweep(self) -> None:
+        """Give back the room of what is kept under no name, and pack the rest."""
+        with self._locked():
+            if self._is_made():
+                self._git("repack", "-q", "-a", "-d")
+                self._git("prune", "--expire=now")
+
+    def changes(self, old: str, new: str) -> list[TreeChange]:
+        """The paths that differ between two trees, sorted."""
+        if old == new:
+            return []
+        raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new)
+        return sorted(listing.changes(raw), key=lambda each: each.path)
+
+    def content(self, object: str) -> bytes:
+        """The content of a file in a tree, by its id."""
+        return self._git("cat-file", "blob", object)
+
+    def holds(self, tree: str) -> bool:
+        """Whether a tree is here."""
+        return self._is_made() and self._run("cat-file", "-e", f"{tree}^{{tree}}").returncode == 0
+
+    def size(self) -> int:
+        """How much room it takes."""
+        found = 0
+        for folder, _, names in os.walk(self.git_dir):
+            for name in names:
+                try:
+                    found += (Path(folder) / name).lstat().st_blocks * 512
+                except OSError:  # Another process swept it away.
+                    continue
+        return found
+
+    def remove(self) -> None:
+        """Remove all of it."""
+        with self._locked():
+            for each in self.git_dir.iterdir():
+                if each.name != "lock":
+                    shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    def _take(self) -> Tree:
+        found = listing.listed(self._git("ls-files", "-z", "-t", "-m", "-o", "-d", "--exclude-standard"))
+        new = [*found.new, *self._in_repositories(found.repositories)]
+        small = [path for path in new if self._is_small(path)]
+        paths = [*found.known, *small]
+        if paths:
+            given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+            self._git("update-index", "-z", "--add", "--remove", "--stdin", given=given)
+        if any(path.rpartition("/")[2] == ".gitignore" for path in paths):
+            self._drop_ignored()
+        tree = self._git("write-tree").decode("ascii").strip()
+        return Tree(tree, tuple(sorted(set(new) - set(small))))
+
+    def _in_repositories(self, folders: Sequence[str]) -> Iterator[str]:
+        """The files of repositories inside the worktree, by their own rules of what is ignored."""
+        for folder in folders[:REPOSITORIES_MAX]:
+            done = git.run(
+                ("ls-files", "-z", "-o", "-c", "--exclude-standard"),
+                cwd=self.worktree / folder,
+                timeout_s=TIMEOUT_S,
+            )
+            if done.returncode == 0:
+                for name in filter(None, done.stdout.split(b"\0")):
+                    path = folder + os.fsdecode(name)
+                    if not path.endswith("/") and os.path.lexists(self.worktree / path):
+                        yield path
+
+    def _is_small(self, path: str) -> bool:
+        try:
+            return (self.worktree / path).lstat().st_size <= NEW_BYTES_MAX
+        except OSError:
+            return False  # It is gone again.
+
+    def _drop_ignored(self) -> None:
+        """Forget what has become ignored since it was first taken."""
+        ignored = self._git("ls-files", "-z", "-c", "-i", "--exclude-standard")
+        if ignored:
+            self._git("update-index", "-z", "--force-remove", "--stdin", given=ignored)
+
+    def _prepare(self) -> None:
+        if not self._is_made():
+            for name in ("objects", "refs", "info"):
+                (self.git_dir / name).mkdir(mode=0o700, exist_ok=True)
+            self._write("config", _CONFIG.encode())
+            self._write("info/attributes", _ATTRIBUTES.encode())
+            self._write("HEAD", b"ref: refs/heads/none\n")  # Last: it makes this a repository.
+        self._exclude()
+
+    def _is_made(self) -> bool:
+        return (self.git_dir / "HEAD").exists()
+
+    def _exclude(self) -> None:
+        """Take over what the user's own repository ignores beside its `.gitignore` files."""
+        theirs = _user_exclude(self.worktree)
+        ours = self.git_dir / "info" / "exclude"
+        if not ours.exists() or ours.read_bytes() != theirs:
+            self._write("info/exclude", theirs)
+            self._drop_ignored()
+
+    def _write(self, name: str, data: bytes) -> None:
+        small_file.write(self.git_dir / name, data, mode=0o600)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        self.git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = FileLock(self.git_dir / "lock")
+        try:
+            lock.acquire(wait_s=LOCK_S)
+            (self.git_dir / "index.lock").unlink(
+                missing_ok=True
+            )  # Of a git that was killed: we hold the lock.
+            yield
+        finally:
+            lock.close()
+
+    def _git(self, *arguments: str, given: bytes = b"") -> bytes:
+        done = self._run(*arguments, given=given)
+        if done.returncode:
+            said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:300]
+            raise ContextError(f"git {arguments[0]} failed for the snapshots of {self.worktree}: {said}")
+        return done.stdout
+
+    def _run(self, *arguments: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+        try:
+            return git.run(
+                arguments,
+                cwd=self.worktree,
+                timeout_s=TIMEOUT_S,
+                git_dir=self.git_dir,
+                work_tree=self.worktree,
+                given=given,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise ContextError(f"git {arguments[0]} took longer than {TIMEOUT_S:g} s") from error
+        except OSError as error:
+            raise ContextError(f"git cannot be started: {error.strerror or error}") from error
+
+
+def _user_exclude(worktree: Path) -> bytes:
+    """The `info/exclude` of the repository that the worktree belongs to; empty where there is none."""
+    try:
+        done = git.run(("rev-parse", "--git-path", "info/exclude"), cwd=worktree, timeout_s=10)
+        path = worktree / os.fsdecode(done.stdout.rstrip(b"\n"))
+        return path.read_bytes() if done.returncode == 0 else b""
+    except (OSError, subprocess.TimeoutExpired):
+        return b""
