@@ -67,6 +67,7 @@ def edits(project: Path, outside: Path) -> list[Told]:
     def edit(name: str, old: str, new: str, **more: Any) -> dict[str, Any]:
         return {"filePath": path(name), "oldString": old, "newString": new, **more}
 
+    why = {"description": "Does what the story says"}
     todos = [
         {"content": "look", "status": "completed", "priority": "high"},
         {"content": "change", "status": "in_progress", "priority": "low"},
@@ -105,6 +106,9 @@ def edits(project: Path, outside: Path) -> list[Told]:
         Told("write_outside", "write", {"filePath": str(outside / "x.txt"), "content": "x"}),
         Told("edit_new", "edit", edit("made/empty.txt", "", "begun\n")),
         Told("edit_outside", "edit", edit("../outside/secret.txt", "secret", "public")),
+        Told("bash", "bash", {"command": "printf made > made/by/bash.txt && cat made/by/bash.txt", **why}),
+        Told("bash_exit", "bash", {"command": "echo before; exit 3", **why}),
+        Told("bash_outside", "bash", {"command": f"cat {outside}/secret.txt", **why}),
         Told("todo", "todowrite", {"todos": todos}),
         Told("unknown", "no_such_tool", {"a": 1}),
         Told("bad_input", "read", {"file": "README.md"}),

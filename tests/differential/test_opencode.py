@@ -140,7 +140,7 @@ def settings(url: str) -> str:
 @pytest.mark.long
 @pytest.mark.needs("opencode", "git")
 async def test_the_files_end_equal_and_calls_end_alike(tmp_path: Path) -> None:
-    """Forty calls of two models, in each program alone; what was read and found is the same too."""
+    """More than forty calls of two models, in each program alone; what was read and found is the same too."""
     program = shutil.which("opencode")
     assert program is not None
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout

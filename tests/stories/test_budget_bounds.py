@@ -112,7 +112,7 @@ async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
     async with life(world.store, machine, provider=script) as (hf, mortal):
         root = await world.session(hf)
         child = await world.session(hf, parent=root)
-        await hf.sessions.set_budget(root, Budget(tokens=14_000))
+        await hf.sessions.set_budget(root, Budget(tokens=18_000))
         await hf.sessions.prompt(child, "go")
         await until(lambda: script.requests)
         (held,) = (await spent(hf, root)).reserved.values()
@@ -133,7 +133,7 @@ async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(worl
         script = ScriptedProvider(Step(Wait(anyio.Event())))
         async with life(url, machine, provider=script) as (hf, mortal):
             session = await world.session(hf)
-            await hf.sessions.set_budget(session, Budget(tokens=14_000, time_ms=60_000))
+            await hf.sessions.set_budget(session, Budget(tokens=18_000, time_ms=60_000))
             await hf.sessions.prompt(session, "go")
             await until(partial(asked_often, script, 1))
             (held,) = (await spent(hf, session)).reserved.values()

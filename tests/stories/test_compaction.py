@@ -295,7 +295,7 @@ async def test_switched_off_an_overflow_is_an_error(world: World) -> None:
     assert isinstance(answer.info.error, ContextOverflowFault)
 
 
-@pytest.mark.parametrize(("setting", "value"), [("max_messages", 3), ("max_tokens", 6_000)])
+@pytest.mark.parametrize(("setting", "value"), [("max_messages", 3), ("max_tokens", 7_000)])
 async def test_the_person_s_own_limits_compact_too(world: World, setting: str, value: int) -> None:
     """They are off by default."""
     world.settings(compaction={setting: value, "preserve_recent_tokens": 10})

@@ -27,7 +27,10 @@ from tests.stories.epochs import epochs, says, steps
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-JUNK = b"\x89PNG\r\n\x1a\n" + b"junk" * 50
+BAD = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+"""A picture that is whole, and that the provider refuses all the same."""
 LEFT_OUT = '[The file "bad.png" was left out: the provider refused a request with it. Tell the user so.]'
 
 
@@ -53,12 +56,12 @@ def seeing(world: World) -> World:
         "models": {"m": model, "b": model},
     }
     world.settings(provider={"scripted": entry}, permission={"act": "allow"})
-    (world.project / "bad.png").write_bytes(JUNK)
+    (world.project / "bad.png").write_bytes(BAD)
     return world
 
 
 def picture(name: str, mime: str = "image/png") -> FilePartInput:
-    data = base64.b64encode(JUNK).decode()
+    data = base64.b64encode(BAD).decode()
     return FilePartInput(mime=mime, filename=name, url=f"data:{mime};base64,{data}")
 
 
@@ -106,7 +109,7 @@ async def test_a_picture_from_a_tool_that_is_refused_does_not_end_the_session(se
     assert told.error.data.message.startswith("the provider refused bad.png; the work goes on without it (")
     (file,) = list(page.messages[1].parts[1].state.attachments or [])
     assert file.refused == {"scripted/m": "acme: Could not process image (HTTP 400)"}
-    assert base64.b64encode(JUNK).decode() in file.url
+    assert base64.b64encode(BAD).decode() in file.url
 
     async with seeing.open(*says("again")) as (hf, script):
         await hf.sessions.process(session, "and now?")
