@@ -7,7 +7,7 @@ to another repository, are left out. What must stay true: every call of git in t
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -43,10 +43,11 @@ _SHOW_DIFFS: Final = frozenset(("diff", "log", "show", "diff-tree", "diff-index"
 """A driver for diffs has a name of the repository's choice, so no setting of ours can replace it."""
 
 
-def command(arguments: Sequence[str]) -> list[str]:
-    """The command line: `arguments` begin with git's own command."""
+def command(arguments: Sequence[str], more: Mapping[str, str] | None = None) -> list[str]:
+    """The command line: `arguments` begin with git's own command; `more` are settings for it."""
     name, *rest = arguments
-    settings = [word for key, value in _SETTINGS.items() for word in ("-c", f"{key}={value}")]
+    given = {**(more or {}), **_SETTINGS}
+    settings = [word for key, value in given.items() for word in ("-c", f"{key}={value}")]
     plain = ("--no-ext-diff", "--no-textconv") if name in _SHOW_DIFFS else ()
     return ["git", "--no-pager", "--no-optional-locks", *settings, name, *plain, *rest]
 
@@ -85,13 +86,14 @@ def run(
     timeout_s: float,
     git_dir: Path | None = None,
     work_tree: Path | None = None,
+    settings: Mapping[str, str] | None = None,
     given: bytes = b"",
 ) -> "CompletedProcess[bytes]":
     """Run git to its end. Its errors are `OSError` (there is no git) and `subprocess.TimeoutExpired`."""
     import subprocess
 
     return subprocess.run(
-        command(arguments),
+        command(arguments, settings),
         cwd=cwd,
         env=environment(git_dir) | ({} if work_tree is None else {"GIT_WORK_TREE": str(work_tree)}),
         input=given,

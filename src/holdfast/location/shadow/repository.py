@@ -26,6 +26,9 @@ from holdfast.person import small_file
 NEW_BYTES_MAX: Final = 2 << 20
 """A file that is not known yet, and larger than this, is left out."""
 REPOSITORIES_MAX: Final = 50
+PACKED_MAX: Final = 4_000
+LOOSE_MAX: Final = 100
+"""So many changed files become objects of their own."""
 TIMEOUT_S: Final = 120.0
 LOCK_S: Final = 150.0
 
@@ -37,8 +40,8 @@ _CONFIG: Final = """[core]
 \tsymlinks = true
 \tlongpaths = true
 \tuntrackedCache = true
-\tlooseCompression = 1
-\tfsync = loose-object
+\tcompression = 1
+\tfsync = committed,loose-object
 \tfsyncMethod = batch
 \tprecomposeunicode = false
 \tignorecase = false
@@ -47,7 +50,7 @@ _CONFIG: Final = """[core]
 \tversion = 4
 \tskipHash = true
 """
-_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding -merge -diff\n"
+_ATTRIBUTES: Final = "* -text -eol -filter -ident -working-tree-encoding\n"
 """These win over every file in the worktree."""
 
 
@@ -90,7 +93,7 @@ class Shadow:
         """Give back the room of what is kept under no name, and pack the rest."""
         with self._locked():
             if self._is_made():
-                self._git("repack", "-q", "-a", "-d")
+                self._git("repack", "-q", "-a", "-d", "--window=0")
                 self._git("prune", "--expire=now")
 
     def changes(self, old: str, new: str) -> list[TreeChange]:
@@ -131,9 +134,12 @@ class Shadow:
         new = [*found.new, *self._in_repositories(found.repositories)]
         small = [path for path in new if self._is_small(path)]
         paths = [*found.known, *small]
-        if paths:
-            given = b"".join(os.fsencode(path) + b"\0" for path in paths)
-            self._git("update-index", "-z", "--add", "--remove", "--stdin", given=given)
+        # Many files go straight into a pack, ten times as fast as a file for each; git looks through all that
+        # it has put into one for each file, so there are several.
+        settings = {"core.bigFileThreshold": "1"} if len(paths) > LOOSE_MAX else None
+        for at in range(0, len(paths), PACKED_MAX):
+            given = b"".join(os.fsencode(path) + b"\0" for path in paths[at : at + PACKED_MAX])
+            self._git("update-index", "-z", "--add", "--remove", "--stdin", given=given, settings=settings)
         if any(path.rpartition("/")[2] == ".gitignore" for path in paths):
             self._drop_ignored()
         tree = self._git("write-tree").decode("ascii").strip()
@@ -201,14 +207,16 @@ class Shadow:
         finally:
             lock.close()
 
-    def _git(self, *arguments: str, given: bytes = b"") -> bytes:
-        done = self._run(*arguments, given=given)
+    def _git(self, *arguments: str, given: bytes = b"", settings: dict[str, str] | None = None) -> bytes:
+        done = self._run(*arguments, given=given, settings=settings)
         if done.returncode:
             said = done.stderr.decode("utf-8", "replace").strip().split("\n")[0][:300]
             raise ContextError(f"git {arguments[0]} failed for the snapshots of {self.worktree}: {said}")
         return done.stdout
 
-    def _run(self, *arguments: str, given: bytes = b"") -> "subprocess.CompletedProcess[bytes]":
+    def _run(
+        self, *arguments: str, given: bytes = b"", settings: dict[str, str] | None = None
+    ) -> "subprocess.CompletedProcess[bytes]":
         try:
             return git.run(
                 arguments,
@@ -216,6 +224,7 @@ class Shadow:
                 timeout_s=TIMEOUT_S,
                 git_dir=self.git_dir,
                 work_tree=self.worktree,
+                settings=settings,
                 given=given,
             )
         except subprocess.TimeoutExpired as error:
