@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -35,6 +35,7 @@ class FakeContext:
     call_id = "call_1"
     agent = "build"
     cancelled = False
+    processes: Any = None
 
     def __init__(self, directory: Path, worktree: Path | None = None, *, denies: Sequence[str] = ()) -> None:
         self.directory = directory

@@ -25,6 +25,7 @@ from holdfast.sessions.model_name import model_ref
 from holdfast.sessions.options import PromptOptions
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
+from holdfast.toolkit.processes import ProcessInfo
 
 TAKEN_UP_S = 30.0
 """How long a prompt may wait for a process at its placement while no process runs the session."""
@@ -44,6 +45,14 @@ class Prompts:
         self._access = access
         self._engine = engine
         self._coordinator = coordinator
+
+    def processes(self, session: str) -> list[ProcessInfo]:
+        """The processes in the background of a session, in this process."""
+        return [each.info for each in self._engine.background.of(session)]
+
+    def end_processes(self, session: str) -> None:
+        """End the processes in the background of a session, in this process."""
+        self._engine.background.end_all(session)
 
     async def prompt(
         self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, resume: bool = True

@@ -12,6 +12,7 @@ from holdfast.schema.permission import Action
 from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.processes import Processes
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -127,6 +128,10 @@ class ToolContext(Protocol):
 
     async def environment(self, cwd: Path) -> dict[str, str]:
         """The environment of a command: the user's, less keys and what the settings hide; plugins may add."""
+
+    @property
+    def processes(self) -> Processes:
+        """The processes in the background of the session."""
 
     def spawn(
         self,

@@ -129,8 +129,8 @@ async def test_after_its_time_it_is_ended_and_the_model_told(shell: Shell) -> No
     """What it printed until then is kept."""
     output = await shell.run("echo begun; sleep 300", timeout=300)
     assert output.text == (
-        "begun\n\n(The command was ended: it had not finished after 300 ms. Give it a longer `timeout`, or "
-        "do less at once.)"
+        "begun\n\n(The command was ended: it had not finished after 300 ms. Give it a longer `timeout`, run "
+        "it in the background, or do less at once.)"
     )
     assert output.metadata["exit"] is None
 

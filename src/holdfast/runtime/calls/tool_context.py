@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
+from holdfast.runtime.calls.session_processes import SessionProcesses
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
@@ -61,6 +62,7 @@ class RunningCall:
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
+        self.processes = SessionProcesses(run.engine, part, self._note)
         self._workspace = turn.workspace
         self._plugins = run.engine.plugins
 

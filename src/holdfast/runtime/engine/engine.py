@@ -16,6 +16,7 @@ from holdfast.feed.tail import Feed
 from holdfast.location.guard import Guard
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
+from holdfast.runtime.engine.background_processes import BackgroundProcesses
 from holdfast.runtime.engine.limits import Limits
 from holdfast.schema.ids import Mint
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
@@ -101,6 +102,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)
     """Ends the process groups of tools when this process cannot; started with the first group."""
+    background: BackgroundProcesses = msgspec.field(default_factory=BackgroundProcesses)
+    """The processes in the background of sessions; they end with this process."""
     presence: Presence = NeverPresent()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()

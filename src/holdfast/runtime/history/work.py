@@ -150,6 +150,11 @@ def model_texts(message: MessageWithParts) -> list[str]:
     return [part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart)]
 
 
+def is_settled(part: object) -> bool:
+    """Whether a part is a call that has its result."""
+    return isinstance(part, ToolPart) and not isinstance(part.state, ToolPending | ToolRunning)
+
+
 def unsettled(message: MessageWithParts) -> list[ToolPart]:
     """Calls that are recorded and not settled."""
     return [

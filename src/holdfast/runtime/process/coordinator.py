@@ -25,6 +25,7 @@ from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
+from holdfast.runtime.history.work import is_settled
 from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
@@ -113,6 +114,7 @@ class Coordinator:
             self.lease.keep,
             *beside,
             self._keep_given_back,
+            self._keep_ended,
             self.resumption.keep,
             self._keep_taking_up,
             warn=engine.warn,
@@ -178,7 +180,11 @@ class Coordinator:
     async def _is_unfinished(self, session: str) -> bool:
         """Whether anything is open: a call that waits for the user, or the work of a dead runner."""
         kinds: tuple[Kind, ...] = ("request", "message", "part")
-        return any([await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds])
+        found = [await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds]
+        # A call whose process runs in the background is settled: the process is no work of the session.
+        return any(
+            record.kind != "part" or not is_settled(record.value()) for each in found for record in each
+        )
 
     async def _close_abandoned(self, session: str) -> None:
         """Settle what is open in a session that no process runs."""
@@ -251,6 +257,17 @@ class Coordinator:
                 with contextlib.suppress(StoreError):  # Still unreachable: the next try may succeed.
                     await self._give_back(session)
 
+    async def _keep_ended(self) -> None:
+        """End the background processes of sessions that another owner has run since, or that are gone."""
+        background = self._engine.background
+        while True:
+            await anyio.sleep(GIVE_BACK_S)
+            for session in [each for each in background.sessions() if each not in self._entries]:
+                with contextlib.suppress(StoreError):  # Unreachable: the lease decides.
+                    record = await self._engine.store.session(session)
+                    if record is None or background.was_taken(session, record.claim):
+                        background.end_all(session)
+
     async def _give_back(self, session: str) -> None:
         """Release a claim that could not be released when its drain ended."""
         if (fence := self._unreleased.get(session)) is not None:
@@ -301,6 +318,7 @@ class Coordinator:
             return False
         event.info("process", "claim.taken", session=session, owner=fence.owner, claim=fence.number)
         self._unreleased[session] = fence
+        engine.background.note_claim(session, fence.number)
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
         # The workspace is read from the store too (which folders the user trusts), so it waits likewise.
@@ -352,6 +370,7 @@ class Coordinator:
                 self.resumption.note(session)
             entry.end()
             entry.run.abandon()
+        self._engine.background.end_all()
 
     async def close(self) -> None:
         """Interrupt the drains of this process, then release its claims. Other processes' runs are left
@@ -378,6 +397,7 @@ class Coordinator:
     async def _close_background(self, until: float) -> None:
         """End the background tasks, then the guard, which ends the programs of tools that are left."""
         with anyio.CancelScope(deadline=until, shield=True):
+            await self._engine.background.close()
             await self._background.close()
         with anyio.CancelScope(shield=True):
             wait_s = max(0.0, until - anyio.current_time())

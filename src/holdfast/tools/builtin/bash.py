@@ -17,6 +17,7 @@ from holdfast.tools.builtin import access
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.shell import consent, launch
+from holdfast.tools.shell.launch import Launch
 from holdfast.tools.shell.output import Output
 from holdfast.tools.shell.run import Ended, run
 
@@ -30,6 +31,8 @@ DESCRIPTION = f"""Run a command in bash, in the project's folder or in `workdir`
 Each call starts a new shell: neither `cd` nor variables last. There is no input and no terminal. Output and \
 errors come together; of a long output you get the end, and a file with all of it. After `timeout` \
 (at most {TIMEOUT_MS_MAX} ms) the command is ended, and with the command all that it started.
+For a server, or another command that goes on, set `background`: you get the id of a process, which the tool \
+`process` reads and ends.
 Use the other tools to read, search and change files. Write names and paths out rather than compute them: a \
 command that cannot be understood in advance has to be asked for."""
 
@@ -40,12 +43,14 @@ def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
     @tool(name="bash", description=DESCRIPTION)
     async def bash(
         context: ToolContext,
+        *,
         command: Annotated[str, "The command"],
         description: Annotated[str, "What it does, in five to ten words"] = "",
         timeout: Annotated[  # noqa: ASYNC109 - the name that models know
             int, msgspec.Meta(ge=1, le=TIMEOUT_MS_MAX, description="In milliseconds")
         ] = TIMEOUT_MS,
         workdir: Annotated[str, "Where to run it; use this instead of `cd`"] = ".",
+        background: Annotated[bool, "Return at once, and let it run"] = False,
     ) -> ToolOutput:
         if not command.strip() or "\0" in command:
             raise ToolFailure("The command is empty, or holds a NUL character. Write it again.")
@@ -57,15 +62,19 @@ def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
         started = await launch.prepare(context, command, cwd.real)
         output = Output(managed)
 
-        async def show(text: str) -> None:
-            await context.progress(title=command, metadata={"output": text, "description": description})
+        if background:
+            return await _start(context, started, output, command, description)
+
+        async def show() -> None:
+            shown: JsonMap = {"output": output.shown(), "description": description}
+            await context.progress(title=command, metadata=shown)
 
         try:
             spawned = context.spawn(started.argv, cwd=started.cwd, env=started.env, strays=True)
             ended = await run(spawned, output, show, timeout_ms=timeout)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True), anyio.move_on_after(SAVE_S):
-                await show(output.shown())
+                await show()
             raise
         finally:
             with anyio.CancelScope(shield=True):
@@ -73,6 +82,21 @@ def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
         return _answer(command, description, output, ended, timeout)
 
     return bash
+
+
+async def _start(
+    context: ToolContext, started: Launch, output: Output, command: str, description: str
+) -> ToolOutput:
+    made = await context.processes.start(
+        started.argv, cwd=started.cwd, env=started.env, command=command, output=output
+    )
+    return ToolOutput(
+        text=f"It runs in the background as {made.id}, with its output in {made.path}. Read that with the "
+        "tool `process`, which can also wait for it, write to its input and end it.",
+        title=command,
+        metadata={"description": description, "process": made.id},
+        paths=() if made.path is None else (made.path,),
+    )
 
 
 def _answer(command: str, description: str, output: Output, ended: Ended, timeout_ms: int) -> ToolOutput:
@@ -96,7 +120,7 @@ def _note(ended: Ended, timeout_ms: int) -> str:
     if ended.late:
         return (
             f"(The command was ended: it had not finished after {timeout_ms} ms. Give it a longer "
-            "`timeout`, or do less at once.)"
+            "`timeout`, run it in the background, or do less at once.)"
         )
     notes = [] if ended.exit in (0, None) else [f"(Exit code {ended.exit}.)"]
     if ended.left:
