@@ -45,6 +45,21 @@ class EngineCalls:
         """The processes in the background of a session that this process runs, and those that have ended."""
         return self._prompting().processes(session)
 
+    async def shell(
+        self,
+        session: str,
+        command: str,
+        *,
+        agent: str | None = None,
+        model: str | ModelRef | None = None,
+    ) -> MessageWithParts:
+        """Run a command of the user's own in the session's directory, and wait for it: no rule is asked.
+
+        The model sees it with the next prompt; no turn follows. `Refused` while the session works; an
+        `interrupt` ends it. `agent` and `model` are those that the record names.
+        """
+        return await self._prompting().shell(session, command, agent=agent, model=model)
+
     async def prompt(
         self,
         session: str,

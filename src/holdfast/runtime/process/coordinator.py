@@ -33,6 +33,7 @@ from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.side_calls import prompt_summary
 from holdfast.runtime.side_calls.session_title import Titles
+from holdfast.runtime.user_command import UserCommand, run_command
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Fence, Held
 from holdfast.toolkit.cancellation import ends_the_program
@@ -64,6 +65,8 @@ class RunningSession:
         self.waiting: anyio.CancelScope | None = None
         """The scope of the wait for another process that runs the session; each wait makes its own."""
         self.error: HoldfastError | None = None
+        self.command: UserCommand | None = None
+        """A command of the user's own, to be run in the place of the first drain."""
 
     def end(self) -> None:
         """Stop after the current drain. A wake that comes later starts the session again."""
@@ -145,6 +148,16 @@ class Coordinator:
         group.start_soon(self._work, session, entry, group)
         return group
 
+    async def run_command(self, session: str, command: UserCommand) -> None:
+        """Run a command of the user's own in a session that rests, and wait for it; `Refused` if it works."""
+        entry = RunningSession(force=False)
+        entry.command = command
+        if session in self._entries or await self._begin(session, entry) is None:
+            raise Refused(f"session {session} is working; interrupt it, or wait until it rests")
+        await entry.done.wait()
+        if command.message is None:
+            raise entry.error or Refused(f"session {session} is run by another process; wait until it rests")
+
     async def wait(self, session: str) -> None:
         """Return when this process no longer runs the session; raises the error of its claim or drain."""
         while (entry := self._entries.get(session)) is not None:
@@ -201,8 +214,9 @@ class Coordinator:
                     entry.again = False
                 entry.error = None
                 had = await self._drain(session, entry)
-                if entry.stop:
+                if entry.stop or (entry.command is not None and not had):
                     return
+                entry.command = None
                 refused = 0 if had else refused + 1
                 if refused and not await self._wait_until_free(session, entry, late=refused > 1):
                     return
@@ -334,8 +348,11 @@ class Coordinator:
             self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
             if entry.stop:
                 run.interrupt()
+            command = entry.command
             with engine.hold(session):
-                drained = await drain(run, force=entry.force)
+                drained = await (
+                    drain(run, force=entry.force) if command is None else run_command(run, command)
+                )
         finally:
             self.watcher.stopped(session)
             entry.run = None
