@@ -112,7 +112,7 @@ async def test_a_process_is_read_written_to_waited_for_and_told_of(world: World)
 
 async def test_a_process_outlives_an_interrupt_and_ends_with_the_application(world: World) -> None:
     """The next process that runs the session tells the model that it is gone."""
-    world.settings(permission={"*": "allow"})
+    world.settings(permission={"*": "allow"}, sandbox={"mode": "off"})  # In a box ids are others.
     async with world.open(Step(bash()), Step(Call("bash", {"command": "sleep 300"}, id="long"))) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "start it")
@@ -171,6 +171,7 @@ async def test_a_fork_neither_has_nor_ends_the_processes_of_its_origin(world: Wo
 async def start(place: Place, mock: MockProvider, worker: Worker) -> tuple[str, int]:
     """A session with a process, in another process of ours; the session is idle."""
     mock.play(Reply((bash(),)), Reply((Say("It runs."),)))
+    place.settings(sandbox={"mode": "off"})  # In a box ids are others.
     session = str(await worker.do("create", directory=str(place.project)))
     await worker.do("prompt", session=session, text="start it")
     await until(lambda: pid(place.project) > 0)

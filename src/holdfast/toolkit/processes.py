@@ -6,6 +6,8 @@ from typing import Protocol
 
 import msgspec
 
+from holdfast.toolkit.box import Box
+
 
 class ProcessInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A process of a session. Without an `end` it runs; `exit` is None also where that is not known."""
@@ -45,14 +47,20 @@ class Processes(Protocol):
         env: Mapping[str, str],
         command: str,
         output: CommandOutput,
+        box: Box,
     ) -> ProcessInfo:
-        """Start one and return; `ToolFailure` where that is not possible, or too many run."""
+        """Start one in a box and return; `ToolFailure` where that is not possible, or too many run."""
 
     def list(self) -> list[ProcessInfo]:
         """Those that run, and the last that have ended."""
 
     async def read(self, id: str, cursor: int | None, bytes_max: int) -> tuple[bytes, int]:
         """What it printed from a cursor on, or since the last reading, and the cursor after that."""
+
+    async def stopped(self, id: str, text: str) -> Sequence[str]:
+        """What its box stopped, in words, by a piece of its output and, once it has ended, by the kernel's
+        count.
+        """
 
     async def wait(self, id: str, timeout_ms: int) -> ProcessInfo:
         """Wait until it ends, or for so long."""

@@ -18,6 +18,7 @@ from anyio.abc import Process
 from holdfast import processes
 from holdfast.location.guard import Guard
 from holdfast.runtime.engine import process_group
+from holdfast.runtime.engine.call_box import CallBox
 from holdfast.runtime.engine.process_group import Group
 from holdfast.schema import typed
 from holdfast.schema.part import ToolPart
@@ -40,17 +41,35 @@ class Groups:
 
     @asynccontextmanager
     async def spawn(
-        self, command: Sequence[str], *, cwd: Path, env: Mapping[str, str], strays: bool = False
+        self,
+        command: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        strays: bool = False,
+        box: CallBox | None = None,
     ) -> AsyncIterator[Process]:
-        """Run a program in a group of its own until the block ends."""
+        """Run a program in a group of its own until the block ends. In a box the launcher leads the group."""
         mark = secrets.token_hex(8) if strays else ""
-        process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
+        if box is None:
+            process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
+            async with self._ended(process, mark):
+                yield process
+            return
+        with box.launched(command, cwd, env) as launching:
+            process = await process_group.start_boxed(launching, cwd=cwd, mark=mark)
+            async with self._ended(process, mark):
+                yield process
+
+    @asynccontextmanager
+    async def _ended(self, process: Process, mark: str) -> AsyncIterator[None]:
+        """Note the group of a process; end it with the block."""
         group = process_group.named(process.pid, self._host, mark)
         self._running.append(group)
         try:
             self._guard.watch(group.pgid, group.began, mark)
             await self._note_all()
-            yield process
+            yield
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end_now(process, group)

@@ -8,10 +8,12 @@ import msgspec
 
 from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.engine.background_processes import BackgroundProcess
+from holdfast.runtime.engine.call_box import CallBox
 from holdfast.runtime.engine.engine import Engine
 from holdfast.schema.part import ToolPart
 from holdfast.schema.stored import BACKGROUND
 from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.box import Box
 from holdfast.toolkit.output import ToolFailure
 from holdfast.toolkit.processes import CommandOutput, ProcessInfo
 
@@ -35,8 +37,10 @@ class SessionProcesses:
         env: Mapping[str, str],
         command: str,
         output: CommandOutput,
+        box: Box,
     ) -> ProcessInfo:
         """Start one and return."""
+        assert isinstance(box, CallBox)
         made = await self._all.start(
             self._part,
             argv,
@@ -44,6 +48,7 @@ class SessionProcesses:
             env=env,
             command=command,
             output=output,
+            box=box,
             guard=self._engine.guard,
             host=self._engine.host,
             clock=self._engine.clock,
@@ -59,6 +64,10 @@ class SessionProcesses:
     async def read(self, id: str, cursor: int | None, bytes_max: int) -> tuple[bytes, int]:
         """What it printed from a cursor on, or since the last reading."""
         return await self._all.read(self._find(id), cursor, bytes_max)
+
+    async def stopped(self, id: str, text: str) -> Sequence[str]:
+        """What its box stopped, by what it printed and, once it has ended, by the kernel's count."""
+        return await self._find(id).box.stopped(text)
 
     async def wait(self, id: str, timeout_ms: int) -> ProcessInfo:
         """Wait until it ends, or for so long."""

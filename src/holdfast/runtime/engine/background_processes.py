@@ -23,6 +23,7 @@ from anyio.abc import Process
 from holdfast.clock import Clock
 from holdfast.location.guard import Guard
 from holdfast.runtime.engine import process_group
+from holdfast.runtime.engine.call_box import CallBox
 from holdfast.runtime.engine.process_group import Group
 from holdfast.schema.part import ToolPart
 from holdfast.store.host import Host
@@ -57,7 +58,11 @@ class BackgroundProcess:
         group: Group,
         output: CommandOutput,
         now_ms: int,
+        box: CallBox,
+        report: contextlib.ExitStack,
     ) -> None:
+        self.box = box
+        self._report = report
         self.id = f"proc_{secrets.token_hex(3)}"
         self.part = part
         self.command = command
@@ -71,6 +76,10 @@ class BackgroundProcess:
         """Whether the record of its call says how it ended."""
         self.done = anyio.Event()
         self.task: asyncio.Task[None] | None = None
+
+    def take_report(self) -> None:
+        """It has ended: read what the launcher of its box reports."""
+        self._report.close()
 
     @property
     def info(self) -> ProcessInfo:
@@ -139,6 +148,7 @@ class BackgroundProcesses:
         env: Mapping[str, str],
         command: str,
         output: CommandOutput,
+        box: CallBox,
         guard: Guard,
         host: Host,
         clock: Clock,
@@ -154,7 +164,7 @@ class BackgroundProcesses:
         self._starting[session] += 1
         try:
             made = await self._start(
-                part, argv, cwd=cwd, env=env, command=command, output=output, host=host, clock=clock
+                part, argv, cwd=cwd, env=env, command=command, output=output, box=box, host=host, clock=clock
             )
         finally:
             self._starting[session] -= 1
@@ -164,6 +174,7 @@ class BackgroundProcesses:
         except OSError as error:
             del self._of[session][made.id]
             await process_group.end(made.group)
+            made.take_report()
             raise ToolFailure(f"{command[:80]} was not started: it could not be watched over.") from error
         made.task = asyncio.create_task(self._follow(made, clock), name=f"holdfast-{made.id}")
         self._forget_old(session)
@@ -178,14 +189,27 @@ class BackgroundProcesses:
         env: Mapping[str, str],
         command: str,
         output: CommandOutput,
+        box: CallBox,
         host: Host,
         clock: Clock,
     ) -> BackgroundProcess:
         await output.write()  # Makes its file.
         mark = secrets.token_hex(8)
-        process = await process_group.start(argv, cwd=cwd, env=env, mark=mark, stdin=subprocess.PIPE)
+        with contextlib.ExitStack() as stack:
+            launching = stack.enter_context(box.launched(argv, cwd, env))
+            process = await process_group.start_boxed(launching, cwd=cwd, mark=mark, stdin=subprocess.PIPE)
+            report = stack.pop_all()
         group = process_group.named(process.pid, host, mark)
-        made = BackgroundProcess(part, command, process, group=group, output=output, now_ms=clock.now_ms())
+        made = BackgroundProcess(
+            part,
+            command,
+            process,
+            group=group,
+            output=output,
+            now_ms=clock.now_ms(),
+            box=box,
+            report=report,
+        )
         self._of.setdefault(part.session_id, {})[made.id] = made
         return made
 
@@ -194,6 +218,7 @@ class BackgroundProcesses:
             await follow(made.process, made.output, made.output.write, every_s=FLUSH_S)
         finally:
             self._end_group(made)
+            made.take_report()
             made.end_ms = clock.now_ms()
             made.done.set()
             with anyio.CancelScope(shield=True):

@@ -13,6 +13,7 @@ from holdfast import flags
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
+from holdfast.location.box.boxes import Boxes
 from holdfast.location.guard import Guard
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
@@ -104,6 +105,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Ends the process groups of tools when this process cannot; started with the first group."""
     background: BackgroundProcesses = msgspec.field(default_factory=BackgroundProcesses)
     """The processes in the background of sessions; they end with this process."""
+    boxes: Boxes = msgspec.field(default_factory=Boxes)
+    """What the boxes around commands of this process share."""
     presence: Presence = NeverPresent()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
@@ -114,6 +117,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     http: Callable[[], "Http"]
     cache: Path
     """The folder for copies of fetched files."""
+    stored_at: Path | None = None
+    """The file or folder of the store, where it has one: commands of agents do not see it."""
     warn: Callable[[str], None]
     """Logs a warning for the operator of this process."""
     hold: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()

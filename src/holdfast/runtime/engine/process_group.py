@@ -10,6 +10,7 @@ import msgspec
 from anyio.abc import Process
 
 from holdfast import processes
+from holdfast.runtime.engine.call_box import Launching
 from holdfast.store.host import Host
 from holdfast.toolkit.output import ToolFailure
 
@@ -37,6 +38,7 @@ async def start(
     env: Mapping[str, str],
     mark: str = "",
     stdin: int = subprocess.DEVNULL,
+    descriptors: Sequence[int] = (),
 ) -> Process:
     """Start a program in a group of its own: this is the one place where tools' programs are started."""
     try:
@@ -48,10 +50,27 @@ async def start(
             cwd=cwd,
             env={**env, processes.MARK: mark} if mark else env,
             start_new_session=True,
+            pass_fds=descriptors,
         )
     except (OSError, ValueError) as error:  # ValueError: a NUL character in an argument
         why = error.strerror or error if isinstance(error, OSError) else error
         raise ToolFailure(f"{command[0]} could not be started: {why}.") from error
+
+
+async def start_boxed(
+    launching: Launching, *, cwd: Path, mark: str = "", stdin: int = subprocess.DEVNULL
+) -> Process:
+    """Start the launcher of a box, which leads the group and becomes the command."""
+    process = await start(
+        launching.command,
+        cwd=cwd,
+        env=launching.env,
+        mark=mark,
+        stdin=stdin,
+        descriptors=launching.descriptors,
+    )
+    launching.began()
+    return process
 
 
 def named(pgid: int, host: Host, mark: str = "") -> Group:

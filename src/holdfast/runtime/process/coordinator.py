@@ -419,3 +419,4 @@ class Coordinator:
         with anyio.CancelScope(shield=True):
             wait_s = max(0.0, until - anyio.current_time())
             await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
+        self._engine.boxes.close()

@@ -13,6 +13,7 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.toolkit.processes import ProcessInfo
+from holdfast.tools.shell import boxed
 from holdfast.tools.shell.output import text_of
 
 READ_BYTES_MAX: Final = 40_000
@@ -72,8 +73,17 @@ async def _read(context: ToolContext, id: str, cursor: int | None) -> ToolOutput
     notes = [f"({id}: {_state(info)}; cursor {at}.)"]
     if at < info.size and len(data) == READ_BYTES_MAX:
         notes.append(f"(There is more: {info.size - at} bytes. Read on, or search {info.path}.)")
-    metadata: JsonMap = {"process": id, "cursor": at, "exit": info.exit, "running": info.end is None}
     shown = text_of(data).rstrip("\n") or "(no new output)"
+    stopped = await context.processes.stopped(id, shown)
+    if stopped:
+        notes.append(boxed.stopped_note(stopped))
+    metadata: JsonMap = {
+        "process": id,
+        "cursor": at,
+        "exit": info.exit,
+        "running": info.end is None,
+        "stopped": list(stopped),
+    }
     return ToolOutput(text="\n\n".join((shown, "\n".join(notes))), title=id, metadata=metadata)
 
 
