@@ -24,6 +24,7 @@ from holdfast.sessions.storage import Storage
 from holdfast.store.base import Store
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.open import open_store
+from holdfast.store.store_url import find_place
 
 if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does not wait for the engine.
     from holdfast.config.checks import Check
@@ -57,8 +58,10 @@ class Holdfast:
         presence: "Presence | None" = None,
         on_ask: "OnAsk | None" = None,
         workspace: "Callable[[Session], Workspace] | None" = None,
+        stored_at: Path | None = None,
     ) -> None:
         self.store = store
+        self._stored_at = stored_at
         self.clock = clock
         self.host = host
         self.mint = Mint(clock)
@@ -202,6 +205,7 @@ class Holdfast:
                 contexts=self._contexts_of,
                 http=self._http_now,
                 cache=directories.cache(),
+                stored_at=self._stored_at,
                 warn=_warn,
                 hold=self._hold,
             )
@@ -210,6 +214,7 @@ class Holdfast:
                 while True:
                     await output.sweep()
                     await expired_runs.prune(self.store, self.clock)
+                    await anyio.to_thread.run_sync(_sweep_boxes)
                     await anyio.sleep(SWEEP_S)
 
             self._coordinator = Coordinator(engine, keep_swept)
@@ -269,6 +274,15 @@ def _start_backup(path: Path) -> None:
         )
 
 
+def _sweep_boxes() -> None:
+    from holdfast.errors import ContextError
+    from holdfast.location.box import leftovers
+    from holdfast.person import directories, temporary
+
+    with contextlib.suppress(ContextError):  # No home, or no temporary folder: nothing was left there.
+        leftovers.sweep(directories.state() / leftovers.CACHES, temporary.folder())
+
+
 _warned: dict[str, None] = {}
 
 
@@ -316,6 +330,7 @@ async def open(
         presence=presence,
         on_ask=on_ask,
         workspace=workspace,
+        stored_at=find_place(store).path,
     )
     try:
         yield holdfast

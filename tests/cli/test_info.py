@@ -35,6 +35,7 @@ def test_it_names_versions_paths_store_and_settings(shell: Shell) -> None:
     assert found["versions"]["holdfast"] == __version__
     assert found["versions"]["sqlite"].count(".") == 2
     assert found["paths"]["log"] == str(shell.home / ".local/state/holdfast/holdfast.log")
+    assert found["system"]["box"].startswith(("full: ", "partial: ", "none: "))
     assert found["store"]["sessions"] == 1
     assert found["store"]["bytes"] > 10_000
     assert found["environment"]["HOLDFAST_LOG"] == "warn"

@@ -301,6 +301,8 @@ def test_doctor_finds_a_sound_store_sound(shell: Shell) -> None:
     told = shell("doctor", "--format", "json").json()
     assert (told["clean"], told["sessions"], told["findings"]) == (True, 1, [])
     assert told["records"] >= 5
+    assert told["box"]["level"] in ("full", "partial", "none")
+    assert "\nbox: " in shell("doctor").out
     copy = shell.home / "copy"
     assert shell("doctor", "--backup", str(copy)).code == 0
     scheme = shell.store.partition(":")[0]

@@ -130,3 +130,24 @@ def test_what_may_be_anything_is_allowed_only_where_nothing_is_restricted() -> N
     assert Policy((free,), ([rule("bash", "rm *", "ask")],)).anything("bash") == "ask"
     assert Policy((free,), (), Policy((free, deny_all))).anything("bash") == "deny"
     assert Policy((free,)).strictest("bash", ["x"], unclear=("bash", "external_directory")) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([("*", "*", "allow")], "ask"),
+        ([("un*", "*", "allow")], "ask"),
+        ([("*", "*", "allow"), ("unconfined", "make *", "allow")], "allow"),
+        ([("unconfined", "*", "allow"), ("*", "*", "allow")], "ask"),
+        ([("*", "*", "deny")], "deny"),
+    ],
+)
+def test_to_leave_the_box_takes_a_rule_that_names_it(
+    rules: list[tuple[str, str, Action]], expected: Action
+) -> None:
+    """A rule for everything is no such word; what the user allowed for good is."""
+    policy = Policy(tuple(Rule(permission=p, pattern=q, action=a) for p, q, a in rules))
+    approved = [Approved("unconfined", "make *")]
+
+    assert policy.verdict("unconfined", "make all") == expected
+    assert policy.verdict("unconfined", "make all", approved) == ("deny" if expected == "deny" else "allow")

@@ -92,7 +92,7 @@ async def test_without_a_user_what_is_not_allowed_is_denied_in_words(world: Worl
 
 async def test_an_interrupted_command_is_told_with_what_it_printed(world: World) -> None:
     """Its processes end, also one that has left their group; the record keeps the output."""
-    world.settings(permission={"*": "allow"})
+    world.settings(permission={"*": "allow"}, sandbox={"mode": "off"})  # In a box ids are others.
     pids = world.project / "pids"
     command = "echo $$ >> pids; setsid sh -c 'echo $$ >> pids; sleep 300' & echo begun; sleep 300"
     expect = answered("c", "begun\n\n(The call was interrupted.)")
@@ -118,7 +118,7 @@ async def test_an_interrupted_command_is_told_with_what_it_printed(world: World)
 @pytest.mark.ci
 async def test_nothing_outlives_a_command_that_ended(world: World) -> None:
     """What it left in its group, what forked away, and what does not listen to TERM."""
-    world.settings(permission={"*": "allow"})
+    world.settings(permission={"*": "allow"}, sandbox={"mode": "off"})  # In a box ids are others.
     pids = world.project / "pids"
     command = (
         "echo $$ >> pids; (trap '' TERM; echo $BASHPID >> pids; sleep 300; sleep 300) & "
@@ -139,6 +139,7 @@ async def test_a_killed_owner_s_command_is_unknown_and_its_processes_end(
 ) -> None:
     """The guard ends them, whoever left the group too; the model is told when the user goes on."""
     one, two = workers
+    place.settings(sandbox={"mode": "off"})  # In a box ids are others.
     pids = place.project / "pids"
     command = "echo begun; echo $$ >> pids; setsid sh -c 'echo $$ >> pids; sleep 300' & sleep 300"
     mock.play(Reply((bash(command),)))

@@ -67,6 +67,7 @@ class Attached:
 
 
 fences: dict[str, Fence] = {}
+shells: list[asyncio.Task[Any]] = []
 
 
 async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
@@ -83,6 +84,9 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
             return await hf.sessions.wait(session)
         case "interrupt":
             return await hf.sessions.interrupt(session)
+        case "shell":  # It is not waited for.
+            shells.append(asyncio.create_task(hf.sessions.shell(session, order["command"])))
+            return None
         case "requests":
             return [each.id for each in await hf.sessions.requests(session)]
         case "reply":

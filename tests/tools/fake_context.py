@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -12,6 +12,7 @@ from holdfast.schema.permission import Action
 from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.box import Box
 from holdfast.toolkit.context import OwnKind
 from holdfast.toolkit.output import ToolDenied
 
@@ -27,6 +28,23 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     unclear: list[str] = []
 
 
+class FakeBox:
+    """No box; a test says what one would have found."""
+
+    def __init__(self) -> None:
+        self.facts: JsonMap = {"level": "none"}
+        self.may_leave = True
+        self.failure: str | None = None
+        self.stops: Sequence[str] = ()
+        self.changes: Sequence[str] = ()
+
+    async def stopped(self, output: str) -> list[str]:
+        return list(self.stops)
+
+    async def changed(self) -> list[str]:
+        return list(self.changes)
+
+
 class FakeContext:
     """A `ToolContext` over a real directory."""
 
@@ -35,12 +53,16 @@ class FakeContext:
     call_id = "call_1"
     agent = "build"
     cancelled = False
+    processes: Any = None
 
     def __init__(self, directory: Path, worktree: Path | None = None, *, denies: Sequence[str] = ()) -> None:
         self.directory = directory
         self.worktree = worktree or directory
         self.denies = denies
         self.asked: list[Asked] = []
+        self.unconfined: list[str | None] = []
+        """The reasons with which boxes were asked for."""
+        self.boxed = FakeBox()
         self.verdicts: dict[str, Action] = {}
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
@@ -104,6 +126,17 @@ class FakeContext:
     async def environment(self, cwd: Path) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "PWD": str(cwd)}
 
+    async def box(
+        self,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: JsonMap | None = None,
+        unconfined: str | None = None,
+    ) -> Box:
+        self.unconfined.append(unconfined)
+        return self.boxed
+
     def spawn(
         self,
         command: Sequence[str],
@@ -111,5 +144,6 @@ class FakeContext:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        box: Box | None = None,
     ) -> NoReturn:
         raise ToolDenied("there are no programs")

@@ -13,6 +13,7 @@ import pytest
 from anyio.abc import Process
 
 from holdfast.location.filesystem import Filesystem
+from holdfast.toolkit.box import Box
 from holdfast.toolkit.declare import Tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.builtin import access
@@ -33,6 +34,7 @@ class ProgramContext(FakeContext):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        box: Box | None = None,
     ) -> AbstractAsyncContextManager[Process]:
         self.spawned.append(list(command))
         return _spawned(list(command), cwd or self.directory, env)

@@ -11,6 +11,8 @@ from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.progress_line import progress_line
 from holdfast.errors import Refused, StoreDamaged, StoreError
+from holdfast.location.box import host_level
+from holdfast.person import directories
 from holdfast.store.report import Report
 from holdfast.store.store_url import StoreUrl, shown
 
@@ -42,7 +44,10 @@ def doctor(
     restore: str | None,
     form: str,
 ) -> None:
-    """Verify numbers, parents, JSON and index of the store. Nothing is changed unless asked."""
+    """Verify numbers, parents, JSON and index of the store, and try the box around commands.
+
+    Nothing is changed unless asked.
+    """
     place = place_of(ctx)
     if salvage is not None or restore is not None:
         if repair or backup is not None or no_backup or None not in (salvage, restore):
@@ -84,16 +89,19 @@ def doctor(
             note(f"the damaged file is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), None
+    box = host_level.renewed(directories.state())
     if form == "json":
         body = {
             **msgspec.to_builtins(report),
             "clean": report.clean,
             "backup": target,
             "store": shown(place.url),
+            "box": msgspec.to_builtins(box),
         }
         print_json(body)
     else:
         print_report(report, shown(place.url), repair=repair)
+        click.echo(clean(f"box: {box}"))
     if not report.clean:
         ctx.exit(1)
 

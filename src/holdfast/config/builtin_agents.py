@@ -14,6 +14,8 @@ from holdfast.schema.agent import Agent
 from holdfast.schema.config import PermissionConfig
 from holdfast.schema.permission import Action, Ruleset
 
+READ_ONLY = ("plan", "explore")
+"""Agents whose commands change nothing, whatever the settings say."""
 NAMES = ("build", "plan", "general", "explore", "compaction", "title", "summary")
 
 
@@ -37,6 +39,7 @@ def defaults(places: AgentPlaces) -> Ruleset:
         {
             "*": "allow",
             "doom_loop": "ask",
+            "unconfined": "ask",
             "external_directory": _outside(places),
             "question": "deny",
             "plan_enter": "deny",
@@ -70,6 +73,7 @@ def builtin(places: AgentPlaces) -> dict[str, Agent]:
                 {
                     "question": "allow",
                     "plan_exit": "allow",
+                    "unconfined": "deny",
                     "task": {"general": "deny"},
                     "external_directory": {f"{plans}/*": "allow"},
                     "edit": {

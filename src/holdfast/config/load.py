@@ -22,7 +22,7 @@ from holdfast.config import places
 from holdfast.config.documents import convert, document, folder, substitute
 from holdfast.config.documents.document import Document
 from holdfast.config.instructions import InstructionSource
-from holdfast.config.layers import check, finish
+from holdfast.config.layers import check, finish, sandbox
 from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.loaded import ConfigFolder, Loaded
 from holdfast.config.pins.project_trust import Granted, ProjectTrust
@@ -34,7 +34,7 @@ from holdfast.config.untrusted.folders import UntrustedFolders
 from holdfast.config.untrusted.well_known import Remote
 from holdfast.errors import InvalidInput
 from holdfast.schema import typed
-from holdfast.schema.config import Config
+from holdfast.schema.config import Config, PermissionConfig
 
 Trusted = Callable[[Path], bool]
 
@@ -56,6 +56,10 @@ class _Loading:
         self.where = where
         self.trust = ProjectTrust(granted, where.home)
         self.merged = Merged()
+        self.own = Merged()
+        """The permissions that the user's own files and variables make."""
+        self.tighter: list[tuple[dict[str, Any], Origin]] = []
+        """What files of the project, trusted or not, say of the box."""
         self.untrusted_folders = UntrustedFolders(where)
         self.untrusted_entries = UntrustedEntries()
         self.folders: list[ConfigFolder] = []
@@ -72,6 +76,9 @@ class _Loading:
             self.project()
         self.flagged()
         finish.finish(self.merged, self.where)
+        finish.permission_flag(self.own, self.where)
+        for wanted, origin in self.tighter:
+            sandbox.tighten(self.merged, wanted, origin)
         home = str(self.where.home)
         for host, reduced in hosts:
             self.adopt(host, reduced, home)
@@ -111,19 +118,28 @@ class _Loading:
         for name in each.names:
             found = document.read(each.path / name, self.trust.read)
             if found is not None:
-                self.lay(found)
+                self.lay(found, project=each.project)
         if each.kind == "folder":
             self.folders.append(ConfigFolder(each.path, trusted=True))
             for found in folder.documents(each.path, self.warnings, reader=self.trust.read):
-                self.lay(found)
+                self.lay(found, project=each.project)
 
-    def lay(self, found: Document) -> None:
-        """A document whose word counts."""
+    def lay(self, found: Document, *, project: bool = False) -> None:
+        """A document whose word counts. What a project says of the box waits, as it may only tighten it."""
         value = convert.modern(found.value)
         if found.form != "markdown":
             value = substitute.substituted(found, value, self.where.home, reader=self.trust.read)
         self.warnings.extend(check.check(found, value))
-        self.merged.lay(_rooted(_known(value), found.folder), Origin(found.source, found))
+        known, origin = _rooted(_known(value), found.folder), Origin(found.source, found)
+        if project and sandbox.KEY in known:
+            wanted, left_out = sandbox.tightening(known.pop(sandbox.KEY), found.folder)
+            self.tighter.append((wanted, origin))
+            self.notices.extend(
+                f"{origin}: {name} is left out: only your own settings loosen the box" for name in left_out
+            )
+        if not project and "permission" in known:
+            self.own.lay({"permission": known["permission"]}, origin)
+        self.merged.lay(known, origin)
 
     def flagged(self) -> None:
         """Layers that the environment names. A relative name means another file in each repository, so what
@@ -166,7 +182,10 @@ class _Loading:
         except InvalidInput as error:
             self.notices.append(f"settings of {remote.host} are left out: {error}")
             return distrust.reduce({})
-        laid = {key: item for key, item in reduced.value.items() if key not in ("agent", "command")}
+        laid = {
+            key: item for key, item in reduced.value.items() if key not in ("agent", "command", sandbox.KEY)
+        }
+        self.tighter.append((reduced.value.get(sandbox.KEY, {}), Origin(found.source)))
         self.merged.lay(_known(laid), Origin(found.source))
         return reduced
 
@@ -190,6 +209,7 @@ class _Loading:
         ]
         return Loaded(
             config=typed.convert(value, Config),
+            own_permission=typed.convert(self.own.value.get("permission"), PermissionConfig | None),
             value=value,
             origins=self.merged.origins,
             restrictions=tuple(self.untrusted_entries.restrictions),

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.config.instructions import InstructionSource
 from holdfast.config.layers.merge import Origins
 from holdfast.config.pins.project_trust import ProjectTrust
-from holdfast.schema.config import Config
+from holdfast.schema.config import Config, PermissionConfig
 from holdfast.schema.permission import Ruleset
 
 
@@ -23,6 +23,8 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one directory."""
 
     config: Config
+    own_permission: PermissionConfig | None = None
+    """The permissions without what the project's files say: what the user wrote, and nobody else."""
     value: dict[str, Any]
     """The same as a document: the keys of the files, in their order."""
     origins: Origins

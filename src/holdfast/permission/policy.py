@@ -16,7 +16,7 @@ from holdfast.permission import steering, wildcard
 from holdfast.permission.evaluate import evaluate, last_match, restricted, stricter
 from holdfast.schema.permission import Action, Rule, Ruleset
 
-BY_NAME: Final = frozenset(("private_address",))
+BY_NAME: Final = frozenset(("private_address", "unconfined"))
 """What `"*": "allow"` does not allow."""
 
 

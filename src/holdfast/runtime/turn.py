@@ -15,6 +15,7 @@ from holdfast.runtime import boundary
 from holdfast.runtime.answer import assistant_message, outcome, provider_call
 from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
+from holdfast.runtime.calls import background_notices
 from holdfast.runtime.compaction import compact, fit
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Ids
@@ -53,6 +54,7 @@ async def turn(run: Run, history: list[MessageWithParts] | None = None, *, force
         return await _in_time(run, ready, compact.on_request(run, ready, ready.asked))
     if ready.last_step and not plan.has_notice(ready.history, _last_step_text(ready)):
         ready = await _announce_last_step(run, ready)
+    ready = await background_notices.announce(run, ready)
     request = _request(run, ready)
     named = blocks.named(request, run.last.names)
     if fit.needed(ready, named.characters) is not None:

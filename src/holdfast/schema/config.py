@@ -126,6 +126,27 @@ class ExperimentalConfig(Settings, frozen=True, kw_only=True):
 
 
 Recovery = Literal["auto", "ask", "off"]
+SandboxMode = Literal["workspace", "read-only", "off"]
+
+
+class SandboxConfig(Settings, frozen=True, kw_only=True):
+    """The box around commands of agents. Paths are absolute or begin with `~/`."""
+
+    mode: SandboxMode | None = None
+    """Where commands may write: in the worktree (the default), nowhere, or wherever the user may."""
+    network: bool | None = None
+    write: list[str] | None = None
+    """Folders beside the worktree that commands may write to."""
+    hide: list[str] | None = None
+    """Files and folders that commands must not see, beside the known places of secrets."""
+    reveal: list[str] | None = None
+    """Known places of secrets that commands may read after all."""
+    caches: list[str] | None = None
+    """Caches that commands read, and seem to write; in place of those of the known package managers."""
+    sockets: list[str] | None = None
+    """Named sockets that commands may connect to. A container engine's is worth as much as root."""
+    require: bool | None = None
+    """Whether no command runs where this host cannot build the whole box, whatever the permissions say."""
 
 
 class Config(Settings, frozen=True, kw_only=True):
@@ -153,6 +174,7 @@ class Config(Settings, frozen=True, kw_only=True):
     share: Literal["manual", "auto", "disabled"] | None = None
     compaction: CompactionConfig | None = None
     tool_output: ToolOutputConfig | None = None
+    sandbox: SandboxConfig | None = None
     attachment: AttachmentConfig | None = None
     provider: dict[str, ProviderEntry] | None = None
     disabled_providers: list[str] | None = None

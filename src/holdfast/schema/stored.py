@@ -20,7 +20,7 @@ from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.schema.request import InterruptRequest, PermissionRequest, QuestionRequest, Request
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Share, Todo
-from holdfast.schema.tool_state import ToolPending, ToolRunning
+from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolPending, ToolRunning
 from holdfast.schema.wire import Wire, decode, encode
 
 Kind = Literal[
@@ -80,6 +80,10 @@ _TYPES: Final[dict[Kind, Any]] = {
 _PYTHON_NAMES: Final = {"id": "id", "sessionID": "session_id", "messageID": "message_id"}
 _COMMA: Final = ord(",")
 _quote = msgspec.json.Encoder().encode
+
+
+BACKGROUND: Final = "holdfastProcess"
+"""In the metadata of a settled call: the process that it started, which runs as long as it has no end."""
 
 
 class Mark(IntEnum):
@@ -150,7 +154,7 @@ def mark(value: Wire | list[Any]) -> Mark:
     """
     match value:
         case ToolPart():
-            return Mark.OPEN if isinstance(value.state, (ToolPending, ToolRunning)) else Mark.NONE
+            return Mark.OPEN if _is_open(value) else Mark.NONE
         case TextPart() | ReasoningPart():
             return Mark.OPEN if value.time is not None and value.time.end is None else Mark.NONE
         case AssistantMessage():
@@ -167,6 +171,16 @@ def mark(value: Wire | list[Any]) -> Mark:
             return Mark.OPEN if value.time.answered is None else Mark.NONE
         case _:
             return Mark.NONE
+
+
+def _is_open(part: ToolPart) -> bool:
+    """A call that is not settled, or whose process runs in the background."""
+    state = part.state
+    if isinstance(state, (ToolCompleted, ToolError)) and state.metadata:
+        process = state.metadata.get(BACKGROUND)
+        info = process.get("info") if isinstance(process, dict) else None
+        return isinstance(info, dict) and info.get("end") is None
+    return isinstance(state, (ToolPending, ToolRunning))
 
 
 _LEADS: dict[type, bytes] = {}

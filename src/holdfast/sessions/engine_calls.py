@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.sessions.context import ContextView
     from holdfast.sessions.prompts import Prompts
     from holdfast.sessions.state import State
+    from holdfast.toolkit.processes import ProcessInfo
 
 
 class EngineCalls:
@@ -28,7 +29,36 @@ class EngineCalls:
 
     def __init__(self, access: StoreAccess, prompting: "Callable[[], Prompts]") -> None:
         self.access = access
-        self._prompting = prompting
+        self._make_prompting = prompting
+        self._made: Prompts | None = None
+
+    def _prompting(self) -> "Prompts":
+        self._made = self._make_prompting()
+        return self._made
+
+    def _end_processes(self, session: str) -> None:
+        """End the background processes of a session, if this process has started any."""
+        if self._made is not None:
+            self._made.end_processes(session)
+
+    def processes(self, session: str) -> "list[ProcessInfo]":
+        """The processes in the background of a session that this process runs, and those that have ended."""
+        return self._prompting().processes(session)
+
+    async def shell(
+        self,
+        session: str,
+        command: str,
+        *,
+        agent: str | None = None,
+        model: str | ModelRef | None = None,
+    ) -> MessageWithParts:
+        """Run a command of the user's own in the session's directory, and wait for it: no rule is asked.
+
+        The model sees it with the next prompt; no turn follows. `Refused` while the session works; an
+        `interrupt` ends it. `agent` and `model` are those that the record names.
+        """
+        return await self._prompting().shell(session, command, agent=agent, model=model)
 
     async def prompt(
         self,

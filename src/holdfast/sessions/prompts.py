@@ -12,8 +12,11 @@ from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import admission
 from holdfast.runtime.inbox.admission import Admitted, Prompt
+from holdfast.runtime.inbox.choice import Wish
 from holdfast.runtime.process.coordinator import Coordinator
+from holdfast.runtime.user_command import UserCommand
 from holdfast.schema.message import AssistantMessage, MessageWithParts
+from holdfast.schema.model import ModelRef
 from holdfast.schema.prompt import AdmittedPrompt, PartInput, TextPartInput
 from holdfast.schema.request import PermissionRequest, QuestionRequest, Reply
 from holdfast.schema.stored import Mark
@@ -25,6 +28,7 @@ from holdfast.sessions.model_name import model_ref
 from holdfast.sessions.options import PromptOptions
 from holdfast.sessions.state import State
 from holdfast.store.query import MessageQuery
+from holdfast.toolkit.processes import ProcessInfo
 
 TAKEN_UP_S = 30.0
 """How long a prompt may wait for a process at its placement while no process runs the session."""
@@ -44,6 +48,34 @@ class Prompts:
         self._access = access
         self._engine = engine
         self._coordinator = coordinator
+
+    def processes(self, session: str) -> list[ProcessInfo]:
+        """The processes in the background of a session, in this process."""
+        return [each.info for each in self._engine.background.of(session)]
+
+    def end_processes(self, session: str) -> None:
+        """End the processes in the background of a session, in this process."""
+        self._engine.background.end_all(session)
+
+    async def shell(
+        self, session: str, command: str, *, agent: str | None, model: str | ModelRef | None
+    ) -> MessageWithParts:
+        """Run a command of the user's own, and wait for it."""
+        if not isinstance(command, str) or not command.strip() or "\0" in command:
+            raise InvalidInput("the command is empty, or holds a NUL character")
+        await self._check_here(session)
+        given = UserCommand(command=command, wish=Wish(agent=agent, model=model_ref(model)))
+        await self._coordinator.run_command(session, given)
+        assert given.message is not None, "it was recorded"
+        return await read.message(self._access, session, given.message)
+
+    async def _check_here(self, session: str) -> None:
+        record = await self._engine.store.session(session)
+        if record is None:
+            raise NotFound(f"session {session[:60]} does not exist")
+        place = admission.elsewhere(self._engine, record.value())
+        if place is not None:
+            raise Refused(f"session {session} runs at placement {place}, which this process does not offer")
 
     async def prompt(
         self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, resume: bool = True

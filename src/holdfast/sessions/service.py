@@ -184,6 +184,7 @@ class SessionService(EngineCalls):
         ):
             if (await require_session(self.access, each)).busy:
                 await self._prompting().interrupt(each)
+            self._end_processes(each)
         return await self.access.store.erase(session)
 
     async def fork(self, session: str, message: str | None = None) -> Session:

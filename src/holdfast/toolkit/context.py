@@ -12,6 +12,8 @@ from holdfast.schema.permission import Action
 from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
+from holdfast.toolkit.box import Box
+from holdfast.toolkit.processes import Processes
 
 if TYPE_CHECKING:
     from anyio.abc import Process
@@ -125,8 +127,26 @@ class ToolContext(Protocol):
         not come back by itself is settled as unknown, not as interrupted.
         """
 
+    async def box(
+        self,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: JsonMap | None = None,
+        unconfined: str | None = None,
+    ) -> Box:
+        """The box for one command of the agent, to be given to `spawn`. `ToolDenied` where it may not run.
+
+        `unconfined` is the model's reason to run it outside a box, which the user is asked about, as they are
+        where this host cannot build a whole one. Patterns and the rest are those of `ask`.
+        """
+
     async def environment(self, cwd: Path) -> dict[str, str]:
         """The environment of a command: the user's, less keys and what the settings hide; plugins may add."""
+
+    @property
+    def processes(self) -> Processes:
+        """The processes in the background of the session."""
 
     def spawn(
         self,
@@ -135,8 +155,11 @@ class ToolContext(Protocol):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        box: Box | None = None,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own, with no input and with its errors in its output.
+
+        Without a `box` it has the user's own rights: that is for programs of ours, not for the model's.
 
         The group ends with the block: TERM, then KILL after 3 s; also when this process is killed or paused.
         `strays`: so do processes that have left the group. Without an `env` it is given what commands see.

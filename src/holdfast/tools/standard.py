@@ -19,6 +19,7 @@ from holdfast.tools.builtin.edit import edit_tool
 from holdfast.tools.builtin.glob import glob_tool
 from holdfast.tools.builtin.grep import grep_tool
 from holdfast.tools.builtin.list import list_tool
+from holdfast.tools.builtin.process import process_tool
 from holdfast.tools.builtin.question import question_tool
 from holdfast.tools.builtin.read import read_tool
 from holdfast.tools.builtin.recall import recall_tool
@@ -66,6 +67,7 @@ def standard_tools(
     output = managed_output(clock)
     registry.register(recall_tool(store, output.open))
     registry.register(bash_tool(reading, output))
+    registry.register(process_tool())
     reach = access.reaching(reading, opened_skills(store, skills_of))
     looking = (read_tool, glob_tool, grep_tool, list_tool)
     others = (

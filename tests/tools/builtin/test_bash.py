@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.testing.clock import FakeClock
 from holdfast.toolkit.declare import Tool
-from holdfast.toolkit.output import ToolDenied, ToolOutput
+from holdfast.toolkit.output import ToolDenied, ToolFailure, ToolOutput
 from holdfast.tools import managed_output
 from holdfast.tools.builtin.bash import bash_tool
 from holdfast.tools.managed_output import ManagedOutput
@@ -71,8 +71,52 @@ async def test_the_answer(shell: Shell) -> None:
     assert output == ToolOutput(
         text="out\nerr\n\n(Exit code 3.)",
         title="echo out; echo err >&2; exit 3",
-        metadata={"output": "out\nerr\n", "exit": 3, "description": "Say both", "truncated": False},
+        metadata={
+            "output": "out\nerr\n",
+            "exit": 3,
+            "description": "Say both",
+            "truncated": False,
+            "sandbox": {"level": "none"},
+        },
     )
+
+
+async def test_what_the_box_stopped_and_what_changed_is_said(shell: Shell) -> None:
+    """With the way out, where there is one; nothing runs twice."""
+    box = shell.project.context.boxed
+    box.stops, box.changes = ["a write to /x", "the network"], ["/project/AGENTS.md"]
+
+    output = await shell.run("echo out")
+    box.may_leave = False
+    other = await shell.run("echo out")
+
+    assert output.text == (
+        "out\n\n(The box stopped a write to /x, the network. Nothing was run again. If it is needed, call "
+        "`bash` again with `unconfined` and a `reason`; the user is asked.)\n"
+        "(Changed, and read by later runs: /project/AGENTS.md.)"
+    )
+    assert "This agent only reads; say what is missing." in other.text
+    assert len(shell.project.context.spawned) == 2
+
+
+async def test_a_box_that_could_not_be_built_is_a_failure(shell: Shell) -> None:
+    """With what the launcher printed."""
+    shell.project.context.boxed.failure = "No box."
+
+    with pytest.raises(ToolFailure, match=r"No box\. box: unshare"):
+        await shell.run("echo box: unshare")
+
+
+async def test_outside_the_box_takes_a_reason(shell: Shell) -> None:
+    """It reaches whoever decides; without one nothing is asked."""
+    with pytest.raises(ToolFailure, match="Say in `reason` why"):
+        await shell.run("make", unconfined=True)
+    assert shell.project.context.asked == []
+
+    await shell.run("make", unconfined=True, reason="it needs the network")
+    await shell.run("make")
+
+    assert shell.project.context.unconfined == ["it needs the network", None]
     assert (await shell.run("true")).text == "(no output)"
     assert (await shell.run("kill -9 $$")).text == "(no output)\n\n(Exit code -9.)"
 
@@ -129,8 +173,8 @@ async def test_after_its_time_it_is_ended_and_the_model_told(shell: Shell) -> No
     """What it printed until then is kept."""
     output = await shell.run("echo begun; sleep 300", timeout=300)
     assert output.text == (
-        "begun\n\n(The command was ended: it had not finished after 300 ms. Give it a longer `timeout`, or "
-        "do less at once.)"
+        "begun\n\n(The command was ended: it had not finished after 300 ms. Give it a longer `timeout`, run "
+        "it in the background, or do less at once.)"
     )
     assert output.metadata["exit"] is None
 

@@ -82,8 +82,19 @@ def system() -> Section:
         "cpus": os.cpu_count(),
         "encoding": f"{sys.stdout.encoding}, {locale.getpreferredencoding(do_setlocale=False)}",
         "terminal": os.environ.get("TERM") or None,
-        "sandbox": "not built yet: tools run with the user's own rights",
+        "box": _box(),
     }
+
+
+def _box() -> str:
+    """Whether commands of agents can be confined here, and if not wholly, why."""
+    from holdfast.location.box import host_level
+
+    try:
+        known = host_level.known(directories.state())
+    except HoldfastError:  # A user without a home has no such folder; "paths" says so.
+        known = None
+    return str(known or host_level.measured())
 
 
 def paths() -> Section:

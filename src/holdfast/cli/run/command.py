@@ -93,6 +93,9 @@ def run(
             code = FAILED
         if known is None and code == DONE:
             await await_title(hf, session, workspace, interrupts)
+        for each in hf.sessions.processes(session):
+            if each.end is None:
+                note(f"Ended with this command: {each.id} ({clean(each.command.split(chr(10))[0][:100])}).")
         return code
 
     ctx.exit(with_holdfast(ctx, work, create=known is None))

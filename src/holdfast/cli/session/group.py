@@ -18,6 +18,7 @@ _HERE = "holdfast.cli.session"
         "resume": (f"{_HERE}.resume:resume", "Go on with a session that was left unfinished."),
         "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whichever process runs it."),
         "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
+        "shell": (f"{_HERE}.shell:shell", "Run a command of your own in a session's directory."),
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
         "rename": (f"{_HERE}.rename:rename", "Give a session another title."),
         "move": (f"{_HERE}.move:move", "Let a session work in another directory."),

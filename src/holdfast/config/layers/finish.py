@@ -12,7 +12,7 @@ from holdfast.permission import from_config
 
 def finish(merged: Merged, places: Places) -> None:
     """Apply the flags that stand for settings."""
-    _permission_flag(merged, places)
+    permission_flag(merged, places)
     _tools(merged)
     value = merged.value
     share = ("share",)
@@ -31,7 +31,8 @@ def _flag(name: str) -> Origin:
     return Origin(flags.variable_of(name) or name)
 
 
-def _permission_flag(merged: Merged, places: Places) -> None:
+def permission_flag(merged: Merged, places: Places) -> None:
+    """Lay the permissions of the environment over those of files."""
     given = flags.json_map(flags.PERMISSION)
     if given is None:
         return

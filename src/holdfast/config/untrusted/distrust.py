@@ -1,17 +1,20 @@
 """What settings of a folder that is not trusted may do, and nothing else.
 
-They may tighten permissions, name instruction files inside the worktree, and bring agents and commands of
-their own. They reach no environment and no file, start no program, choose no model or provider, and take
-over no name that the user or Holdfast already uses. Whatever is not listed here is left out, and named.
+They may tighten permissions and the box, name instruction files inside the worktree, and bring agents and
+commands of their own. They reach no environment and no file, start no program, choose no model or provider,
+and take over no name that the user or Holdfast already uses. Whatever is not listed here is left out, and
+named.
 """
 
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from holdfast.config import instructions
 from holdfast.config.documents import substitute
+from holdfast.config.layers import sandbox
 from holdfast.config.layers.check import IGNORED
 from holdfast.permission import from_config
 
@@ -34,8 +37,8 @@ class Reduced(msgspec.Struct, frozen=True):
     dropped: list[str]
 
 
-def reduce(value: dict[str, Any]) -> Reduced:
-    """The harmless part of a layer."""
+def reduce(value: dict[str, Any], folder: Path = Path("/")) -> Reduced:
+    """The harmless part of a layer. `folder`: where it lies."""
     left = Reduced({}, [], {}, [])
     for key, item in _tools_first(value):
         match key, item:
@@ -47,6 +50,10 @@ def reduce(value: dict[str, Any]) -> Reduced:
                 left.permissions.append(from_config.from_tools(item))
             case "instructions", list():
                 _instructions(item, left)
+            case "sandbox", dict() if not substitute.refers(item):
+                kept, rest = sandbox.tightening(item, folder)
+                left.value[sandbox.KEY] = kept
+                left.dropped.extend(rest)
             case "agent", dict():
                 for name, agent in item.items():
                     _agent(name, agent, left)

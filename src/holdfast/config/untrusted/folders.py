@@ -14,7 +14,7 @@ from holdfast.config import places
 from holdfast.config.documents import convert, document, folder
 from holdfast.config.documents.document import Document
 from holdfast.config.instructions import InstructionSource
-from holdfast.config.layers import check
+from holdfast.config.layers import check, sandbox
 from holdfast.config.layers.merge import Merged, Origin
 from holdfast.config.places import Folder, Places
 from holdfast.config.untrusted import adopt, distrust
@@ -81,6 +81,7 @@ class UntrustedFolders:
             )
             rules.extend(mine)
             self._drop(found.source, dropped, None)
+            sandbox.tighten(merged, reduced.value.get(sandbox.KEY, {}), origin)
         if rules:
             entries.restrictions.append(rules)
         known_changed = self.untrusted is not None and any(map(self.untrusted.is_relative_to, changed))
@@ -102,7 +103,7 @@ class UntrustedFolders:
         return places.inside(path, self.where.worktree)
 
     def _set_aside(self, found: Document, each: Folder) -> None:
-        reduced = distrust.reduce(convert.modern(found.value))
+        reduced = distrust.reduce(convert.modern(found.value), found.folder)
         self._drop(found.source, reduced.dropped, each)
         try:
             check.check(found, reduced.value)

@@ -68,9 +68,17 @@ class PermissionAsk:
         tool: ToolRef,
         aliases: Sequence[str] = (),
         unclear: Sequence[str] = (),
+        hint: str = "",
+        insist: bool = False,
     ) -> None:
-        """Return if every pattern is allowed; otherwise raise `ToolDenied`."""
+        """Return if every pattern is allowed; otherwise raise `ToolDenied`.
+
+        `hint` says which setting would allow it where the user cannot be asked. `insist`: ask the user even
+        where the rules allow it.
+        """
         verdict = await self.verdict(permission, patterns, aliases=aliases, unclear=unclear)
+        if insist and verdict == "allow":
+            verdict = "ask"
         if self._again and verdict != "ask":
             await self._close_decided(verdict, await self._find_earlier(permission, patterns, tool))
         match verdict:
@@ -80,7 +88,7 @@ class PermissionAsk:
                 raise ToolDenied(f"The rules deny {permission} for {_shown(patterns)}.")
             case "ask":
                 savable = steering.savable(permission, patterns, always)
-                await self._ask_user(permission, patterns, savable, metadata, tool)
+                await self._ask_user(permission, patterns, savable, metadata, tool, hint=hint)
             case _:
                 assert_never(verdict)
 
@@ -136,13 +144,15 @@ class PermissionAsk:
         always: Sequence[str],
         metadata: JsonMap,
         tool: ToolRef,
+        *,
+        hint: str,
     ) -> None:
         known = await self._find_earlier(permission, patterns, tool) if self._again else None
         program = self._engine.on_ask
         if known is None and program is None and not self._engine.presence.attached(self._session):
             raise ToolDenied(
                 f"{permission} for {_shown(patterns)} needs the user's consent, "
-                "which cannot be asked for here."
+                f"which cannot be asked for here{f'; {hint}' if hint else ''}."
             )
         request = known or await self._write(permission, patterns, always, metadata, tool)
         if request.answer is None:

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvalidInput
+from holdfast.runtime.calls.confinement import Confinement
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
+from holdfast.runtime.calls.session_processes import SessionProcesses
 from holdfast.runtime.engine import status_events
+from holdfast.runtime.engine.call_box import CallBox
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.part import ToolPart
@@ -23,6 +26,7 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.tool_state import ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put, put_list
+from holdfast.toolkit.box import Box
 from holdfast.toolkit.context import OwnKind
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.plain import plain
@@ -54,6 +58,7 @@ class RunningCall:
         self.over = False
         """Settled: nothing that the tool still does is recorded."""
         self._ask = ask
+        self._confinement = Confinement(run, turn, ask)
         self._recorder = run.recorder
         self._feed = run.engine.feed
         self._admit = run.admit
@@ -61,6 +66,7 @@ class RunningCall:
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
+        self.processes = SessionProcesses(run.engine, part, self._note)
         self._workspace = turn.workspace
         self._plugins = run.engine.plugins
 
@@ -200,6 +206,22 @@ class RunningCall:
         finally:
             self.in_effect = False
 
+    async def box(
+        self,
+        patterns: Sequence[str],
+        *,
+        always: Sequence[str] = (),
+        metadata: JsonMap | None = None,
+        unconfined: str | None = None,
+    ) -> CallBox:
+        """The box for one command."""
+        self._refuse_when_over()
+        box = await self._confinement.box(
+            patterns, always=always, metadata=metadata or {}, unconfined=unconfined, tool=self._ref()
+        )
+        self._refuse_when_over()
+        return box
+
     async def environment(self, cwd: Path) -> dict[str, str]:
         """The environment of a command."""
         plugins = self._plugins(self._workspace)
@@ -214,8 +236,10 @@ class RunningCall:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        box: Box | None = None,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own until the block ends."""
         self._refuse_when_over()
+        assert box is None or isinstance(box, CallBox)
         given = command_environment.base(self._workspace) if env is None else env
-        return self._groups.spawn(command, cwd=cwd or self.directory, env=given, strays=strays)
+        return self._groups.spawn(command, cwd=cwd or self.directory, env=given, strays=strays, box=box)

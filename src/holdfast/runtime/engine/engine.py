@@ -13,9 +13,11 @@ from holdfast import flags
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
 from holdfast.feed.tail import Feed
+from holdfast.location.box.boxes import Boxes
 from holdfast.location.guard import Guard
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
+from holdfast.runtime.engine.background_processes import BackgroundProcesses
 from holdfast.runtime.engine.limits import Limits
 from holdfast.schema.ids import Mint
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
@@ -101,6 +103,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)
     """Ends the process groups of tools when this process cannot; started with the first group."""
+    background: BackgroundProcesses = msgspec.field(default_factory=BackgroundProcesses)
+    """The processes in the background of sessions; they end with this process."""
+    boxes: Boxes = msgspec.field(default_factory=Boxes)
+    """What the boxes around commands of this process share."""
     presence: Presence = NeverPresent()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
@@ -111,6 +117,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     http: Callable[[], "Http"]
     cache: Path
     """The folder for copies of fetched files."""
+    stored_at: Path | None = None
+    """The file or folder of the store, where it has one: commands of agents do not see it."""
     warn: Callable[[str], None]
     """Logs a warning for the operator of this process."""
     hold: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()

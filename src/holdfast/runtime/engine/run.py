@@ -51,6 +51,8 @@ class Run:
         """Whether the user's settings want prompts summarised."""
         self.answered = False
         """Whether a reply of the user let a waiting call run: the work continues."""
+        self.processes_seen = False
+        """Whether the processes that other processes of ours left in the background were looked for."""
         self.breaks = 0
         """How many streams in a row broke off after their first output."""
 

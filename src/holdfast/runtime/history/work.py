@@ -15,6 +15,10 @@ BROKEN_OFF: Final = "unknown"
 """The finish of an answer that does not end the work: its stream broke off, or a required part is missing."""
 
 
+COMMAND: Final = "command"
+"""The finish of a message that holds a command of the user's own: the model has no part in it."""
+
+
 def last_answer(history: Sequence[MessageWithParts]) -> MessageWithParts | None:
     """The latest message of the model."""
     return next((each for each in reversed(history) if isinstance(each.info, AssistantMessage)), None)
@@ -53,8 +57,14 @@ def is_unfinished(history: Sequence[MessageWithParts]) -> bool:
 
 
 def _is_aside(info: Message) -> bool:
-    """Whether a message asks for nothing: a system message, or a prompt without reply."""
-    return isinstance(info, SystemMessage) or (isinstance(info, UserMessage) and bool(info.no_reply))
+    """Whether a message asks for nothing: a system message, a prompt without reply, a command of the user."""
+    match info:
+        case UserMessage():
+            return bool(info.no_reply)
+        case AssistantMessage():
+            return info.finish == COMMAND
+        case SystemMessage():
+            return True
 
 
 def _was_stopped(message: MessageWithParts) -> bool:
@@ -87,6 +97,8 @@ def answer(since: Sequence[MessageWithParts]) -> MessageWithParts | None:
             works[id] = id if begins(message) else begun[-1]
         # An answer to an earlier prompt does not count, and a summary ends no work. A summary that failed
         # does, unless the work continued without it.
+        elif _is_aside(message.info):
+            continue
         elif (work := works.get(_parent(message) or "")) is not None and not _goes_on(message):
             last[work] = message
     return next((last[id] for id in begun if id in last), None)
@@ -148,6 +160,11 @@ def has_calls(message: MessageWithParts) -> bool:
 def model_texts(message: MessageWithParts) -> list[str]:
     """The model's texts and reasoning in a message."""
     return [part.text for part in message.parts if isinstance(part, TextPart | ReasoningPart)]
+
+
+def is_settled(part: object) -> bool:
+    """Whether a part is a call that has its result."""
+    return isinstance(part, ToolPart) and not isinstance(part.state, ToolPending | ToolRunning)
 
 
 def unsettled(message: MessageWithParts) -> list[ToolPart]:

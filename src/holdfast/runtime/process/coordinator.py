@@ -25,6 +25,7 @@ from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
+from holdfast.runtime.history.work import is_settled
 from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
@@ -32,6 +33,7 @@ from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.side_calls import prompt_summary
 from holdfast.runtime.side_calls.session_title import Titles
+from holdfast.runtime.user_command import UserCommand, run_command
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.batch import Fence, Held
 from holdfast.toolkit.cancellation import ends_the_program
@@ -63,6 +65,8 @@ class RunningSession:
         self.waiting: anyio.CancelScope | None = None
         """The scope of the wait for another process that runs the session; each wait makes its own."""
         self.error: HoldfastError | None = None
+        self.command: UserCommand | None = None
+        """A command of the user's own, to be run in the place of the first drain."""
 
     def end(self) -> None:
         """Stop after the current drain. A wake that comes later starts the session again."""
@@ -113,6 +117,7 @@ class Coordinator:
             self.lease.keep,
             *beside,
             self._keep_given_back,
+            self._keep_ended,
             self.resumption.keep,
             self._keep_taking_up,
             warn=engine.warn,
@@ -142,6 +147,16 @@ class Coordinator:
         self._entries[session] = entry
         group.start_soon(self._work, session, entry, group)
         return group
+
+    async def run_command(self, session: str, command: UserCommand) -> None:
+        """Run a command of the user's own in a session that rests, and wait for it; `Refused` if it works."""
+        entry = RunningSession(force=False)
+        entry.command = command
+        if session in self._entries or await self._begin(session, entry) is None:
+            raise Refused(f"session {session} is working; interrupt it, or wait until it rests")
+        await entry.done.wait()
+        if command.message is None:
+            raise entry.error or Refused(f"session {session} is run by another process; wait until it rests")
 
     async def wait(self, session: str) -> None:
         """Return when this process no longer runs the session; raises the error of its claim or drain."""
@@ -178,7 +193,11 @@ class Coordinator:
     async def _is_unfinished(self, session: str) -> bool:
         """Whether anything is open: a call that waits for the user, or the work of a dead runner."""
         kinds: tuple[Kind, ...] = ("request", "message", "part")
-        return any([await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds])
+        found = [await self._engine.store.select(kind, session=session, mark=Mark.OPEN) for kind in kinds]
+        # A call whose process runs in the background is settled: the process is no work of the session.
+        return any(
+            record.kind != "part" or not is_settled(record.value()) for each in found for record in each
+        )
 
     async def _close_abandoned(self, session: str) -> None:
         """Settle what is open in a session that no process runs."""
@@ -195,8 +214,9 @@ class Coordinator:
                     entry.again = False
                 entry.error = None
                 had = await self._drain(session, entry)
-                if entry.stop:
+                if entry.stop or (entry.command is not None and not had):
                     return
+                entry.command = None
                 refused = 0 if had else refused + 1
                 if refused and not await self._wait_until_free(session, entry, late=refused > 1):
                     return
@@ -251,6 +271,17 @@ class Coordinator:
                 with contextlib.suppress(StoreError):  # Still unreachable: the next try may succeed.
                     await self._give_back(session)
 
+    async def _keep_ended(self) -> None:
+        """End the background processes of sessions that another owner has run since, or that are gone."""
+        background = self._engine.background
+        while True:
+            await anyio.sleep(GIVE_BACK_S)
+            for session in [each for each in background.sessions() if each not in self._entries]:
+                with contextlib.suppress(StoreError):  # Unreachable: the lease decides.
+                    record = await self._engine.store.session(session)
+                    if record is None or background.was_taken(session, record.claim):
+                        background.end_all(session)
+
     async def _give_back(self, session: str) -> None:
         """Release a claim that could not be released when its drain ended."""
         if (fence := self._unreleased.get(session)) is not None:
@@ -301,6 +332,7 @@ class Coordinator:
             return False
         event.info("process", "claim.taken", session=session, owner=fence.owner, claim=fence.number)
         self._unreleased[session] = fence
+        engine.background.note_claim(session, fence.number)
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
         # The workspace is read from the store too (which folders the user trusts), so it waits likewise.
@@ -316,8 +348,11 @@ class Coordinator:
             self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
             if entry.stop:
                 run.interrupt()
+            command = entry.command
             with engine.hold(session):
-                drained = await drain(run, force=entry.force)
+                drained = await (
+                    drain(run, force=entry.force) if command is None else run_command(run, command)
+                )
         finally:
             self.watcher.stopped(session)
             entry.run = None
@@ -352,6 +387,7 @@ class Coordinator:
                 self.resumption.note(session)
             entry.end()
             entry.run.abandon()
+        self._engine.background.end_all()
 
     async def close(self) -> None:
         """Interrupt the drains of this process, then release its claims. Other processes' runs are left
@@ -378,7 +414,9 @@ class Coordinator:
     async def _close_background(self, until: float) -> None:
         """End the background tasks, then the guard, which ends the programs of tools that are left."""
         with anyio.CancelScope(deadline=until, shield=True):
+            await self._engine.background.close()
             await self._background.close()
         with anyio.CancelScope(shield=True):
             wait_s = max(0.0, until - anyio.current_time())
             await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
+        self._engine.boxes.close()

@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 
 import anyio.to_thread
+import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.location.filesystem import Filesystem, Resolved
@@ -20,7 +21,15 @@ from holdfast.toolkit.output import ToolDenied, ToolFailure
 from holdfast.tools.builtin import access
 
 
-async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: Resolved, why: str) -> None:
+class Consent(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for a command: the same is asked where it is to run outside a box."""
+
+    patterns: tuple[str, ...]
+    always: tuple[str, ...]
+    metadata: JsonMap
+
+
+async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: Resolved, why: str) -> Consent:
     """Return when the command may run; `ToolDenied` otherwise. `cwd` is where it will start."""
     home = str(directories.home())
     reading = await anyio.to_thread.run_sync(
@@ -38,6 +47,13 @@ async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: R
             "more plainly, with its names and paths spelled out.",
             stops=denied.stops,
         ) from denied
+    unclear = reading.unclear is not None
+    return Consent(
+        # What is not understood is itself the pattern: only a rule for any command covers it.
+        patterns=(*(each.text for each in reading.patterns), *((command,) if unclear else ())) or (command,),
+        always=() if unclear else tuple(each.always for each in reading.patterns if each.always is not None),
+        metadata=metadata,
+    )
 
 
 async def _ask_outside(

@@ -26,13 +26,10 @@ _CONTINUES: Final = range(0x80, 0xC0)
 class Output:
     """What a command has printed so far."""
 
-    def __init__(
-        self, managed: ManagedOutput, limits: OutputLimits | None = None, *, file: bool = False
-    ) -> None:
+    def __init__(self, managed: ManagedOutput, limits: OutputLimits | None = None) -> None:
         self._managed = managed
         self._limits = limits or OutputLimits()
         self._file: OutputFile | None = None
-        self._wants_file = file
         self._unwritten = bytearray()
         self._tail = bytearray()
         self._lines = 0
@@ -75,7 +72,7 @@ class Output:
 
     async def finish(self) -> None:
         """Put the file on disk, if there is one."""
-        if self._file is not None or self._wants_file:
+        if self._file is not None:
             await self.write()
         file = self._file
         if file is not None:
@@ -84,7 +81,7 @@ class Output:
 
     def shown(self) -> str:
         """The last characters, for whoever watches."""
-        text = _text(bytes(self._tail[-4 * SHOWN_CHARS :]))
+        text = text_of(bytes(self._tail[-4 * SHOWN_CHARS :]))
         is_whole = len(text) <= SHOWN_CHARS and self.size <= 4 * SHOWN_CHARS
         return text if is_whole else f"...{text[-SHOWN_CHARS:]}"
 
@@ -95,10 +92,10 @@ class Output:
             lines_max=limits.lines_max - note.count("\n") - 4,
             bytes_max=limits.bytes_max - len(note.encode()) - _NOTE_BYTES - len(self.path or ""),
         )
-        whole = _text(bytes(self._tail)).rstrip("\n") if self.size <= _TAIL_BYTES else None
+        whole = text_of(bytes(self._tail)).rstrip("\n") if self.size <= _TAIL_BYTES else None
         if whole is not None and bound.fits(whole, room):
             return "\n\n".join(each for each in (whole or "(no output)", note) if each)
-        end = bound.tail(_text(bytes(self._tail[-max(room.bytes_max, 1) :])).rstrip("\n"), room)
+        end = bound.tail(text_of(bytes(self._tail[-max(room.bytes_max, 1) :])).rstrip("\n"), room)
         return "\n\n".join(each for each in (self._missing(end), end, note) if each)
 
     def _missing(self, end: str) -> str:
@@ -112,7 +109,7 @@ class Output:
         return f"[... {left_out} bytes before this are left out, {where} ...]"
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
     """Bytes as text that can be recorded; what is none is replaced, and a cut character dropped."""
     start = 0
     while start < min(4, len(data)) and data[start] in _CONTINUES:

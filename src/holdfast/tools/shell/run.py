@@ -8,7 +8,7 @@ import anyio
 import msgspec
 from anyio.abc import Process
 
-from holdfast.tools.shell.output import Output
+from holdfast.toolkit.processes import CommandOutput
 
 SHOW_S: Final = 0.1
 """How often what it prints is shown at most."""
@@ -16,7 +16,7 @@ REST_S: Final = 1.0
 """How long output may still come after the command has ended: another process may hold it open for ever."""
 _PIECE_BYTES: Final = 1 << 16
 
-Show = Callable[[str], Awaitable[None]]
+Show = Callable[[], Awaitable[None]]
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,20 +28,23 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run(
-    spawned: AbstractAsyncContextManager[Process], output: Output, show: Show, *, timeout_ms: int
+    spawned: AbstractAsyncContextManager[Process], output: CommandOutput, show: Show, *, timeout_ms: int
 ) -> Ended:
     """Run it. Whatever ends the block ends its process group."""
     left = False
     async with spawned as process:
         with anyio.move_on_after(timeout_ms / 1_000) as bound:
-            left = await _follow(process, output, show)
+            left = await follow(process, output, show)
         status = process.returncode
     late = bound.cancelled_caught and status is None
     return Ended(exit=None if late else status, late=late, left=left)
 
 
-async def _follow(process: Process, output: Output, show: Show) -> bool:
-    """Take its output until it has ended; whether another process still holds the output open."""
+async def follow(process: Process, output: CommandOutput, show: Show, *, every_s: float = SHOW_S) -> bool:
+    """Take its output until it has ended; whether another process still holds the output open.
+
+    `show` is called when something came, and not more often than `every_s`.
+    """
     news, read = anyio.Event(), anyio.Event()
     waiting = [news]
 
@@ -58,8 +61,8 @@ async def _follow(process: Process, output: Output, show: Show) -> bool:
         while True:
             await waiting[0].wait()
             waiting[0] = anyio.Event()
-            await show(output.shown())
-            await anyio.sleep(SHOW_S)
+            await show()
+            await anyio.sleep(every_s)
 
     async with anyio.create_task_group() as group:
         group.start_soon(take)
