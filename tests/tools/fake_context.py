@@ -63,6 +63,7 @@ class FakeContext:
         self.unconfined: list[str | None] = []
         """The reasons with which boxes were asked for."""
         self.boxed = FakeBox()
+        self.is_sealed = False
         self.verdicts: dict[str, Action] = {}
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
@@ -125,6 +126,9 @@ class FakeContext:
 
     async def environment(self, cwd: Path) -> dict[str, str]:
         return {"PATH": os.environ["PATH"], "PWD": str(cwd)}
+
+    async def sealed(self) -> bool:
+        return self.is_sealed
 
     async def box(
         self,

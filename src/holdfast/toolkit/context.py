@@ -141,6 +141,9 @@ class ToolContext(Protocol):
         where this host cannot build a whole one. Patterns and the rest are those of `ask`.
         """
 
+    async def sealed(self) -> bool:
+        """Whether the box of a command would be a whole one, and without a network."""
+
     async def environment(self, cwd: Path) -> dict[str, str]:
         """The environment of a command: the user's, less keys and what the settings hide; plugins may add."""
 

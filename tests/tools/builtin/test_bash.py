@@ -157,6 +157,23 @@ async def test_what_is_unclear_is_asked_as_such(shell: Shell) -> None:
     )
 
 
+async def test_a_sealed_box_asks_for_no_folder(shell: Shell) -> None:
+    """Nothing outside can be changed or carried away; a rule that denies still counts."""
+    shell.project.context.is_sealed = True
+    (shell.project.outside / "y").write_text("hi\n")
+    output = await shell.run("cat ../outside/y; eval true")
+    assert "hi" in output.text
+    assert [(each.permission, each.unclear) for each in shell.project.context.asked] == [("bash", ["bash"])]
+    shell.project.context.verdicts = {f"{shell.project.outside}/*": "deny"}
+    with pytest.raises(ToolDenied, match="The rules deny external_directory"):
+        await shell.run("cat ../outside/y")
+    shell.project.context.asked.clear()
+    shell.project.context.denies = ("external_directory",)
+    with pytest.raises(ToolDenied):
+        await shell.run("cat ../outside/y", unconfined=True, reason="x")
+    assert [each.permission for each in shell.project.context.asked] == ["external_directory"]
+
+
 async def test_where_it_runs(shell: Shell) -> None:
     """In the session's folder, or in `workdir`, which is asked for outside; nothing lasts to the next."""
     (shell.project.top / "sub").mkdir()

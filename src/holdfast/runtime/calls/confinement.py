@@ -78,6 +78,16 @@ class Confinement:
             await self._consent(level, patterns, always, metadata, tool)
         return await self._made(level, None if level.level == "none" else policy)
 
+    async def sealed(self) -> bool:
+        """Whether a command would run in a whole box without a network."""
+        mode = self._mode()
+        if mode is None or (await self._level()).level != "full":
+            return False
+        try:
+            return not (await anyio.to_thread.run_sync(self._policy, mode)).network
+        except ContextError:
+            return False
+
     def _only_reads(self) -> bool:
         """Whether commands change nothing: those of `plan` and `explore`, and of agents that these start."""
         above = self._turn.policy.above

@@ -222,6 +222,10 @@ class RunningCall:
         self._refuse_when_over()
         return box
 
+    async def sealed(self) -> bool:
+        """Whether a command would run in a whole box without a network."""
+        return await self._confinement.sealed()
+
     async def environment(self, cwd: Path) -> dict[str, str]:
         """The environment of a command."""
         plugins = self._plugins(self._workspace)

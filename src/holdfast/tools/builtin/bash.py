@@ -63,7 +63,8 @@ def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
             raise ToolFailure("Say in `reason` why the command must run outside the box.")
         filesystem = filesystem_of(context)
         cwd = await access.resolve(filesystem, workdir)
-        given = await consent.ask(context, filesystem, command, cwd, description)
+        sealed = not unconfined and await context.sealed()
+        given = await consent.ask(context, filesystem, command, cwd, description, sealed=sealed)
         if cwd.kind != "folder":
             raise ToolFailure(f"There is no folder {cwd.asked} to run the command in.")
         started = await launch.prepare(context, command, cwd.real)

@@ -1,7 +1,9 @@
 """Asks for what a command would do, before it is started.
 
 First for the folders outside the project that it touches, then for its simple commands. What cannot be
-understood is asked for by what the rules say of any command, and of any folder.
+understood is asked for by what the rules say of any command, and of any folder. In a whole box without a
+network folders outside are not asked for: it writes nothing there, shows no secret and passes nothing on. What
+the rules deny stays denied.
 """
 
 import os
@@ -29,16 +31,20 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True):
     metadata: JsonMap
 
 
-async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: Resolved, why: str) -> Consent:
-    """Return when the command may run; `ToolDenied` otherwise. `cwd` is where it will start."""
+async def ask(
+    context: ToolContext, filesystem: Filesystem, command: str, cwd: Resolved, why: str, *, sealed: bool
+) -> Consent:
+    """Return when the command may run; `ToolDenied` otherwise. `cwd` is where it will start, `sealed` whether
+    that is a whole box without a network.
+    """
     home = str(directories.home())
     reading = await anyio.to_thread.run_sync(
         lambda: read(command, directory=str(cwd.real), home=home), abandon_on_cancel=True
     )
     metadata: JsonMap = {"command": command, "description": why}
     try:
-        await _ask_outside(context, filesystem, reading, cwd, metadata)
-        await _ask_commands(context, reading, metadata)
+        await _ask_outside(context, filesystem, reading, cwd, metadata, sealed=sealed)
+        await _ask_commands(context, reading, metadata, sealed=sealed)
     except ToolDenied as denied:
         if reading.paths_unclear is None:
             raise
@@ -57,7 +63,13 @@ async def ask(context: ToolContext, filesystem: Filesystem, command: str, cwd: R
 
 
 async def _ask_outside(
-    context: ToolContext, filesystem: Filesystem, reading: Reading, cwd: Resolved, metadata: JsonMap
+    context: ToolContext,
+    filesystem: Filesystem,
+    reading: Reading,
+    cwd: Resolved,
+    metadata: JsonMap,
+    *,
+    sealed: bool,
 ) -> None:
     paths = [*reading.touched, *(each for each in reading.mentioned if _may_exist(each))]
     found = await anyio.to_thread.run_sync(_outside, filesystem, paths, abandon_on_cancel=True)
@@ -65,6 +77,10 @@ async def _ask_outside(
     patterns = list(dict.fromkeys((*here, *found)))
     unclear = ("external_directory",) if reading.paths_unclear and not reading.unclear else ()
     if not patterns and not unclear:
+        return
+    if sealed:
+        if await context.verdict("external_directory", patterns or ["*"]) == "deny":
+            raise ToolDenied(f"The rules deny external_directory for {', '.join(patterns) or 'any folder'}.")
         return
     await context.ask(
         "external_directory",
@@ -75,16 +91,17 @@ async def _ask_outside(
     )
 
 
-async def _ask_commands(context: ToolContext, reading: Reading, metadata: JsonMap) -> None:
+async def _ask_commands(context: ToolContext, reading: Reading, metadata: JsonMap, *, sealed: bool) -> None:
     if not reading.patterns:
         return
+    unclear = ("bash",) if sealed else ("bash", "external_directory")
     await context.ask(
         "bash",
         [each.text for each in reading.patterns],
         always=[each.always for each in reading.patterns if each.always is not None],
         metadata=metadata if reading.unclear is None else {**metadata, "unclear": reading.unclear},
         aliases=[alias for each in reading.patterns for alias in each.aliases],
-        unclear=() if reading.unclear is None else ("bash", "external_directory"),
+        unclear=() if reading.unclear is None else unclear,
     )
 
 
