@@ -2,8 +2,8 @@
 
 First for the folders outside the project that it touches, then for its simple commands. What cannot be
 understood is asked for by what the rules say of any command, and of any folder. In a whole box without a
-network folders outside are not asked for: it writes nothing there, shows no secret and passes nothing on. What
-the rules deny stays denied.
+network folders outside are not asked for: it writes nothing there, shows no secret and passes nothing on.
+What the rules deny stays denied.
 """
 
 import os
