@@ -1,6 +1,8 @@
 """Checks: real programs that look at what the model has changed, in whole sessions."""
 
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,19 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
+from tests.location.box.users import folder_of
 from tests.stories.world import World
 from tests.until import until
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """As for other stories, but not in /tmp, which a box covers."""
+    with folder_of(os.geteuid()) as root:
+        home = root / "home"
+        home.mkdir()
+        monkeypatch.setenv("HOME", str(home))
+        yield World(root, home)
 
 
 def program(folder: Path, name: str, text: str) -> list[str]:
@@ -33,9 +46,11 @@ async def states(hf: Holdfast, session: str) -> list[ToolCompleted]:
 
 async def test_findings_go_to_the_model_and_a_rewrite_is_taken_up(world: World, tmp_path: Path) -> None:
     """A formatter runs first; the others see its result; the next edit needs no second reading."""
-    upper = program(tmp_path / "c", "upper", "file.write_text(file.read_text().upper())")
+    upper = program(world.home.parent / "c", "upper", "file.write_text(file.read_text().upper())")
     lint = program(
-        tmp_path / "c", "lint", "print('saw', file.read_text().strip()); sys.exit('ONE' in file.read_text())"
+        world.home.parent / "c",
+        "lint",
+        "print('saw', file.read_text().strip()); sys.exit('ONE' in file.read_text())",
     )
     world.settings(
         checks={"lint": {"command": lint, "files": ["*.txt"]}},
@@ -68,8 +83,8 @@ async def test_findings_go_to_the_model_and_a_rewrite_is_taken_up(world: World, 
 
 async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path: Path) -> None:
     """One that is not there, one that is late and one that deletes the file: each is said, in its order."""
-    late = program(tmp_path / "c", "late", "print('hm', flush=True); time.sleep(600)")
-    gone = program(tmp_path / "c", "gone", "file.unlink()")
+    late = program(world.home.parent / "c", "late", "print('hm', flush=True); time.sleep(600)")
+    gone = program(world.home.parent / "c", "gone", "file.unlink()")
     world.settings(
         checks={
             "missing": {"command": [str(tmp_path / "none"), "$FILE"]},
@@ -96,9 +111,9 @@ async def test_an_interrupt_ends_the_checks_and_keeps_the_change(world: World, t
     """The edit has happened, and is recorded as done; no program is left."""
     begun = tmp_path / "begun"
     slow = program(
-        tmp_path / "c", "slow", f"open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+        world.home.parent / "c", "slow", f"open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     )
-    world.settings(checks={"slow": {"command": slow}})
+    world.settings(checks={"slow": {"command": slow}}, sandbox={"mode": "off"})  # In a box ids are others.
     path = str(world.project / "a.txt")
     async with world.open(Step(Call("write", {"filePath": path, "content": "one\n"}, id="a"))) as (hf, _):
         session = await world.session(hf)
@@ -115,8 +130,8 @@ async def test_an_interrupt_ends_the_checks_and_keeps_the_change(world: World, t
 
 async def test_a_project_names_checks_only_once_it_is_trusted(world: World, tmp_path: Path) -> None:
     """What a repository brings is not run on the strength of an edit."""
-    ran = tmp_path / "ran"
-    check = program(tmp_path / "c", "mark", f"open({str(ran)!r}, 'w')")
+    ran = world.project / "ran"
+    check = program(world.home.parent / "c", "mark", f"open({str(ran)!r}, 'w')")
     (world.project / "opencode.json").write_text(f'{{"checks": {{"mark": {{"command": {_json(check)}}}}}}}')
     path = str(world.project / "a.txt")
     async with world.open(
@@ -134,11 +149,29 @@ def _json(value: Any) -> str:
     return json.dumps(value)
 
 
+async def test_a_check_runs_in_the_box(world: World) -> None:
+    """A test or a linter runs what the agent wrote; nobody is asked, and what was stopped is said."""
+    outside = world.home / "outside"
+    check = program(world.home.parent / "c", "test", "exec(file.read_text())")
+    world.settings(checks={"test": {"command": check}})
+    content = f"open({str(outside)!r}, 'w')"
+    async with world.open(
+        Step(Call("write", {"filePath": str(world.project / "a.py"), "content": content}, id="a")),
+        Step(Say("ok")),
+    ) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        (state,) = await states(hf, session)
+
+    assert f"(The box stopped a write to {outside}.)" in state.output
+    assert not outside.exists()
+
+
 @pytest.mark.ci
 async def test_output_of_any_size_is_bounded(world: World, tmp_path: Path) -> None:
     """A check that prints without end is cut in its middle, and costs little memory."""
     loud = program(
-        tmp_path / "c", "loud", "print('begin'); print('x' * 50_000_000); print('end'); sys.exit(2)"
+        world.home.parent / "c", "loud", "print('begin'); print('x' * 50_000_000); print('end'); sys.exit(2)"
     )
     world.settings(checks={"loud": {"command": loud}})
     async with world.open(

@@ -137,6 +137,7 @@ class FakeContext:
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
         unconfined: str | None = None,
+        asks: bool = True,
     ) -> Box:
         self.unconfined.append(unconfined)
         return self.boxed

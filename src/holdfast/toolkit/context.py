@@ -134,11 +134,13 @@ class ToolContext(Protocol):
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
         unconfined: str | None = None,
+        asks: bool = True,
     ) -> Box:
         """The box for one command of the agent, to be given to `spawn`. `ToolDenied` where it may not run.
 
         `unconfined` is the model's reason to run it outside a box, which the user is asked about, as they are
-        where this host cannot build a whole one. Patterns and the rest are those of `ask`.
+        where this host cannot build a whole one. Patterns and the rest are those of `ask`. Without `asks` it
+        is for a program that the user's settings name: it has the box that there can be.
         """
 
     async def sealed(self) -> bool:

@@ -174,6 +174,7 @@ STEPS = {
     "parent's death": "prctl:1=EPERM",
     "securebits": "prctl:28=EPERM",
     "no new privileges": "prctl:38=EPERM",
+    "capability bound": "prctl:24=EPERM",
     "capabilities": "capset=EPERM",
     "Landlock rules": "445=EINVAL",
     "Landlock": "446=E2BIG",

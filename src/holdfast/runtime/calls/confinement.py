@@ -54,9 +54,12 @@ class Confinement:
         always: Sequence[str],
         metadata: JsonMap,
         unconfined: str | None,
+        asks: bool,
         tool: ToolRef,
     ) -> CallBox:
-        """The box for one command. `unconfined`: why the model wants it to run outside of one."""
+        """The box for one command. `unconfined`: why the model wants it to run outside of one. Without `asks`
+        the settings name the command, and nobody is asked about the host.
+        """
         mode = self._mode()
         if unconfined is not None:
             if self._only_reads():
@@ -75,7 +78,9 @@ class Confinement:
         except ContextError as error:
             level = HostLevel("none", str(error))
         if level.level != "full":
-            await self._consent(level, patterns, always, metadata, tool)
+            self._refuse_if_required(level)
+            if asks:
+                await self._consent(level, patterns, always, metadata, tool)
         return await self._made(level, None if level.level == "none" else policy)
 
     async def sealed(self) -> bool:
@@ -103,6 +108,10 @@ class Confinement:
     async def _level(self) -> HostLevel:
         return await self._boxes.level(directories.state())
 
+    def _refuse_if_required(self, level: HostLevel) -> None:
+        if self._settings.require:
+            raise ToolFailure(f"No command runs here: `sandbox.require` is set, and the box is {level}.")
+
     async def _consent(
         self,
         level: HostLevel,
@@ -112,8 +121,6 @@ class Confinement:
         tool: ToolRef,
     ) -> None:
         """The user's consent to a command that this host cannot confine wholly."""
-        if self._settings.require:
-            raise ToolFailure(f"No command runs here: `sandbox.require` is set, and the box is {level}.")
         asked = {**metadata, "reason": f"the box is {level}"}
         if self._only_reads():
             # The rules deny `unconfined` to such an agent; the user may allow this one command.

@@ -213,11 +213,17 @@ class RunningCall:
         always: Sequence[str] = (),
         metadata: JsonMap | None = None,
         unconfined: str | None = None,
+        asks: bool = True,
     ) -> CallBox:
         """The box for one command."""
         self._refuse_when_over()
         box = await self._confinement.box(
-            patterns, always=always, metadata=metadata or {}, unconfined=unconfined, tool=self._ref()
+            patterns,
+            always=always,
+            metadata=metadata or {},
+            unconfined=unconfined,
+            asks=asks,
+            tool=self._ref(),
         )
         self._refuse_when_over()
         return box

@@ -4,7 +4,9 @@ What must stay true: each has its time and its room, and its processes end with 
 or fails to do, makes the change itself fail.
 """
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -50,17 +52,33 @@ async def _run(context: ToolContext, check: Check, runs: list[list[str]]) -> Fin
     deadline = anyio.current_time() + check.timeout_ms / 1000
     for command in runs:
         kept = _Kept()
+        if not _is_there(command[0], context.directory, environment.get("PATH")):
+            why = f"{command[0]} could not be started: No such file or directory."
+            return Finding(name=check.name, outcome="missing", output=why)
         try:
-            async with context.spawn(command, env=environment) as process:
+            # A test or a linter runs what the agent wrote, so it has the agent's box.
+            box = await context.box(command, asks=False)
+            async with context.spawn(command, env=environment, box=box) as process:
                 exit = await _ended(process, kept, deadline)
         except ToolFailure as error:
             return Finding(name=check.name, outcome="missing", output=str(error))
+        if box.failure is not None:
+            return Finding(name=check.name, outcome="missing", output=f"{box.failure} {kept.text()}".strip())
         if exit is None:
             return Finding(name=check.name, outcome="late", output=kept.text())
         if exit != 0:
-            return Finding(name=check.name, outcome="found", exit=exit, output=kept.text())
+            stopped = await box.stopped(kept.text())
+            said = f"\n(The box stopped {', '.join(stopped)}.)" if stopped else ""
+            return Finding(name=check.name, outcome="found", exit=exit, output=kept.text() + said)
         finding = Finding(name=check.name, outcome="passed", exit=0, output=kept.text())
     return finding
+
+
+def _is_there(program: str, directory: Path, path: str | None) -> bool:
+    """Whether a program can be found: a box says so only by an exit code that a check may have too."""
+    if "/" in program:
+        return (directory / program).is_file()
+    return shutil.which(program, path=path) is not None
 
 
 async def _ended(process: Process, kept: "_Kept", deadline: float) -> int | None:

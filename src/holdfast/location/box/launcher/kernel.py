@@ -74,11 +74,12 @@ def enter(namespace: int, kind: int) -> None:
     checked(_setns(namespace, kind), "setns")
 
 
-def control(operation: int, value: object = 0, other: object = 0, *, name: str | None = None) -> None:
-    """A `prctl`; one without a name may fail."""
+def control(operation: int, value: object = 0, other: object = 0, *, name: str | None = None) -> bool:
+    """A `prctl`; one without a name may fail, and says whether it did not."""
     done = _prctl(operation, value, other, 0, 0)
     if name is not None:
         checked(done, name)
+    return bool(done == 0)
 
 
 def open_path(path: str) -> int:

@@ -73,9 +73,10 @@ def confine(orders: Orders) -> None:
         here, covered = os.getcwd(), sockets.reachable([*orders.sockets, *writable])
         covered += devices.raw() if version < landlock.ABI_MIN else []
         namespaces.leave(network=orders.network, session=orders.session)
-        waiter.enter_first()
+        status = waiter.enter_first()
+        namespaces.leave_mounts()
         Mounts(orders).build(covered)
-        waiter.enter_command(orders)
+        waiter.enter_command(orders, status)
         os.chdir(here)  # The old one looks through the old mounts.
         writable += [] if orders.temporary is None else ["/tmp"]  # noqa: S108 - it is covered by now
     privileges.drop(is_root=orders.namespaces or os.geteuid() == 0)

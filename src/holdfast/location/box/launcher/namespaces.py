@@ -13,16 +13,22 @@ _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 def leave(*, network: bool, session: tuple[int, int] | None) -> None:
     """Enter namespaces of the command's own. The next child is the first process of its own."""
-    own = kernel.NEWNS | kernel.NEWPID | kernel.NEWIPC
     if session is not None:
         users, wires = session
         kernel.enter(users, kernel.NEWUSER)
         kernel.enter(wires, kernel.NEWNET)
-        kernel.unshare(own)
+        kernel.unshare(kernel.NEWPID)
         return
-    become_root(own | (0 if network else kernel.NEWNET))
+    become_root(kernel.NEWPID | (0 if network else kernel.NEWNET))
     if not network:
         raise_loopback()
+
+
+def leave_mounts() -> None:
+    """Enter a namespace of mounts and one of messages, in the first process: the one that waits outside ends
+    without taking them away.
+    """
+    kernel.unshare(kernel.NEWNS | kernel.NEWIPC)
 
 
 def become_root(others: int) -> None:

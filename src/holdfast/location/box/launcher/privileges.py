@@ -14,7 +14,9 @@ def drop(*, is_root: bool) -> None:
     """Keep no capability, and gain none by starting a program. `is_root`: here, or on the whole machine."""
     if is_root:  # Another user may not set these, and has nothing that they could keep.
         kernel.control(_SECURE_BITS, _LOCKED, name="securebits")
-        for number in range(64):
-            kernel.control(_DROP_BOUND, number)
+        kernel.control(_DROP_BOUND, 0, name="capability bound")
+        number = 1
+        while kernel.control(_DROP_BOUND, number):  # The first that fails is none.
+            number += 1
     kernel.control(_NO_NEW, 1, name="no_new_privs")
     kernel.set_capabilities(pack("Ii", _VERSION, 0), bytes(24))
