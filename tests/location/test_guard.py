@@ -150,3 +150,39 @@ def test_one_group_can_be_ended_alone_and_a_dead_guard_is_replaced(start: Callab
     assert processes.is_group(other)
     guard.close()
     assert gone(other)
+
+
+EXPECTING = """
+import subprocess, sys, time
+from holdfast.location.guard import Guard
+guard = Guard()
+guard.expect("dropped")
+guard.unexpect("dropped")
+guard.expect("kept")
+tools = [
+    subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(60)"],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        env={"HOLDFAST_GROUP": mark, "PATH": "/bin"},
+    )
+    for mark in ("kept", "dropped")
+]
+print(*(tool.pid for tool in tools), flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.ci
+def test_what_was_about_to_be_started_is_ended_by_its_mark() -> None:
+    """An owner that dies between the start of a process and `watch` leaves nothing that was expected."""
+    owner = subprocess.Popen([sys.executable, "-c", EXPECTING], stdout=subprocess.PIPE)
+    assert owner.stdout is not None
+    kept, dropped = map(int, owner.stdout.readline().split())
+    try:
+        owner.kill()
+        owner.communicate()
+        assert gone(kept)
+        assert processes.is_group(dropped)
+    finally:
+        os.killpg(dropped, signal.SIGKILL)

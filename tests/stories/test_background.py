@@ -149,7 +149,7 @@ async def test_a_session_has_a_bound_of_processes_and_its_removal_ends_them(worl
         ]
         running = hf.sessions.processes(session)
         assert (len(running), len(failed)) == (16, 1)
-        assert failed[0].startswith("16 processes of this session run already. End one of them first: proc_")
+        assert failed[0].startswith("16 processes of this session run already. End one of them first")
         await hf.sessions.remove(session)
         await until(lambda: not any(is_alive(each.pid) for each in running))
 

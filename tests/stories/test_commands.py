@@ -90,6 +90,22 @@ async def test_without_a_user_what_is_not_allowed_is_denied_in_words(world: Worl
     }
 
 
+async def test_other_spellings_and_riddles_do_not_get_around_a_rule(world: World) -> None:
+    """A rule against a command holds for `/bin/rm` too, and what may be anything is not allowed by `*`."""
+    world.settings(permission={"*": "allow", "bash": {"*": "allow", "rm *": "deny"}})
+    (world.project / "x").touch()
+    calls = [bash("/bin/rm x", "a"), bash("A=1 r''m x", "b"), bash('eval "r""m x"', "d")]
+    async with world.open(Step(*calls), Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        found = calls_of((await hf.sessions.messages(session)).messages)
+    outcomes = {
+        id: (getattr(part.state, "metadata", None) or {}).get("outcome") for id, part in found.items()
+    }
+    assert outcomes == {"a": "denied", "b": "denied", "d": "denied"}
+    assert (world.project / "x").exists()
+
+
 async def test_an_interrupted_command_is_told_with_what_it_printed(world: World) -> None:
     """Its processes end, also one that has left their group; the record keeps the output."""
     world.settings(permission={"*": "allow"}, sandbox={"mode": "off"})  # In a box ids are others.

@@ -64,6 +64,7 @@ async def test_it_is_recorded_and_the_model_sees_it_with_the_next_prompt(
     assert first_difference(first, second) is None
     user, shown = messages[2:4]
     assert isinstance(user.info, UserMessage)
+    assert user.info.no_reply is True
     assert [part.text for part in user.parts if isinstance(part, TextPart) and part.synthetic] == [
         "The following tool was executed by the user"
     ]

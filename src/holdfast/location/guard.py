@@ -20,11 +20,24 @@ class Guard:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: dict[int, tuple[str, str]] = {}
+        self._marks: set[str] = set()
         self._deadline_ms: int | None = None
+
+    def expect(self, mark: str) -> None:
+        """A process with this mark is about to be started: end it if the owner dies before `watch`."""
+        self._marks.add(mark)
+        self._send({"expect": mark})
+
+    def unexpect(self, mark: str) -> None:
+        """It was not started."""
+        if mark in self._marks:
+            self._marks.discard(mark)
+            self._send({"unexpect": mark})
 
     def watch(self, pgid: int, began: str, mark: str = "") -> None:
         """End this group when the owner cannot any more, and with it what carries its mark."""
         self._groups[pgid] = (began, mark)
+        self._marks.discard(mark)
         self._send({"watch": [pgid, began, mark]})
 
     def forget(self, pgid: int) -> None:
@@ -75,6 +88,8 @@ class Guard:
         )
         if self._deadline_ms is not None:
             self._write({"deadline": self._deadline_ms})
+        for mark in self._marks:
+            self._write({"expect": mark})
         for pgid, (began, mark) in self._groups.items():
             self._write({"watch": [pgid, began, mark]})
 

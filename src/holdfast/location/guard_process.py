@@ -1,6 +1,7 @@
 """The guard: a small process beside an owner that ends the tools' process groups when the owner cannot.
 
 It reads lines of JSON from its standard input: `{"watch": [pgid, began, mark]}`, `{"forget": pgid}`,
+`{"expect": mark}` before a process with a mark is started, `{"unexpect": mark}` when it was not,
 `{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted). When the input ends, its
 owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease.
 In both cases every watched group is ended.
@@ -32,11 +33,13 @@ class Watched:
 
     def __init__(self) -> None:
         self.groups: dict[int, tuple[str, str]] = {}
+        self.marks: set[str] = set()
+        """What was about to be started, and may have been."""
         self.deadline_ms: int | None = None
 
     def wait_s(self) -> float | None:
         """How long nothing can happen by itself; a paused machine may oversleep, so never for long."""
-        if self.deadline_ms is None or not self.groups:
+        if self.deadline_ms is None or not (self.groups or self.marks):
             return None
         return min(1.0, max(0.0, (self.deadline_ms - boot_ms()) / 1_000))
 
@@ -47,6 +50,11 @@ class Watched:
             if "watch" in order:
                 pgid, began, mark = order["watch"]
                 self.groups[int(pgid)] = (str(began), str(mark))
+                self.marks.discard(str(mark))
+            elif "expect" in order:
+                self.marks.add(str(order["expect"]))
+            elif "unexpect" in order:
+                self.marks.discard(str(order["unexpect"]))
             elif "forget" in order:
                 self.groups.pop(int(order["forget"]), None)
             elif "end" in order:
@@ -67,6 +75,16 @@ class Watched:
         """End every group."""
         for pgid in list(self.groups):
             self.end(pgid)
+        for mark in self.marks:
+            threading.Thread(target=_end_started, args=(mark,)).start()
+        self.marks.clear()
+
+
+def _end_started(mark: str) -> None:
+    """End what carries the mark; it may be just about to: a process has its environment when it has begun."""
+    give_up = time.monotonic() + processes.GRACE_S
+    while not processes.end_group(0, "", mark=mark) and time.monotonic() < give_up:
+        time.sleep(0.05)
 
 
 def main() -> None:

@@ -150,3 +150,15 @@ def test_no_text_makes_it_fail(command: str) -> None:
     if found.unclear is not None:
         assert command.strip() in [each.text for each in found.patterns]
         assert {each.always for each in found.patterns} == {None}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "a; " * 3_000, "a | " * 301 + "a", "{\\c1 x; }", "c\\\n1", "[ a\n]", "$'c1'\\c1 x", "x=$\nB\n(true)",
+        "\\ ]", '!"c3" a', "[a]", "c1 <<A\nx $(c1 <<A\nA\n)\nA", "c\\` `x=$ c2`", "y=1 >&2'a' x", "*99='a'",
+    ],
+)  # fmt: skip
+def test_what_the_parser_reads_otherwise_than_the_shell_is_unclear(command: str) -> None:
+    """Each was found by the random search against a real shell, or is more than is parsed."""
+    assert reading(command).unclear is not None

@@ -52,12 +52,14 @@ class Groups:
         """Run a program in a group of its own until the block ends. In a box the launcher leads the group."""
         mark = secrets.token_hex(8) if strays else ""
         if box is None:
-            process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
+            with process_group.expected(self._guard, mark):
+                process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
             async with self._ended(process, mark):
                 yield process
             return
         with box.launched(command, cwd, env) as launching:
-            process = await process_group.start_boxed(launching, cwd=cwd, mark=mark)
+            with process_group.expected(self._guard, mark):
+                process = await process_group.start_boxed(launching, cwd=cwd, mark=mark)
             async with self._ended(process, mark):
                 yield process
 

@@ -158,13 +158,22 @@ class BackgroundProcesses:
         running = [each.id for each in self.of(session) if each.end_ms is None]
         if len(running) + self._starting[session] >= RUNNING_MAX:
             raise ToolFailure(
-                f"{RUNNING_MAX} processes of this session run already. End one of them first: "
-                f"{', '.join(running)}."
+                f"{RUNNING_MAX} processes of this session run already. End one of them first"
+                f"{''.join(f', {each}' for each in running)}."
             )
         self._starting[session] += 1
         try:
             made = await self._start(
-                part, argv, cwd=cwd, env=env, command=command, output=output, box=box, host=host, clock=clock
+                part,
+                argv,
+                cwd=cwd,
+                env=env,
+                command=command,
+                output=output,
+                box=box,
+                guard=guard,
+                host=host,
+                clock=clock,
             )
         finally:
             self._starting[session] -= 1
@@ -190,6 +199,7 @@ class BackgroundProcesses:
         command: str,
         output: CommandOutput,
         box: CallBox,
+        guard: Guard,
         host: Host,
         clock: Clock,
     ) -> BackgroundProcess:
@@ -197,7 +207,10 @@ class BackgroundProcesses:
         mark = secrets.token_hex(8)
         with contextlib.ExitStack() as stack:
             launching = stack.enter_context(box.launched(argv, cwd, env))
-            process = await process_group.start_boxed(launching, cwd=cwd, mark=mark, stdin=subprocess.PIPE)
+            with process_group.expected(guard, mark):
+                process = await process_group.start_boxed(
+                    launching, cwd=cwd, mark=mark, stdin=subprocess.PIPE
+                )
             report = stack.pop_all()
         group = process_group.named(process.pid, host, mark)
         made = BackgroundProcess(

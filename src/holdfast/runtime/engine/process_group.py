@@ -1,7 +1,8 @@
 """One process group of a tool: how it is started, named so that it can be told from others, and ended."""
 
+import contextlib
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio
@@ -10,6 +11,7 @@ import msgspec
 from anyio.abc import Process
 
 from holdfast import processes
+from holdfast.location.guard import Guard
 from holdfast.runtime.engine.call_box import Launching
 from holdfast.store.host import Host
 from holdfast.toolkit.output import ToolFailure
@@ -79,6 +81,22 @@ def named(pgid: int, host: Host, mark: str = "") -> Group:
     return Group(
         pgid=pgid, began=began, host=host.id, boot=host.boot, namespace=host.pid_namespace, mark=mark
     )
+
+
+@contextlib.contextmanager
+def expected(guard: Guard, mark: str) -> Iterator[None]:
+    """The guard knows the mark while a process is started, so that none is left if this process is killed."""
+    if not mark:
+        yield
+        return
+    with contextlib.suppress(OSError):  # No guard can be started: `watch` will say so.
+        guard.expect(mark)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            guard.unexpect(mark)
+        raise
 
 
 async def end(group: Group) -> None:
