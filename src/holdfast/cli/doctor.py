@@ -89,7 +89,8 @@ def doctor(
             note(f"the damaged file is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), None
-    box = host_level.renewed(directories.state())
+    state = directories.state()  # A command that only reads makes no folder.
+    box = host_level.renewed(state) if state.is_dir() else host_level.measured()
     if form == "json":
         body = {
             **msgspec.to_builtins(report),
