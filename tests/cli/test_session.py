@@ -314,6 +314,16 @@ def test_doctor_finds_a_sound_store_sound(shell: Shell) -> None:
 
 
 @pytest.mark.ci
+def test_doctor_tries_the_box_without_a_store_too(shell: Shell) -> None:
+    """A new user has none yet."""
+    done = shell("doctor")
+
+    assert done.code != 0
+    assert done.err.startswith(("box: full", "box: partial", "box: none"))
+    assert "there is no store" in done.err
+
+
+@pytest.mark.ci
 def test_a_session_is_renamed(shell: Shell) -> None:
     """Its id and slug stay; a title that cannot be seen is refused."""
     session = shell.conversation("Old")

@@ -10,7 +10,7 @@ from holdfast.cli import damaged_store
 from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.progress_line import progress_line
-from holdfast.errors import Refused, StoreDamaged, StoreError
+from holdfast.errors import Refused, StoreDamaged, StoreError, StoreMissing
 from holdfast.location.box import host_level
 from holdfast.person import directories
 from holdfast.store.report import Report
@@ -79,6 +79,10 @@ def doctor(
 
     try:
         report, target = with_holdfast(ctx, work)
+    except StoreMissing:
+        # A new user has no store yet, and may want to know what this host can do.
+        note(f"box: {host_level.renewed(directories.state())}")
+        raise
     except StoreDamaged as error:
         if place.engine != "sqlite":
             raise StoreError(
