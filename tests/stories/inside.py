@@ -78,6 +78,11 @@ def cancel_all(hf: Holdfast) -> None:
     group.cancel_scope.cancel()
 
 
+def abandon_all(hf: Holdfast) -> None:
+    """Stop everything at once, as when the lease is lost."""
+    coordinator(hf)._abandon_all()
+
+
 def followers(hf: Holdfast) -> int:
     """How many follow the feed in this process."""
     return len(hf.feed._broadcast)

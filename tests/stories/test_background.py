@@ -9,11 +9,13 @@ import pytest
 
 from holdfast import processes
 from holdfast.provider.request.request import Request
+from holdfast.runtime.process import coordinator
 from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import BACKGROUND
 from holdfast.testing.mock_provider import MockProvider, Reply
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
+from tests.stories import inside
 from tests.stories.processes import Place, Worker
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
@@ -166,6 +168,28 @@ async def test_a_fork_neither_has_nor_ends_the_processes_of_its_origin(world: Wo
         assert "is gone" in str(script.requests[-1].messages[-1])
         assert is_alive(pid(world.project))
         assert hf.sessions.processes(fork.id) == []
+
+
+@pytest.mark.parametrize("how", ["erased", "taken", "lease"])
+async def test_processes_of_a_session_that_this_process_lost_are_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Another process has erased it, or has run it since; or the lease is lost."""
+    monkeypatch.setattr(coordinator, "GIVE_BACK_S", 0.05)
+    world.settings(permission={"*": "allow"})
+    async with world.open(Step(bash()), Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "start it")
+        (info,) = hf.sessions.processes(session)
+        match how:
+            case "erased":
+                await hf.store.erase(session)
+            case "taken":
+                inside.engine(hf).background.note_claim(session, 0)
+            case _:
+                monkeypatch.setattr(coordinator, "GIVE_BACK_S", 3600)
+                inside.abandon_all(hf)
+        await until(lambda: not is_alive(info.pid))
 
 
 async def start(place: Place, mock: MockProvider, worker: Worker) -> tuple[str, int]:

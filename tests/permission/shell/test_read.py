@@ -1,11 +1,13 @@
 """What is read of a command: its patterns, their other spellings, what "always" stands for, and its paths."""
 
 import time
+from typing import NoReturn
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.permission.shell import syntax
 from holdfast.permission.shell.read import read
 from holdfast.permission.shell.reading import Pattern, Reading
 from holdfast.permission.shell.syntax import PARSED_BYTES_MAX
@@ -162,3 +164,14 @@ def test_no_text_makes_it_fail(command: str) -> None:
 def test_what_the_parser_reads_otherwise_than_the_shell_is_unclear(command: str) -> None:
     """Each was found by the random search against a real shell, or is more than is parsed."""
     assert reading(command).unclear is not None
+
+
+def test_no_more_is_parsed_than_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser is not even called: its memory grows with the square of some inputs."""
+
+    def never() -> NoReturn:
+        raise AssertionError("parsed")
+
+    monkeypatch.setattr(syntax, "_parser", never)
+    for command in ("a " * PARSED_BYTES_MAX, "a|" * (syntax.PIPES_MAX + 1) + "a"):
+        assert reading(command).unclear == f"it is longer than the {PARSED_BYTES_MAX} bytes that are read"

@@ -169,6 +169,8 @@ def _product(parts: list[Texts]) -> Texts:
 
 def _expanded(raw: str) -> list[str] | None:
     """Braces with a comma, expanded; None for ranges and for too many."""
+    if raw.count(_OPEN) > TEXTS_MAX:
+        return None
     left, done = [raw], list[str]()
     while left:
         text = left.pop()
