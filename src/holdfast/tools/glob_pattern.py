@@ -35,7 +35,9 @@ def last_name(pattern: str) -> str | None:
     """A glob for the last name of every path that matches; None where that takes more than a cut."""
     name = pattern.rpartition("/")[2]
     is_whole = name.count("{") == name.count("}") and pattern.count("{") == pattern.count("}")
-    return name if is_whole and name and "**" not in name and "\\" not in pattern else None
+    # A colon means something to ripgrep where this goes: `include:py` would stand for every file of Python.
+    is_plain = "**" not in name and ":" not in name and "\\" not in pattern
+    return name if is_whole and name and is_plain else None
 
 
 def expanded(pattern: str) -> list[str]:

@@ -47,6 +47,14 @@ async def test_the_table(project: Project) -> None:
     ]
 
 
+async def test_a_colon_is_a_sign_like_others(project: Project) -> None:
+    """To ripgrep, where it is given names, it is not."""
+    for name in ("a.py", "b:c.py"):
+        project.write(name)
+    assert await found(project, "b:*.py") == ["b:c.py"]
+    assert await found(project, "include:py") == ["No files found"]
+
+
 async def test_what_is_ignored_stays_out_whatever_the_glob(project: Project) -> None:
     """A glob that fits an ignored file does not bring it back; a hidden one is found by its dot."""
     for name in ("a.log", "b/c.log", ".github/w.yml", "x.yml"):

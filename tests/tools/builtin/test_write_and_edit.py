@@ -81,6 +81,9 @@ async def test_a_file_that_was_not_read_is_not_overwritten(world: World, tool: s
     [
         (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny", b"x\r\ny\r\nc\r\n"),
         (b"a\r\nb\r\n", "a\r\nb", "x", b"x\r\n"),
+        (b"a\r\n1\r2\r\nb\r\n", "b", "x", b"a\r\n1\r2\r\nx\r\n"),
+        (b"a\r\r\nb\r\n", "b", "x", b"a\r\r\nx\r\n"),
+        (b"a\r\nb\r\n", "b", "1\r2", b"a\r\n1\r2\r\n"),
         (b"a\r\nb\nc\n", "b", "x", b"a\r\nx\nc\n"),
         (b"\xef\xbb\xbfa\nb", "a", "x", b"\xef\xbb\xbfx\nb"),
         (b"a\nb", "b", "x", b"a\nx"),
@@ -90,6 +93,9 @@ async def test_a_file_that_was_not_read_is_not_overwritten(world: World, tool: s
     ids=[
         "CRLF",
         "CRLF written out",
+        "a CR in the middle of a line",
+        "two CRs",
+        "a CR that is new",
         "mixed",
         "byte-order mark",
         "no line feed at the end",

@@ -1,6 +1,7 @@
 """What a patch says, and what is said about one that is wrong."""
 
 import contextlib
+import time
 
 import pytest
 from hypothesis import given
@@ -118,3 +119,13 @@ def test_any_lines_are_a_patch_or_a_clear_error(lines: list[str]) -> None:
     """Nothing else is raised."""
     with contextlib.suppress(InvalidInput):
         assert parse(patch(*lines))
+
+
+def test_a_patch_of_blank_lines_is_read_in_linear_time() -> None:
+    """It is read where everything else waits for it."""
+    lines = ["*** Begin Patch", "*** Update File: a", "@@", "-x", *[""] * 50_000, "+y", "*** End Patch"]
+    began = time.process_time()
+    (section,) = parse("\n".join(lines))
+    assert time.process_time() - began < 5
+    assert isinstance(section, UpdateFile)
+    assert len(section.hunks[0].lines) == 50_002

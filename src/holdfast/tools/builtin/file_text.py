@@ -15,7 +15,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class FileText(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file holds. `text` has line feeds alone if every line of the file ends with CRLF."""
+    """What a file holds. `text` has line feeds alone if every line of the file ends with CRLF, and with
+    nothing else: what could not be told apart afterwards stays as it is.
+    """
 
     text: str
     digest: str
@@ -36,7 +38,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
         if "\0" in text:
             raise ToolFailure(f"{path} is a binary file, which this tool cannot change.")
         lines = text.count("\n")
-        crlf = lines > 0 and text.count("\r\n") == lines
+        crlf = lines > 0 and text.count("\r\n") == lines and "\r\r\n" not in text
         return cls(text=text.replace("\r\n", "\n") if crlf else text, digest=digest(data), bom=bom, crlf=crlf)
 
     def data(self, text: str) -> bytes:
@@ -45,9 +47,9 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def encoded(text: str, *, bom: bool, crlf: bool) -> bytes:
-    """A text as a file holds it. A text that has CRLF of its own is left as it is."""
-    if crlf and "\r" not in text:
-        text = text.replace("\n", "\r\n")
+    """A text as a file holds it: with `crlf` every line ends so. A CR that ends no line is left alone."""
+    if crlf:
+        text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     try:
         data = text.encode("utf-8")
     except UnicodeEncodeError as error:

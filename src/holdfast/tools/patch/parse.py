@@ -39,6 +39,7 @@ class _Lines:
     def __init__(self, lines: list[str]) -> None:
         self._lines = lines
         self._at = 0
+        self._filled = 0
 
     @property
     def number(self) -> int:
@@ -47,6 +48,13 @@ class _Lines:
 
     def peek(self) -> str | None:
         return self._lines[self._at].removesuffix("\r") if self._at < len(self._lines) else None
+
+    def peek_filled(self) -> str | None:
+        """The next line that is not blank; each line is looked at once for it."""
+        self._filled = max(self._filled, self._at)
+        while self._filled < len(self._lines) and not self._lines[self._filled].strip():
+            self._filled += 1
+        return self._lines[self._filled] if self._filled < len(self._lines) else None
 
     def take(self) -> str:
         line = self.peek()
@@ -107,10 +115,7 @@ def _begins_section(line: str) -> bool:
 
 def _ends_here(reading: _Lines) -> bool:
     """Whether only blank lines follow in this section."""
-    ahead = _Lines(reading._lines)  # noqa: SLF001 - its own class
-    ahead._at = reading._at  # noqa: SLF001 - its own class
-    while (line := ahead.peek()) is not None and not line.strip():
-        ahead.take()
+    line = reading.peek_filled()
     return line is None or _begins_section(line)
 
 
