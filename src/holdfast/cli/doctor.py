@@ -81,7 +81,7 @@ def doctor(
         report, target = with_holdfast(ctx, work)
     except StoreMissing:
         # A new user has no store yet, and may want to know what this host can do.
-        note(f"box: {host_level.renewed(directories.state())}")
+        note(f"box: {_level()}")
         raise
     except StoreDamaged as error:
         if place.engine != "sqlite":
@@ -93,8 +93,7 @@ def doctor(
             note(f"the damaged file is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), None
-    state = directories.state()  # A command that only reads makes no folder.
-    box = host_level.renewed(state) if state.is_dir() else host_level.measured()
+    box = _level()
     if form == "json":
         body = {
             **msgspec.to_builtins(report),
@@ -109,6 +108,12 @@ def doctor(
         click.echo(clean(f"box: {box}"))
     if not report.clean:
         ctx.exit(1)
+
+
+def _level() -> host_level.HostLevel:
+    """What the host can do for the box; kept only where there is a folder: a command that reads makes none."""
+    state = directories.state()
+    return host_level.renewed(state) if state.is_dir() else host_level.measured()
 
 
 def backup_name(place: StoreUrl) -> str:
