@@ -111,7 +111,7 @@ def doctor(
 
 
 def _level() -> host_level.HostLevel:
-    """What the host can do for the box; kept only where there is a folder: a command that reads makes none."""
+    """What the host can do for the box; kept where there is a folder: a command that reads makes none."""
     state = directories.state()
     return host_level.renewed(state) if state.is_dir() else host_level.measured()
 
