@@ -67,7 +67,9 @@ def remove(real: Path, *, seen: str) -> None:
 
 @contextlib.contextmanager
 def _folder(real: Path, *, make: bool) -> Iterator[int]:
-    """The folder of a file, opened; with `make`, made where it is missing."""
+    """The folder of a file, opened; with `make`, made where it is missing. What the system has against the
+    work in it becomes an error of ours: callers put back what they did before it.
+    """
     try:
         if make:
             _make_folders(real)
@@ -76,6 +78,8 @@ def _folder(real: Path, *, make: bool) -> Iterator[int]:
         raise _failure(error, real) from error
     try:
         yield folder
+    except OSError as error:
+        raise _failure(error, real) from error
     finally:
         os.close(folder)
 

@@ -1,5 +1,6 @@
 """The tool `apply_patch`: all of a patch or nothing of it."""
 
+import errno
 import hashlib
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import anyio.from_thread
 import pytest
 
 from holdfast.errors import ContextError
-from holdfast.location import write_path
+from holdfast.location import open_path, write_path
 from tests.tools.builtin.changing import World
 
 WHOLE = [
@@ -176,3 +177,25 @@ async def test_what_is_there_already_is_no_edit(world: World) -> None:
     world.file("a.txt", "a\n")
     await world.run("write", filePath="a.txt", content="a\n")
     assert world.context.edits == []
+
+
+async def test_a_file_that_cannot_be_looked_at_any_more_puts_the_others_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have become unreadable while the user was asked."""
+    first, second = world.file("a.txt", "a\n"), world.file("b.txt", "b\n")
+    opened = open_path.file_in
+
+    def denied(parent: int, real: Path) -> int:
+        if real == second and first.read_text() == "A\n":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(parent, real)
+
+    monkeypatch.setattr(open_path, "file_in", denied)
+    updates = [("a.txt", "a", "A"), ("b.txt", "b", "B")]
+    lines = [
+        line for name, old, new in updates for line in (f"*** Update File: {name}", f"-{old}", f"+{new}")
+    ]
+    said = await world.patch_failure(*lines)
+    assert said.startswith("Nothing was changed: ")
+    assert "b.txt may not be written: Permission denied" in said
