@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import stat
 from pathlib import Path
 
 import anyio
@@ -99,11 +100,11 @@ async def test_what_cannot_be_put_back_is_named(world: World, monkeypatch: pytes
     world.file("a.txt", "a\n")
     plain = write_path.write
 
-    def racing(real: Path, data: bytes, *, seen: str | None) -> None:
+    def racing(real: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None) -> None:
         if real.name == "b.txt":
             (world.top / "a.txt").write_text("the user's\n")
             raise ContextError("the disk is full")
-        plain(real, data, seen=seen)
+        plain(real, data, seen=seen, like=like)
 
     monkeypatch.setattr(write_path, "write", racing)
     with pytest.raises(Exception, match="could not be put back") as caught:
@@ -159,9 +160,11 @@ async def test_an_interrupt_does_not_stop_a_patch_between_two_files(
     filled(world)
     plain, scope, answers = write_path.write, anyio.CancelScope(), []
 
-    def interrupted(real: Path, data: bytes, *, seen: str | None) -> None:
+    def interrupted(
+        real: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None
+    ) -> None:
         anyio.from_thread.run_sync(scope.cancel)
-        plain(real, data, seen=seen)
+        plain(real, data, seen=seen, like=like)
 
     monkeypatch.setattr(write_path, "write", interrupted)
     with scope:
@@ -199,3 +202,15 @@ async def test_a_file_that_cannot_be_looked_at_any_more_puts_the_others_back(
     said = await world.patch_failure(*lines)
     assert said.startswith("Nothing was changed: ")
     assert "b.txt may not be written: Permission denied" in said
+
+
+async def test_a_move_keeps_the_mode_and_so_does_what_is_put_back(world: World) -> None:
+    """A script stays one that can be run, a private file private."""
+    script, private = world.file("run.sh", "#!/bin/sh\n"), world.file("key", "k\n")
+    script.chmod(0o750)
+    private.chmod(0o600)
+    failing = ["*** Delete File: key", "*** Add File: x", "+1", "*** Add File: x/y", "+1"]
+    assert "Nothing was changed" in await world.patch_failure(*failing)
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    await world.patch("*** Update File: run.sh", "*** Move to: bin/run.sh")
+    assert stat.S_IMODE((world.top / "bin/run.sh").stat().st_mode) == 0o750
