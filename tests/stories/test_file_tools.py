@@ -188,9 +188,9 @@ async def test_a_write_that_a_crash_cut_off_is_unknown_and_names_its_file(
     machine, plain, reached = Machine(), write_path.write, anyio.Event()
     mortals: list[Any] = []
 
-    def dies(real: Path, data: bytes, *, seen: str | None) -> None:
+    def dies(real: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None) -> None:
         if after:
-            plain(real, data, seen=seen)
+            plain(real, data, seen=seen, like=like)
         mortals[0].kill()
         reached.set()
         raise OSError("the process is gone")

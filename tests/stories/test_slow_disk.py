@@ -35,8 +35,8 @@ class SlowDisk:
 def slow_disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[SlowDisk]:
     disk, real = SlowDisk(), write_path.write
 
-    def write(path: Path, data: bytes, *, seen: str | None) -> None:
-        real(path, data, seen=seen)
+    def write(path: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None) -> None:
+        real(path, data, seen=seen, like=like)
         disk.written.append(path)
         disk.begun.set()
         assert disk.gate.wait(20)

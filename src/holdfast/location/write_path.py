@@ -17,6 +17,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from holdfast.errors import Conflict, ContextError, HoldfastError, Refused
 from holdfast.location import open_path
 
@@ -27,22 +29,38 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 
 
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file has beside its content."""
+
+    uid: int
+    gid: int
+    mode: int
+    attributes: dict[str, bytes]
+
+
+def kept(real: Path) -> Kept:
+    """What a file has beside its content, for another that takes its place."""
+    with _folder(real, make=False) as folder:
+        return _kept(folder, real)
+
+
 def digest(data: bytes) -> str:
     """By which content is known again."""
     return hashlib.sha256(data).hexdigest()
 
 
-def write(real: Path, data: bytes, *, seen: str | None) -> None:
+def write(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None) -> None:
     """Give a file new content. `seen`: the digest of what it holds; None if there is to be no such file.
 
-    `Conflict` if it holds something else by now. Missing folders are made.
+    `Conflict` if it holds something else by now. Missing folders are made. A file keeps what it has beside
+    its content; a new one gets it from `like`.
     """
     with _folder(real, make=True) as folder:
         old = _status(folder, real)
         _check(folder, real, old, seen)
         name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
         try:
-            _fill(folder, name, data, old, real)
+            _fill(folder, name, data, like if old is None else _kept(folder, real))
             _check(folder, real, _status(folder, real), seen)
             os.rename(name, real.name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException as error:
@@ -67,7 +85,9 @@ def remove(real: Path, *, seen: str) -> None:
 
 @contextlib.contextmanager
 def _folder(real: Path, *, make: bool) -> Iterator[int]:
-    """The folder of a file, opened; with `make`, made where it is missing."""
+    """The folder of a file, opened; with `make`, made where it is missing. What the system has against the
+    work in it becomes an error of ours: callers put back what they did before it.
+    """
     try:
         if make:
             _make_folders(real)
@@ -76,6 +96,8 @@ def _folder(real: Path, *, make: bool) -> Iterator[int]:
         raise _failure(error, real) from error
     try:
         yield folder
+    except OSError as error:
+        raise _failure(error, real) from error
     finally:
         os.close(folder)
 
@@ -124,41 +146,61 @@ def _digest_of(fd: int) -> str:
     return found.hexdigest()
 
 
-def _fill(folder: int, name: str, data: bytes, old: os.stat_result | None, real: Path) -> None:
+def _fill(folder: int, name: str, data: bytes, like: Kept | None) -> None:
     """Make the temporary file: the content, and what the old file had beside it."""
-    fd = os.open(name, _NEW, 0o600 if old is not None else 0o666, dir_fd=folder)
+    fd = os.open(name, _NEW, 0o600 if like is not None else 0o666, dir_fd=folder)
     try:
         left = memoryview(data)
         while left:
             left = left[os.write(fd, left) :]
-        if old is not None:
-            _keep(fd, folder, old, real)
+        if like is not None:
+            _keep(fd, like)
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def _keep(fd: int, folder: int, old: os.stat_result, real: Path) -> None:
+def _kept(folder: int, real: Path) -> Kept:
+    fd = open_path.file_in(folder, real)
+    try:
+        status = os.fstat(fd)
+        return Kept(
+            uid=status.st_uid,
+            gid=status.st_gid,
+            mode=stat.S_IMODE(status.st_mode),
+            attributes=_attributes(fd),
+        )
+    finally:
+        os.close(fd)
+
+
+def _attributes(fd: int) -> dict[str, bytes]:
+    found: dict[str, bytes] = {}
+    if not hasattr(os, "listxattr"):  # Linux has it.
+        return found
+    try:
+        for name in os.listxattr(fd):
+            with contextlib.suppress(OSError):  # Some belong to the system.
+                found[name] = os.getxattr(fd, name)
+    except OSError as error:
+        if error.errno != errno.ENOTSUP:
+            raise
+    return found
+
+
+def _keep(fd: int, like: Kept) -> None:
     """Give the new file the owner, the mode and the extended attributes of the old one."""
     now = os.fstat(fd)
-    if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
+    if (now.st_uid, now.st_gid) != (like.uid, like.gid):
         with contextlib.suppress(OSError):  # Only root may give files away.
-            os.fchown(fd, old.st_uid, old.st_gid)
+            os.fchown(fd, like.uid, like.gid)
     # After the owner: a change of it clears the bits that lend rights, and they are lent to no other owner.
     now = os.fstat(fd)
-    lends = 0 if now.st_uid == old.st_uid and now.st_gid == old.st_gid else stat.S_ISUID | stat.S_ISGID
-    os.fchmod(fd, stat.S_IMODE(old.st_mode) & ~lends)
-    if hasattr(os, "listxattr"):  # Linux
-        source = open_path.file_in(folder, real)
-        try:
-            for name in os.listxattr(source):
-                with contextlib.suppress(OSError):  # Some belong to the system.
-                    os.setxattr(fd, name, os.getxattr(source, name))
-        except OSError as error:
-            if error.errno != errno.ENOTSUP:
-                raise
-        finally:
-            os.close(source)
+    lends = 0 if (now.st_uid, now.st_gid) == (like.uid, like.gid) else stat.S_ISUID | stat.S_ISGID
+    os.fchmod(fd, like.mode & ~lends)
+    for name, value in like.attributes.items():
+        with contextlib.suppress(OSError):
+            os.setxattr(fd, name, value)
 
 
 def _sync(folder: int) -> None:

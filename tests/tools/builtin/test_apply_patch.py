@@ -1,6 +1,8 @@
 """The tool `apply_patch`: all of a patch or nothing of it."""
 
+import errno
 import hashlib
+import stat
 from pathlib import Path
 
 import anyio
@@ -8,7 +10,7 @@ import anyio.from_thread
 import pytest
 
 from holdfast.errors import ContextError
-from holdfast.location import write_path
+from holdfast.location import open_path, write_path
 from tests.tools.builtin.changing import World
 
 WHOLE = [
@@ -98,11 +100,11 @@ async def test_what_cannot_be_put_back_is_named(world: World, monkeypatch: pytes
     world.file("a.txt", "a\n")
     plain = write_path.write
 
-    def racing(real: Path, data: bytes, *, seen: str | None) -> None:
+    def racing(real: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None) -> None:
         if real.name == "b.txt":
             (world.top / "a.txt").write_text("the user's\n")
             raise ContextError("the disk is full")
-        plain(real, data, seen=seen)
+        plain(real, data, seen=seen, like=like)
 
     monkeypatch.setattr(write_path, "write", racing)
     with pytest.raises(Exception, match="could not be put back") as caught:
@@ -158,9 +160,11 @@ async def test_an_interrupt_does_not_stop_a_patch_between_two_files(
     filled(world)
     plain, scope, answers = write_path.write, anyio.CancelScope(), []
 
-    def interrupted(real: Path, data: bytes, *, seen: str | None) -> None:
+    def interrupted(
+        real: Path, data: bytes, *, seen: str | None, like: write_path.Kept | None = None
+    ) -> None:
         anyio.from_thread.run_sync(scope.cancel)
-        plain(real, data, seen=seen)
+        plain(real, data, seen=seen, like=like)
 
     monkeypatch.setattr(write_path, "write", interrupted)
     with scope:
@@ -176,3 +180,37 @@ async def test_what_is_there_already_is_no_edit(world: World) -> None:
     world.file("a.txt", "a\n")
     await world.run("write", filePath="a.txt", content="a\n")
     assert world.context.edits == []
+
+
+async def test_a_file_that_cannot_be_looked_at_any_more_puts_the_others_back(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have become unreadable while the user was asked."""
+    first, second = world.file("a.txt", "a\n"), world.file("b.txt", "b\n")
+    opened = open_path.file_in
+
+    def denied(parent: int, real: Path) -> int:
+        if real == second and first.read_text() == "A\n":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(parent, real)
+
+    monkeypatch.setattr(open_path, "file_in", denied)
+    updates = [("a.txt", "a", "A"), ("b.txt", "b", "B")]
+    lines = [
+        line for name, old, new in updates for line in (f"*** Update File: {name}", f"-{old}", f"+{new}")
+    ]
+    said = await world.patch_failure(*lines)
+    assert said.startswith("Nothing was changed: ")
+    assert "b.txt may not be written: Permission denied" in said
+
+
+async def test_a_move_keeps_the_mode_and_so_does_what_is_put_back(world: World) -> None:
+    """A script stays one that can be run, a private file private."""
+    script, private = world.file("run.sh", "#!/bin/sh\n"), world.file("key", "k\n")
+    script.chmod(0o750)
+    private.chmod(0o600)
+    failing = ["*** Delete File: key", "*** Add File: x", "+1", "*** Add File: x/y", "+1"]
+    assert "Nothing was changed" in await world.patch_failure(*failing)
+    assert stat.S_IMODE(private.stat().st_mode) == 0o600
+    await world.patch("*** Update File: run.sh", "*** Move to: bin/run.sh")
+    assert stat.S_IMODE((world.top / "bin/run.sh").stat().st_mode) == 0o750

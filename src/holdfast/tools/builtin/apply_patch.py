@@ -108,15 +108,17 @@ async def _plan(
         raise ToolFailure(await missing_file.missing(filesystem, target))
     before = await changes.current(context, filesystem, target)
     if isinstance(section, DeleteFile):
-        return _Planned("delete", (await changes.change(filesystem, target, before, None),))
+        like = await changes.kept(target)
+        return _Planned("delete", (await changes.change(filesystem, target, before, None, like=like),))
     after = await changes.in_thread(_updated, section, before)
     if len(targets) == 1:
         return _Planned("update", (await changes.change(filesystem, target, before, after),))
     if targets[1].kind != "missing":
         raise ToolFailure(f"{targets[1].asked} exists already, so {target.asked} cannot be moved there.")
     # First the new name, then the old one goes: between the two nothing is lost.
-    new = await changes.change(filesystem, targets[1], None, after)
-    return _Planned("move", (new, await changes.change(filesystem, target, before, None)))
+    like = await changes.kept(target)
+    new = await changes.change(filesystem, targets[1], None, after, like=like)
+    return _Planned("move", (new, await changes.change(filesystem, target, before, None, like=like)))
 
 
 def _updated(section: UpdateFile, before: bytes) -> bytes:

@@ -55,6 +55,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: bytes | None
     after: bytes | None
     diff: FileDiff
+    like: write_path.Kept | None = None
+    """What the file that goes, or that this one was before a move, has beside its content."""
 
     @property
     def digest(self) -> str | None:
@@ -90,17 +92,36 @@ async def current(context: ToolContext, filesystem: Filesystem, target: Resolved
 
 
 async def change(
-    filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None
+    filesystem: Filesystem,
+    target: Resolved,
+    before: bytes | None,
+    after: bytes | None,
+    *,
+    like: write_path.Kept | None = None,
 ) -> Change:
     """A change with its diff; in a thread, since a large file takes time."""
-    return await in_thread(_change, filesystem, target, before, after)
+    return await in_thread(_change, filesystem, target, before, after, like)
 
 
-def _change(filesystem: Filesystem, target: Resolved, before: bytes | None, after: bytes | None) -> Change:
+async def kept(target: Resolved) -> write_path.Kept:
+    """What a file has beside its content, before it goes."""
+    try:
+        return await in_thread(write_path.kept, target.real)
+    except HoldfastError as error:
+        raise ToolFailure(f"{target.asked} could not be read: {error}.") from error
+
+
+def _change(
+    filesystem: Filesystem,
+    target: Resolved,
+    before: bytes | None,
+    after: bytes | None,
+    like: write_path.Kept | None,
+) -> Change:
     name = filesystem.relative(target.asked)
     old = "" if before is None else FileText.of(before, str(target.asked)).text
     new = "" if after is None else FileText.of(after, str(target.asked)).text
-    return Change(target=target, before=before, after=after, diff=diff(name, old, new))
+    return Change(target=target, before=before, after=after, diff=diff(name, old, new), like=like)
 
 
 async def ask(context: ToolContext, filesystem: Filesystem, changes: list[Change], metadata: JsonMap) -> None:
@@ -135,7 +156,7 @@ def _write(change: Change) -> None:
         assert seen is not None, "only what is there can go"
         write_path.remove(change.target.real, seen=seen)
     else:
-        write_path.write(change.target.real, change.after, seen=seen)
+        write_path.write(change.target.real, change.after, seen=seen, like=change.like)
 
 
 async def _put_back(context: ToolContext, done: list[Change]) -> list[str]:
