@@ -127,8 +127,8 @@ def _refuse_link(filesystem: Filesystem, path: str, target: Resolved) -> None:
     """What goes by a link would be the file that it leads to, which keeps its name where it was meant."""
     if (filesystem.root / path).is_symlink():
         raise ToolFailure(
-            f"{target.asked} is a link to {target.real}. This tool neither deletes nor moves links, and nothing "
-            f"was changed: name {target.real} itself, or use a command for the link."
+            f"{target.asked} is a link to {target.real}. This tool neither deletes nor moves links, and "
+            f"nothing was changed: name {target.real} itself, or use a command for the link."
         )
 
 
