@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from holdfast.toolkit.output import ToolDenied
+from holdfast.tools.replace import effort
 from tests.tools.builtin.changing import World
 
 
@@ -249,3 +250,19 @@ async def test_what_is_never_written_is_refused_with_a_reason(world: World, path
     os.mkfifo(world.top / "pipe")
     said = await world.failure("write", filePath=path, content="x")
     assert said.startswith("This path cannot be used: ")
+
+
+async def test_a_search_that_costs_too_much_is_ended_in_words(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is guessed; the answer says what finds the place."""
+    monkeypatch.setattr(effort, "STEPS_MAX", 5)
+    world.file("a.txt", "{\n  one\n}\n{\n  two\n}\n")
+    said = await world.failure("edit", filePath="a.txt", oldString="{\n  onne\n}", newString="x")
+    assert said == (
+        "oldString does not stand in a.txt as it is written, and too many lines there are somewhat like it to "
+        "compare them all. Read the place that you mean again, and give a shorter oldString exactly as it stands "
+        "there."
+    )
+    await world.run("edit", filePath="a.txt", oldString="{\n  one\n}", newString="x")
+    assert world.content() == {"project/a.txt": b"x\n{\n  two\n}\n"}

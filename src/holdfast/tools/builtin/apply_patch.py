@@ -148,6 +148,10 @@ def _unmatched(found: Unmatched, text: str, path: str) -> str:
     hunk = found.hunk
     at = f"The hunk at line {hunk.line} of the patch does not fit {path}, and nothing was changed."
     where = f"behind line {found.behind}" if found.behind else "in the file"
+    if found.costly:
+        return (
+            f"{at} The patch takes too long to find its places in a file of this size. Use several patches."
+        )
     if found.context:
         return f"{at} There is no line {hunk.context!r} {where}. Read the file again."
     near = nearest("\n".join(text.split("\n")[found.behind :]), "\n".join(hunk.before))

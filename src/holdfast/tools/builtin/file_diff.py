@@ -1,13 +1,17 @@
 """What changed between two texts, as a unified diff, in bounded time."""
 
 import difflib
+from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 import msgspec
 
 CONTEXT = 3
-COMPARED_MAX = 4_000_000
-"""Lines times lines: beyond it everything between the equal ends counts as replaced."""
+COMPARED_MAX = 5_000_000
+"""Comparisons of lines, about a second: what is not compared by then counts as replaced."""
+LINES_MAX = 200_000
+"""With more lines between the equal ends, nothing there is compared."""
 SHOWN_LINES = 60
 WIDTH = 400
 
@@ -54,11 +58,10 @@ def _groups(before: list[str], after: list[str]) -> Iterator[list[_Change]]:
     """The changes with some equal lines around them, as difflib groups them."""
     head, tail = _ends(before, after)
     middle, other = before[head : len(before) - tail], after[head : len(after) - tail]
-    if len(middle) * len(other) <= COMPARED_MAX:
-        found = difflib.SequenceMatcher(None, middle, other, autojunk=False).get_opcodes()
+    changes = [("replace", head, head + len(middle), head, head + len(other))]
+    if len(middle) + len(other) <= LINES_MAX:
+        found = _Bounded(middle, other).get_opcodes()
         changes = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in found]
-    else:
-        changes = [("replace", head, head + len(middle), head, head + len(other))]
     # Equal lines at both ends, as context.
     if head:
         changes.insert(0, ("equal", max(0, head - CONTEXT), head, max(0, head - CONTEXT), head))
@@ -77,6 +80,29 @@ def _groups(before: list[str], after: list[str]) -> Iterator[list[_Change]]:
             group.append((tag, i1, i2, j1, j2))
     if any(each[0] != "equal" for each in group):
         yield group
+
+
+class _Bounded(difflib.SequenceMatcher[str]):
+    """Counts what each look for the longest equal piece will compare: each line with every one equal to it.
+
+    There are as many looks as pieces, so that texts of few different lines take time by their third power.
+    """
+
+    def __init__(self, before: list[str], after: list[str]) -> None:
+        super().__init__(None, before, after, autojunk=False)
+        times = Counter(after)
+        self._costs = list(accumulate((1 + times[line] for line in before), initial=0))
+        self._left = COMPARED_MAX
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        """As difflib finds it; an empty one, which ends the look into this part, where it costs too much."""
+        cost = self._costs[len(self._costs) - 1 if ahi is None else ahi] - self._costs[alo]
+        if cost > self._left:
+            return difflib.Match(alo, blo, 0)
+        self._left -= cost
+        return super().find_longest_match(alo, ahi, blo, bhi)
 
 
 def _ends(before: list[str], after: list[str]) -> tuple[int, int]:
