@@ -253,6 +253,6 @@ async def test_a_patch_that_takes_too_long_is_ended_in_words(
     monkeypatch.setattr(apply, "LINES_MAX", 1)
     world.file("a.txt", "a\nb\nc\n")
     assert await world.patch_failure("*** Update File: a.txt", "@@", "-c", "+d") == (
-        "The hunk at line 3 of the patch does not fit a.txt, and nothing was changed. The patch takes too long "
-        "to find its places in a file of this size. Use several patches."
+        "The patch takes too long to find its places in a.txt: it ended at the hunk at line 3, and nothing "
+        "was changed. Use several patches."
     )

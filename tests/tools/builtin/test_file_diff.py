@@ -55,3 +55,14 @@ def test_a_diff_that_gives_up_is_right_too(before: list[str], after: list[str], 
     assert applied(before, lines) == after
     assert sum(line.startswith("+") for line in lines) == found.additions
     assert sum(line.startswith("-") for line in lines) == found.deletions
+
+
+def test_a_long_diff_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its counts are those of the whole; what the model is shown counts what is not kept too."""
+    monkeypatch.setattr(file_diff, "CHARS_MAX", 40)
+    found = diff("a", "", "".join(f"line {number}\n" for number in range(100)))
+    assert (found.additions, found.deletions) == (100, 0)
+    assert found.patch == "--- a\n+++ a\n@@ -0,0 +1,100 @@\n+line 0\n+l\n(… 99 more lines of the diff)"
+    assert found.short == "@@ -0,0 +1,100 @@\n+line 0\n+l\n(… 99 more lines of the diff)"
+    one = diff("a", "", "x" * 1_000)
+    assert one.patch == f"--- a\n+++ a\n@@ -0,0 +1 @@\n+{'x' * 11}\n(… 1 more lines of the diff)"

@@ -2,7 +2,7 @@
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import msgspec
@@ -12,43 +12,87 @@ COMPARED_MAX = 5_000_000
 """Comparisons of lines, about a second: what is not compared by then counts as replaced."""
 LINES_MAX = 200_000
 """With more lines between the equal ends, nothing there is compared."""
+CHARS_MAX = 200_000
+"""How much of a diff is kept: it stands in the record of the call, and in every event of it."""
 SHOWN_LINES = 60
 WIDTH = 400
 
 
 class FileDiff(msgspec.Struct, frozen=True):
-    """A unified diff and its counts."""
+    """A unified diff and its counts. `text` is its beginning, which lacks `left` lines."""
 
-    patch: str
+    text: str
+    left: int
     additions: int
     deletions: int
 
     @property
+    def patch(self) -> str:
+        """As much as is kept."""
+        return f"{self.text}\n{_more(self.left)}" if self.left else self.text
+
+    @property
     def short(self) -> str:
         """As much as the model is shown: the hunks, cut where they are long."""
-        lines = [line[:WIDTH] for line in self.patch.split("\n")[2:]]
-        more = len(lines) - SHOWN_LINES
+        lines = [line[:WIDTH] for line in self.text.split("\n")[2:]]
+        more = len(lines) - SHOWN_LINES if len(lines) > SHOWN_LINES else 0
         shown = lines[:SHOWN_LINES]
-        return "\n".join([*shown, f"(… {more} more lines of the diff)"] if more > 0 else shown)
+        return "\n".join([*shown, _more(more + self.left)] if more or self.left else shown)
+
+
+def joined(patches: Iterable[str]) -> str:
+    """Some diffs as one, cut like one."""
+    kept = _Kept()
+    kept.add("", [patch for patch in patches if patch])
+    return kept.text if not kept.left else f"{kept.text}\n(… the rest of the diff is not kept)"
 
 
 def diff(path: str, old: str, new: str) -> FileDiff:
     """The diff of a file's text."""
     before, after = _lines(old), _lines(new)
     additions = deletions = 0
-    lines = [f"--- {path}", f"+++ {path}"]
+    kept = _Kept()
+    kept.add("", [f"--- {path}", f"+++ {path}"])
     for group in _groups(before, after):
         (_, start, _, other, _), (_, _, end, _, other_end) = group[0], group[-1]
-        lines.append(f"@@ -{_range(start, end)} +{_range(other, other_end)} @@")
+        kept.add("", [f"@@ -{_range(start, end)} +{_range(other, other_end)} @@"])
         for tag, i1, i2, j1, j2 in group:
             if tag == "equal":
-                lines += [f" {line}" for line in before[i1:i2]]
+                kept.add(" ", before[i1:i2])
                 continue
             deletions += i2 - i1
             additions += j2 - j1
-            lines += [f"-{line}" for line in before[i1:i2]]
-            lines += [f"+{line}" for line in after[j1:j2]]
-    return FileDiff("\n".join(lines) if additions or deletions else "", additions, deletions)
+            kept.add("-", before[i1:i2])
+            kept.add("+", after[j1:j2])
+    is_changed = additions or deletions
+    return FileDiff(kept.text if is_changed else "", kept.left, additions, deletions)
+
+
+class _Kept:
+    """The beginning of a diff, as long as there is room, and the number of lines behind it."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._room = CHARS_MAX
+        self.left = 0
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._lines)
+
+    def add(self, sign: str, lines: Sequence[str]) -> None:
+        """Some lines, each with its sign; the one for which there is no room is cut, and counts as left."""
+        taken = 0
+        while self._room > 0 and taken < len(lines):
+            line = f"{sign}{lines[taken]}"
+            self._lines.append(line[: self._room])
+            taken += len(line) <= self._room
+            self._room -= len(line) + 1
+        self.left += len(lines) - taken
+
+
+def _more(lines: int) -> str:
+    return f"(… {lines} more lines of the diff)"
 
 
 _Change = tuple[str, int, int, int, int]
