@@ -86,3 +86,10 @@ def test_the_nearest_place_names_what_differs() -> None:
     assert nearest(text, "def twoo():") == Nearest(4, ((4, "def two():", "def twoo():"),))
     assert nearest(text, "nothing like it") is None
     assert nearest("", "x") is None
+
+
+def test_places_that_overlap_are_several() -> None:
+    """It cannot be known which of them was meant; all of them are the ones that do not overlap."""
+    assert replace("ababa\n", "aba", "x") == NotReplaced("ambiguous", (1, 1))
+    assert replace("ababa\n", "aba", "x", everywhere=True) == Replaced("xba\n", "aba", 1)
+    assert replace(" a\n a\n a\n", "a\na\n", "x") == NotReplaced("ambiguous", (1, 2))
