@@ -21,7 +21,7 @@ from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 from tests.until import until
 
-pytestmark = pytest.mark.needs("bash")
+pytestmark = pytest.mark.needs("bash", "box")
 
 SERVER = "echo ready; echo $$ > pid; while read line; do echo got $line; done; exit 4"
 
