@@ -105,11 +105,18 @@ def test_no_construct_hides_a_command(name: str) -> None:
     "command",
     ["/bin/rm x", "ls && rm x", "( (rm x) )", "true || rm x", "A=1 rm x", 'ls "a $(echo $(rm x))"', "r''m x",
      "\\rm x", "f() { rm x; }; f", "timeout 5 rm x", "env A=1 rm x", "bash -ec 'rm x'", "uv run rm x",
-     "find . -exec rm {} +", "find . -delete", "echo x | xargs rm", "until rm x; do :; done", "> rm rm"],
+     "bash -c -- 'rm x'", "find . -exec rm {} +", "find . -delete", "echo x | xargs rm",
+     "until rm x; do :; done", "> rm rm"],
 )  # fmt: skip
 def test_a_denial_is_no_question(command: str) -> None:
     """Where the denied command is understood, the user is not asked about it."""
     assert judge(command, FREE) == "deny"
+
+
+@pytest.mark.parametrize("command", ["bash -c -e 'rm x'", "sh -c +x 'rm x'", "bash -c -o pipefail 'rm x'"])
+def test_options_before_a_script_are_no_script(command: str) -> None:
+    """A shell takes more options after `-c`; the word after it need not be what it runs."""
+    assert judge(command, FREE) == "ask"
 
 
 def test_without_rules_against_anything_all_runs() -> None:

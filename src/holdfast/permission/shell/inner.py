@@ -136,8 +136,11 @@ def _shell(name: str, words: Sequence[Word]) -> Inner:
         if text is None:
             break
         if re.fullmatch(r"-[elux]*c", text):
-            script = words[index + 1].text if index + 1 < len(words) else None
-            if script is None or {ANY, HOME} & set(script):
+            # Options may follow: the script is the first word that is none.
+            following = [other.text for other in words[index + 1 : index + 3]]
+            is_ended = following[:1] == ["--"]
+            script = next(iter(following[1:] if is_ended else following), None)
+            if script is None or {ANY, HOME} & set(script) or (script[:1] in ("-", "+") and not is_ended):
                 break
             return Inner(script=script)
         if text == "--version":
