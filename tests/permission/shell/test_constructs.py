@@ -119,6 +119,27 @@ def test_options_before_a_script_are_no_script(command: str) -> None:
     assert judge(command, FREE) == "ask"
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["sed -n '1erm x' f", "sed 's|a|rm x|e' f", "sed -E 's#.*#rm x#e' f", "sed p f -e '1e rm x'",
+     "sed --expr='1e rm x' f", "sed -ne 'erm x' f", "sed '/a/{erm x\n}' f", "sed 's/a/b/wout' f",
+     "sed 1wout f", "sed -nf script f", "sed 's/[/]/rm x;/e;#/p' f", "sed 's/[[:space:]/]/x/e' f"],
+)  # fmt: skip
+def test_a_script_of_sed_that_runs_or_writes_asks(command: str) -> None:
+    """Whatever its signs, its spaces and the place of its options are."""
+    assert judge(command, LISTED) == "ask"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["10,20p", "/a/,+3p", "5{p;q}", "$!N;s/\\n/ /g", ":a;N;$!ba;s|/usr|/opt|g", "s/^[[:space:]]*//;s/ *$//",
+     "/^#/d", "1~2d", "y/abc/xyz/", "1i text", "/x/!d", "s/(a|b)+/\\1/gI; $="],
+)  # fmt: skip
+def test_a_script_of_sed_that_changes_text_is_understood(script: str) -> None:
+    """Everyday scripts need no question."""
+    assert judge(f"sed -i.bak -E -e '{script}' f", LISTED) == "allow"
+
+
 def test_without_rules_against_anything_all_runs() -> None:
     """What cannot be understood is allowed where any command, and any place, is."""
     assert judge('eval "$x"', policy({"*": "allow"}, outside="allow")) == "allow"
