@@ -131,6 +131,17 @@ def test_a_script_of_sed_that_runs_or_writes_asks(command: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "command",
+    ["git fetch --upload-pa='rm x' .", "git rebase --exe 'rm x' HEAD", "git rebase -ix 'rm x' HEAD",
+     "git clone -u 'rm x' . y", "tar --checkpoint-act=exec=rm -cf x y", "sort --compress-prog=rm x",
+     "split --filt='rm x' y", "man --pag=rm ls"],
+)  # fmt: skip
+def test_an_option_that_is_cut_short_is_the_option(command: str) -> None:
+    """It runs a program as the whole one does."""
+    assert judge(command, FREE) == "ask"
+
+
+@pytest.mark.parametrize(
     "script",
     ["10,20p", "/a/,+3p", "5{p;q}", "$!N;s/\\n/ /g", ":a;N;$!ba;s|/usr|/opt|g", "s/^[[:space:]]*//;s/ *$//",
      "/^#/d", "1~2d", "y/abc/xyz/", "1i text", "/x/!d", "s/(a|b)+/\\1/gI; $="],

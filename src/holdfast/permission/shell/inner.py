@@ -71,6 +71,8 @@ _LAUNCHERS: Final = (
     ("pdm", "run"), ("pipenv", "run"), ("pnpm", "exec"), ("poetry", "run"), ("rye", "run"), ("uv", "run"),
     ("uvx", ), ("xvfb-run", ), ("yarn", "exec"),
 )  # fmt: skip
+_GIT_SHORT: Final = {"rebase": "x", "clone": "u"}
+"""Short options of git by which it runs a program, alone or behind others (`-ix`)."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SHELL_FLAGS = re.compile(r"-[elux]+|-o|pipefail|errexit|nounset|--norc|--noprofile")
 _EXECS: Final = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
@@ -217,9 +219,14 @@ def _git(words: Sequence[Word]) -> Inner:
     rest = list(words[at:])
     if rest and (rest[0].text in programs.GIT_RUNS or "ext::" in "".join(each.shown for each in rest)):
         raise NotUnderstood(f"git {rest[0].shown} runs other programs")
-    if rest and rest[0].text == "rebase" and any((each.text or "-x").startswith("-x") for each in rest):
-        raise NotUnderstood("git rebase -x runs other programs")
+    for name, sign in _GIT_SHORT.items():
+        if rest and rest[0].text == name and any(_is_short(each.text, sign) for each in rest):
+            raise NotUnderstood(f"git {name} -{sign} runs other programs")
     return Inner(meant=rest if at else ())
+
+
+def _is_short(text: str | None, sign: str) -> bool:
+    return text is None or (text[:1] == "-" and text[:2] != "--" and sign in text)
 
 
 def _is_setting(text: str | None) -> bool:
