@@ -1,11 +1,14 @@
 """Searches in a real session: its rules, its process groups, its bounds."""
 
+from pathlib import Path
+
 import anyio
 import pytest
 
 from holdfast.schema.part import ToolPart
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
+from holdfast.tools.builtin.outside import UNSHOWN
 from tests.stories.permissions import asked, outcomes
 from tests.stories.world import Attached, World, is_shown
 from tests.until import until
@@ -84,3 +87,48 @@ async def test_an_interrupted_search_is_ended(world: World, monkeypatch: pytest.
         page = await hf.sessions.messages(session)
     (part,) = [part for message in page.messages for part in message.parts if isinstance(part, ToolPart)]
     assert (part.state.metadata or {})["outcome"] == "interrupted"
+
+
+async def test_a_denied_folder_outside_is_not_searched_from_above(world: World, tmp_path: Path) -> None:
+    """The rule that stops `read` there stops `grep`, `glob` and `list` too; what lies beside it is shown."""
+    out = tmp_path.resolve() / "out"
+    (out / "secret/deep").mkdir(parents=True)
+    (out / "open").mkdir()
+    for name in ("secret/k.txt", "secret/deep/k.txt", "open/a.txt", "b.txt"):
+        (out / name).write_text("KEY\n")
+    world.settings(permission={"external_directory": {"*": "allow", f"{out}/secret/*": "deny"}})
+    calls = [
+        Call("read", {"filePath": f"{out}/secret/k.txt"}, id="a"),
+        Call("grep", {"pattern": "KEY", "path": str(out)}, id="b"),
+        Call("glob", {"pattern": "*.txt", "path": str(out)}, id="c"),
+        Call("list", {"path": str(out)}, id="d"),
+    ]
+    async with world.open(*(Step(call) for call in calls), Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        read, grep, glob, listed = outcomes((await hf.sessions.messages(session)).messages)
+    assert read[0] == "error"
+    assert grep[1].startswith(
+        f"Found 2 matches\n\n{out}/b.txt:\n  Line 1: KEY\n\n{out}/open/a.txt:\n  Line 1: KEY\n\n(2 files have "
+    )
+    assert glob[1] == f"{out}/b.txt\n{out}/open/a.txt\n\n{UNSHOWN}"
+    assert listed[1] == f"{out}/\n  b.txt\n  open/\n    a.txt\n{UNSHOWN}"
+
+
+async def test_consent_to_a_folder_outside_holds_for_what_is_below(world: World, tmp_path: Path) -> None:
+    """The user's answer to one call opens the folders in it for that call, but none that a rule denies."""
+    out = tmp_path.resolve() / "out"
+    (out / "secret").mkdir(parents=True)
+    (out / "open").mkdir()
+    for name in ("secret/k.txt", "open/a.txt"):
+        (out / name).write_text("KEY\n")
+    world.settings(permission={"external_directory": {"*": "ask", f"{out}/secret/*": "deny"}})
+    glob = Step(Call("glob", {"pattern": "*.txt", "path": str(out)}, id="a"))
+    async with world.open(glob, Step(Say("ok")), presence=Attached()) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        (request,) = await asked(hf, session)
+        await hf.sessions.reply(session, request.id, "once")
+        await hf.sessions.wait(session)
+        (found,) = outcomes((await hf.sessions.messages(session)).messages)
+    assert found == ("completed", f"{out}/open/a.txt\n\n{UNSHOWN}")

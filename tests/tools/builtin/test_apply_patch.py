@@ -214,3 +214,32 @@ async def test_a_move_keeps_the_mode_and_so_does_what_is_put_back(world: World) 
     assert stat.S_IMODE(private.stat().st_mode) == 0o600
     await world.patch("*** Update File: run.sh", "*** Move to: bin/run.sh")
     assert stat.S_IMODE((world.top / "bin/run.sh").stat().st_mode) == 0o750
+
+
+@pytest.mark.parametrize(
+    "section", [["*** Delete File: alias.txt"], ["*** Update File: alias.txt", "*** Move to: b.txt"]]
+)
+@pytest.mark.parametrize("is_dangling", [False, True])
+async def test_a_link_is_neither_deleted_nor_moved(
+    world: World, section: list[str], is_dangling: bool
+) -> None:
+    """The file that it leads to would go, and the link would stay and lead nowhere."""
+    real = world.file("a.txt", "a\n")
+    alias = world.top / "alias.txt"
+    alias.symlink_to("a.txt")
+    if is_dangling:
+        real.unlink()
+    assert await world.patch_failure(*section) == (
+        f"{alias} is a link to {real}. This tool neither deletes nor moves links, and nothing was changed: "
+        f"name {real} itself, or use a command for the link."
+    )
+    assert alias.is_symlink()
+
+
+async def test_what_lies_in_a_linked_folder_is_deleted(world: World) -> None:
+    """The link is on the way to the file, not the file."""
+    world.file("real/a.txt", "a\n")
+    (world.top / "linked").symlink_to("real")
+    await world.patch("*** Delete File: linked/a.txt")
+    assert world.content() == {}
+    assert (world.top / "linked").is_symlink()

@@ -104,6 +104,8 @@ async def _plan(
             raise ToolFailure(f"{target.asked} exists already. Read it, and use '*** Update File:'.")
         data = file_text.encoded(section.text, bom=False, crlf=False)
         return _Planned("add", (await changes.change(filesystem, target, None, data),))
+    if isinstance(section, DeleteFile) or len(targets) > 1:
+        await changes.in_thread(_refuse_link, filesystem, section.path, target)
     if target.kind == "missing":
         raise ToolFailure(await missing_file.missing(filesystem, target))
     before = await changes.current(context, filesystem, target)
@@ -119,6 +121,15 @@ async def _plan(
     like = await changes.kept(target)
     new = await changes.change(filesystem, targets[1], None, after, like=like)
     return _Planned("move", (new, await changes.change(filesystem, target, before, None, like=like)))
+
+
+def _refuse_link(filesystem: Filesystem, path: str, target: Resolved) -> None:
+    """What goes by a link would be the file that it leads to, which keeps its name where it was meant."""
+    if (filesystem.root / path).is_symlink():
+        raise ToolFailure(
+            f"{target.asked} is a link to {target.real}. This tool neither deletes nor moves links, and "
+            f"nothing was changed: name {target.real} itself, or use a command for the link."
+        )
 
 
 def _updated(section: UpdateFile, before: bytes) -> bytes:

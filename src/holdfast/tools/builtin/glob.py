@@ -9,6 +9,7 @@ from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools import glob_pattern
 from holdfast.tools.builtin import access, search
 from holdfast.tools.builtin.access import Reach
+from holdfast.tools.builtin.outside import UNSHOWN, Outside
 from holdfast.tools.glob_pattern import BadGlob
 
 DESCRIPTION: Final = f"""Find files by name: `*.py` at any depth, `src/**/test_*.py` from `path` on, \
@@ -63,25 +64,30 @@ async def _found(context: ToolContext, filesystem: Filesystem, target: Resolved,
         raise ToolFailure(f"The glob cannot be used: {error}. Write it again.") from error
     is_checked = last is None or "/" in pattern
     found: list[str] = []
+    outside = Outside(context, filesystem, target)
 
     async def take(records: list[bytes]) -> bool:
         for record in records:
             name = record.decode("utf-8", "replace").removeprefix("./")
             # A type brings hidden files back; a name with a line end could pass for several.
             is_left_out = (not shows_hidden and "/." in f"/{name}") or not name.isprintable()
-            if not is_left_out and (not is_checked or is_meant(name)):
+            if is_left_out or (is_checked and not is_meant(name)):
+                continue
+            if await outside.shows(name):
                 found.append(name)
-                if len(found) == search.LIMIT:
-                    return True
+            if len(found) == search.LIMIT or outside.enough:
+                return True
         return False
 
     ran = await search.run(context, filesystem, target, options, take, separator=b"\0")
     if ran.late and not found:
         raise ToolFailure(search.LATE)
     lines = [str(target.asked / name) for name in sorted(found)] or ["No files found"]
+    if outside.unshown:
+        lines += ["", UNSHOWN]
     if ran.late:
         lines += ["", search.LATE]
-    elif not ran.whole:
+    elif not ran.whole and not outside.enough:
         lines += ["", f"(Only the first {search.LIMIT} that were found. Use a narrower glob or `path`.)"]
     return ToolOutput(
         text="\n".join(lines),

@@ -14,6 +14,7 @@ from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools import glob_pattern
 from holdfast.tools.builtin import access, search
 from holdfast.tools.builtin.access import Reach
+from holdfast.tools.builtin.outside import Outside
 from holdfast.tools.glob_pattern import BadGlob
 
 LINE_CHARS_MAX: Final = 2_000
@@ -101,6 +102,7 @@ class _Matches:
         self._filesystem = filesystem
         self._target = target
         self._is_meant = is_meant
+        self._outside = Outside(context, filesystem, target)
         self._lines: dict[str, list[tuple[int, str]]] = {}
         self.unshown: set[str] = set()
         self.count = 0
@@ -127,7 +129,8 @@ class _Matches:
             return False
         if path:
             file = self._filesystem.below(self._target, path)
-            if await self._context.verdict("read", self._filesystem.patterns(file)) != "allow":
+            is_readable = await self._context.verdict("read", self._filesystem.patterns(file)) == "allow"
+            if not is_readable or not await self._outside.shows(path):
                 self.unshown.add(path)
                 return False
         self._lines[path] = []

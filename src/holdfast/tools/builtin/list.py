@@ -8,6 +8,7 @@ from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.builtin import access, search
 from holdfast.tools.builtin.access import Reach
+from holdfast.tools.builtin.outside import UNSHOWN, Outside
 
 ENTRIES_MAX: Final = 200
 FILES_MAX: Final = 20_000
@@ -37,11 +38,15 @@ def list_tool(reach: Reach) -> Tool:
 
 async def _listed(context: ToolContext, filesystem: Filesystem, target: Resolved) -> ToolOutput:
     names: list[str] = []
+    outside = Outside(context, filesystem, target)
 
     async def take(records: list[bytes]) -> bool:
         found = (record.decode("utf-8", "replace").removeprefix("./") for record in records)
-        names.extend(name for name in found if name.isprintable())  # One with a line end could pass for two.
-        return len(names) >= FILES_MAX
+        for name in found:
+            # One with a line end could pass for two.
+            if name.isprintable() and await outside.shows(name):
+                names.append(name)
+        return len(names) >= FILES_MAX or outside.enough
 
     ran = await search.run(
         context, filesystem, target, ["--files", "--null", *search.HIDDEN], take, separator=b"\0"
@@ -50,6 +55,8 @@ async def _listed(context: ToolContext, filesystem: Filesystem, target: Resolved
     lines = [f"{target.asked}/", *tree.lines()]
     if not names:
         lines.append("(There are no files, or git ignores them all. Read the folder to see every name.)")
+    if outside.unshown:
+        lines.append(UNSHOWN)
     if not ran.whole:
         lines.append(f"(Only {len(names[:FILES_MAX])} files were looked at. List a folder in it.)")
     elif tree.is_cut:
