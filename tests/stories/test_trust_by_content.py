@@ -150,3 +150,21 @@ async def test_what_lies_beside_the_trusted_folder_is_trusted_by_content(world: 
             )
     assert loaded == [["trusted"], []]
     assert not plugin.with_suffix(".ran").exists()
+
+
+async def test_a_module_that_a_plugin_imports_is_trusted_by_content(world: World) -> None:
+    """A helper beside a plugin is its code: changed, the plugin is not loaded."""
+    real = world.project.resolve()
+    write(real / "holdfast.json", '{"plugin": ["./dev/plug.py"]}')
+    write(real / "dev/plug.py", "loaded = 'plugin'\n")
+    helper = write(real / "dev/helper.py", "x = 1\n")
+    loaded = []
+    async with world.open() as (hf, _):
+        await hf.trust.decide(real, granted=True)
+    for text in ("x = 1\n", PLUGIN):
+        helper.write_text(text)
+        async with world.open() as (hf, _):
+            workspace = await inside.workspace(hf, await world.session(hf))
+            found = WorkspacePlugins(lambda _: None).of(workspace).plugins
+            loaded.append([each.hooks.loaded for each in found])
+    assert loaded == [["plugin"], []]

@@ -66,6 +66,20 @@ def test_what_steers_is_pinned_and_nothing_else(world: World) -> None:
     assert names(world, world.project.parent) == sorted([*steering, "../up.md", "../home/own.md"])
 
 
+def test_what_a_plugin_may_import_is_pinned(world: World) -> None:
+    """The Python files beside it and below; of one at the top of the project those beside it alone. A module
+    that comes later is a change, like one in the place of a package that was imported.
+    """
+    for name in ("dev/plug.py", "dev/helper.py", "dev/lib/deep.py", "dev/notes.txt", "dev/.venv/x.py"):
+        write(world.project / name, "x")
+    for name in ("top.py", "beside.py", "src/work.py"):
+        write(world.project / name, "x")
+    settings = write(world.project / "opencode.json", '{"plugin": ["./dev/plug.py"]}')
+    assert names(world) == ["dev/helper.py", "dev/lib/deep.py", "dev/plug.py", "opencode.json"]
+    settings.write_text('{"plugin": ["./top.py", "./dev/gone.ts"]}')
+    assert names(world) == ["beside.py", "opencode.json", "top.py"]
+
+
 def test_pins_are_of_bytes_alone(world: World) -> None:
     """The same after a touch and another mode; another one for each byte; none for a file that is gone."""
     path = write(world.project / "opencode.json", "{}")

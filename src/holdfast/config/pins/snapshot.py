@@ -2,7 +2,7 @@
 
 That is: its settings files; in `.opencode/` and `.holdfast/` also agents, modes and commands, programs
 (tools, plugins, hooks) and skills; and what the settings include: `{file:…}`, plugins and folders of skills
-by path.
+by path, with the Python files beside and below such a plugin, which it may import.
 Instruction files are not among it: they are text for the model, in an untrusted folder as in a trusted one.
 
 What must stay true: what is compared with the pins is what is loaded, so a file is read once, here, and
@@ -34,7 +34,7 @@ SKILL: Final = "SKILL.md"
 SKILL_FOLDERS: Final = (Path(".claude/skills"), Path(".agents/skills"))
 LINK: Final = "-> "
 
-_PASSED_OVER = frozenset(("__pycache__", "node_modules", ".git"))
+_PASSED_OVER = frozenset(("__pycache__", "node_modules", ".git", ".venv", "site-packages"))
 _MARKDOWN = ("agent", "agents", "mode", "modes", "command", "commands")
 _SKILLS = ("skill", "skills")
 _PROGRAMS = frozenset((".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".sh"))
@@ -119,6 +119,7 @@ class Snapshot:
             self._included(path.parent, name)
         for name in _named_plugins(value):
             self._included(path.parent, name)
+            self._beside(path.parent, name)
         for name in _named_skills(value):
             at = self._meant(path.parent, name)
             if at is not None:
@@ -128,6 +129,20 @@ class Snapshot:
         path = self._meant(folder, name)
         if path is not None and not os.path.isdir(path):  # noqa: PTH112 - false, and no error
             self._file(path)
+
+    def _beside(self, folder: Path, name: str) -> None:
+        """Read the Python files that a plugin can import as its neighbours: those beside it and below.
+
+        A plugin that lies in the trusted folder itself has the whole project below it: of that only what
+        is beside it is read.
+        """
+        path = self._meant(folder, name)
+        if path is None or path.suffix != ".py":
+            return
+        real = os.path.realpath(path.parent)
+        depth = 0 if Path(self._top).is_relative_to(real) else DEPTH_MAX
+        for each in self._below(path.parent, lambda file: file.endswith(".py"), depth, ()):
+            self._file(each)
 
     def _meant(self, folder: Path, name: str) -> Path | None:
         """What settings name, unless it is the user's own: outside, and not named from here."""
