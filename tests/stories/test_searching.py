@@ -109,7 +109,7 @@ async def test_a_denied_folder_outside_is_not_searched_from_above(world: World, 
         read, grep, glob, listed = outcomes((await hf.sessions.messages(session)).messages)
     assert read[0] == "error"
     assert grep[1].startswith(
-        f"Found 2 matches\n\n{out}/b.txt:\n  Line 1: KEY\n\n{out}/open/a.txt:\n  Line 1: KEY\n\n(2 files have "
+        f"Found 2 matches\n\n{out}/b.txt:\n  Line 1: KEY\n\n{out}/open/a.txt:\n  Line 1: KEY\n\n(2 files "
     )
     assert glob[1] == f"{out}/b.txt\n{out}/open/a.txt\n\n{UNSHOWN}"
     assert listed[1] == f"{out}/\n  b.txt\n  open/\n    a.txt\n{UNSHOWN}"

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.errors import ContextError
 from holdfast.location import open_path, write_path
+from holdfast.tools.patch import apply
 from tests.tools.builtin.changing import World
 
 WHOLE = [
@@ -243,3 +244,15 @@ async def test_what_lies_in_a_linked_folder_is_deleted(world: World) -> None:
     await world.patch("*** Delete File: linked/a.txt")
     assert world.content() == {}
     assert (world.top / "linked").is_symlink()
+
+
+async def test_a_patch_that_takes_too_long_is_ended_in_words(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is changed; the answer says what to do."""
+    monkeypatch.setattr(apply, "LINES_MAX", 1)
+    world.file("a.txt", "a\nb\nc\n")
+    assert await world.patch_failure("*** Update File: a.txt", "@@", "-c", "+d") == (
+        "The patch takes too long to find its places in a.txt: it ended at the hunk at line 3, and nothing "
+        "was changed. Use several patches."
+    )

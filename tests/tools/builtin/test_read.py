@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import io
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -412,3 +414,30 @@ async def test_a_picture_that_is_too_large_is_refused(world: World, monkeypatch:
     world.write("over.png", PNG + b"x" * ((1 << 20) - len(PNG) + 1))
     assert len((await world.read("exact.png")).attachments) == 1
     assert "has more than the 1 MiB that can be shown" in await world.failure("over.png")
+
+
+def test_a_page_far_down_is_reached_in_chunks() -> None:
+    """A file of line feeds has twenty million lines; they are counted, not looked at one by one."""
+    start = time.process_time()
+    page = text_page.page(io.BytesIO(b"\n" * (20 << 20)), offset=20_000_000, lines_max=10, bytes_max=1000)
+    assert time.process_time() - start < 3.0
+    assert (page.first, len(page.lines), page.total, page.more) == (20_000_000, 10, 20 << 20, True)
+
+
+@pytest.mark.parametrize("data", [b"", b"a", b"a\n", b"a\nb", b"\n\nab\ncd\n\n", b"a\nbcdefghij\nk"])
+@pytest.mark.parametrize("chunk", [1, 2, 3, 100])
+def test_a_page_is_the_same_however_it_is_reached(
+    data: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line, the number of lines and the fingerprint, from any line on, also behind the last."""
+    monkeypatch.setattr(text_page, "CHUNK_BYTES", chunk)
+    lines = data.decode().splitlines()
+    for offset in range(1, len(lines) + 3):
+        page = text_page.page(io.BytesIO(data), offset=offset, lines_max=1, bytes_max=1000)
+        assert page == text_page.Page(
+            lines=tuple(lines[offset - 1 : offset]),
+            first=offset,
+            total=len(lines),
+            more=offset < len(lines),
+            sha256=hashlib.sha256(data).hexdigest(),
+        )

@@ -1,6 +1,7 @@
 """The tools `write` and `edit`: what they change, what they keep, and what they refuse."""
 
 import hashlib
+import json
 import os
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import anyio
 import pytest
 
 from holdfast.toolkit.output import ToolDenied
+from holdfast.tools.replace import effort
 from tests.tools.builtin.changing import World
 
 
@@ -249,3 +251,37 @@ async def test_what_is_never_written_is_refused_with_a_reason(world: World, path
     os.mkfifo(world.top / "pipe")
     said = await world.failure("write", filePath=path, content="x")
     assert said.startswith("This path cannot be used: ")
+
+
+async def test_a_search_that_costs_too_much_is_ended_in_words(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is guessed; the answer says what finds the place."""
+    monkeypatch.setattr(effort, "STEPS_MAX", 5)
+    world.file("a.txt", "{\n  one\n}\n{\n  two\n}\n")
+    said = await world.failure("edit", filePath="a.txt", oldString="{\n  onne\n}", newString="x")
+    assert said == (
+        "oldString does not stand in a.txt as it is written, and too many lines there are somewhat like it "
+        "to compare them all. Read the place that you mean again, and give a shorter oldString exactly as it "
+        "stands there."
+    )
+    await world.run("edit", filePath="a.txt", oldString="{\n  one\n}", newString="x")
+    assert world.content() == {"project/a.txt": b"x\n{\n  two\n}\n"}
+
+
+async def test_the_record_of_a_change_stays_small(world: World) -> None:
+    """However much changed: the diff is cut wherever it is kept, also in what the user is asked."""
+    lines = 60_000
+    world.file("a.txt", "value x\n" * lines)
+    world.file("b.txt", "value x\n" * lines)
+    edit = await world.run("edit", filePath="a.txt", oldString="x", newString="y", replaceAll=True)
+    write = await world.run("write", filePath="a.txt", content="value z\n" * lines)
+    patch = await world.run(
+        "apply_patch",
+        patchText="*** Begin Patch\n*** Delete File: a.txt\n*** Delete File: b.txt\n*** End Patch",
+    )
+    for name, answer, most in (("edit", edit, 2), ("write", write, 1), ("apply_patch", patch, 3)):
+        assert len(json.dumps(answer.metadata)) < most * 230_000, name
+    assert all(len(json.dumps(each.metadata)) < 3 * 230_000 for each in world.context.asked)
+    assert edit.metadata["filediff"]["additions"] == edit.metadata["filediff"]["deletions"] == lines
+    assert edit.metadata["diff"].endswith(" more lines of the diff)")

@@ -1,14 +1,16 @@
 """Where hunks are found, and what stands there afterwards."""
 
 import difflib
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.tools.patch import apply as apply_module
 from holdfast.tools.patch.apply import Unmatched, apply
 from holdfast.tools.patch.parse import parse
-from holdfast.tools.patch.section import UpdateFile
+from holdfast.tools.patch.section import Hunk, UpdateFile
 
 TEXT = "class A:\n    def f(self):\n        return 1\n\nclass B:\n    def f(self):\n        return 1\n"
 TYPESET = "say \u201chi\u201d \u2014 now"
@@ -101,3 +103,24 @@ def test_what_differs_between_two_texts_makes_one_of_the_other(before: list[str]
     ]
     text = "".join(f"{line}\n" for line in before)
     assert updated(text, *lines, "*** End of File") == "".join(f"{line}\n" for line in after)
+
+
+def test_many_loose_hunks_take_no_longer() -> None:
+    """What the lines are without their blanks is found out once, not for each hunk."""
+    text = "".join(f"    line {number} \n" for number in range(100_000))
+    hunks = [
+        Hunk(line=1, context=None, lines=(("-", f"line {at * 100}"),), at_end=False) for at in range(1_000)
+    ]
+    start = time.process_time()
+    done = apply(text, hunks)
+    assert time.process_time() - start < 3.0
+    assert isinstance(done, str)
+    assert done.count("\n") == 99_000
+
+
+def test_a_patch_that_passes_too_many_lines_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hunk is named at which it ended."""
+    monkeypatch.setattr(apply_module, "LINES_MAX", 10)
+    hunks = [Hunk(line=at, context=None, lines=(("-", f"{at}"),), at_end=False) for at in (5, 20)]
+    text = "".join(f"{number}\n" for number in range(30))
+    assert apply(text, hunks) == Unmatched(hunks[1], 6, costly=True)

@@ -11,7 +11,7 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.builtin import change as changes
-from holdfast.tools.builtin import file_text, missing_file
+from holdfast.tools.builtin import file_diff, file_text, missing_file
 from holdfast.tools.builtin.access import FilesystemOf
 from holdfast.tools.builtin.change import Change, Locks
 from holdfast.tools.builtin.checked import Look, unchecked
@@ -148,6 +148,11 @@ def _unmatched(found: Unmatched, text: str, path: str) -> str:
     hunk = found.hunk
     at = f"The hunk at line {hunk.line} of the patch does not fit {path}, and nothing was changed."
     where = f"behind line {found.behind}" if found.behind else "in the file"
+    if found.costly:
+        return (
+            f"The patch takes too long to find its places in {path}: it ended at the hunk at line "
+            f"{hunk.line}, and nothing was changed. Use several patches."
+        )
     if found.context:
         return f"{at} There is no line {hunk.context!r} {where}. Read the file again."
     near = nearest("\n".join(text.split("\n")[found.behind :]), "\n".join(hunk.before))
@@ -177,7 +182,7 @@ def _metadata(filesystem: Filesystem, planned: list[_Planned]) -> JsonMap:
         files.append(entry)
     return {
         "filepath": ", ".join(each["relativePath"] for each in files),
-        "diff": "\n".join(each["patch"] for each in files if each["patch"]),
+        "diff": file_diff.joined(each["patch"] for each in files),
         "files": files,
     }
 

@@ -98,6 +98,12 @@ def _why(found: NotReplaced, text: str, old: str, path: str) -> str:
             f"What is like oldString in {path} (line {lines}) is much longer than oldString. Give the text "
             "exactly as it stands there."
         )
+    if found.why == "too costly":
+        return (
+            f"oldString does not stand in {path} as it is written, and too many lines there are somewhat "
+            "like it to compare them all. Read the place that you mean again, and give a shorter oldString "
+            "exactly as it stands there."
+        )
     near = nearest(text, old)
     if near is None:
         return f"oldString does not stand in {path}, nor anything like it. Read the file again."

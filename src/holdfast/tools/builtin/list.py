@@ -42,10 +42,8 @@ async def _listed(context: ToolContext, filesystem: Filesystem, target: Resolved
 
     async def take(records: list[bytes]) -> bool:
         found = (record.decode("utf-8", "replace").removeprefix("./") for record in records)
-        for name in found:
-            # One with a line end could pass for two.
-            if name.isprintable() and await outside.shows(name):
-                names.append(name)
+        # One with a line end could pass for two.
+        names.extend([name for name in found if name.isprintable() and await outside.shows(name)])
         return len(names) >= FILES_MAX or outside.enough
 
     ran = await search.run(

@@ -6,6 +6,7 @@ is one endless line.
 """
 
 import hashlib
+import os
 from typing import BinaryIO
 
 import msgspec
@@ -44,6 +45,7 @@ def numbered(number: int, line: str) -> str:
 def page(file: BinaryIO, *, offset: int, lines_max: int, bytes_max: int) -> Page:
     """Read from line `offset`: so many lines, and so many bytes of what is shown, but at least one line."""
     scan = _Scan(file)
+    scan.skip(offset - 1)
     lines: list[str] = []
     size = 0
     while scan.bytes <= SCAN_BYTES_MAX:
@@ -52,8 +54,6 @@ def page(file: BinaryIO, *, offset: int, lines_max: int, bytes_max: int) -> Page
         line = scan.line()
         if line is None:
             return _page(scan, lines, offset, more=False)
-        if scan.lines < offset:
-            continue
         shown = _shown(line, is_first=scan.lines == 1)
         size += len(numbered(scan.lines, shown).encode()) + 1
         if lines and size > bytes_max:
@@ -91,6 +91,24 @@ class _Scan:
         self.bytes += len(piece)
         return piece
 
+    def skip(self, lines: int) -> None:
+        """Pass so many lines, chunk by chunk, as far as the file goes and as is allowed."""
+        is_whole = True
+        while self.lines < lines and self.bytes <= SCAN_BYTES_MAX:
+            chunk = self.file.read(CHUNK_BYTES)
+            if not chunk:
+                self.lines += not is_whole
+                return
+            found = chunk.count(b"\n")
+            if self.lines + found >= lines:
+                passed = chunk[: _behind(chunk, lines - self.lines)]
+                self.file.seek(len(passed) - len(chunk), os.SEEK_CUR)
+                chunk, found = passed, lines - self.lines
+            self.hash.update(chunk)
+            self.bytes += len(chunk)
+            self.lines += found
+            is_whole = chunk.endswith(b"\n")
+
     def rest(self) -> None:
         """Go to the end, or as far as is allowed."""
         last = b"\n"
@@ -105,6 +123,14 @@ class _Scan:
             last = chunk
         if not last.endswith(b"\n"):
             self.lines += 1
+
+
+def _behind(chunk: bytes, count: int) -> int:
+    """Where the line begins that has so many line feeds before it."""
+    at = 0
+    for _ in range(count):
+        at = chunk.index(b"\n", at) + 1
+    return at
 
 
 def _rest(scan: _Scan, lines: list[str], offset: int, *, more: bool) -> Page:

@@ -1,16 +1,20 @@
 """The place in a text that is most like what was looked for, for an error that the model can act on."""
 
-import difflib
+import heapq
 
 import msgspec
 
 from holdfast.tools.replace.lines import Lines, Wanted
+from holdfast.tools.replace.similarity import similarity
 
 LINES_MAX = 20_000
 """In a longer text only equal lines are looked for: comparing each would take too long."""
 SHOWN = 6
 WIDTH = 200
-ALIKE = 0.6
+ALIKE = 0.5
+COMPARED_MAX = 100
+"""Lines that are compared letter by letter: those with the most pairs of letters in common."""
+VOTES_MAX = 200_000
 
 
 class Nearest(msgspec.Struct, frozen=True):
@@ -47,6 +51,8 @@ def _by_equal_lines(keys: list[str], looked: list[str]) -> int | None:
             places.setdefault(key, []).append(at)
     votes: dict[int, int] = {}
     for offset, key in enumerate(looked):
+        if len(votes) > VOTES_MAX:
+            break
         for at in places.get(key, ())[:1_000]:
             if at >= offset:
                 votes[at - offset] = votes.get(at - offset, 0) + 1
@@ -58,8 +64,13 @@ def _by_likeness(keys: list[str], looked: list[str]) -> int | None:
     offset = next((at for at, key in enumerate(looked) if key), None)
     if offset is None or len(keys) > LINES_MAX:
         return None
-    found = difflib.get_close_matches(looked[offset][:WIDTH], [key[:WIDTH] for key in keys], 1, ALIKE)
-    if not found:
-        return None
-    at = next(number for number, key in enumerate(keys) if key[:WIDTH] == found[0])
-    return max(0, at - offset)
+    wanted = looked[offset][:WIDTH]
+    pairs = _pairs(wanted)
+    shared = {key[:WIDTH]: at for at, key in reversed(list(enumerate(keys))) if key}
+    likely = heapq.nlargest(COMPARED_MAX, shared, key=lambda key: len(pairs & _pairs(key[: WIDTH // 2])))
+    alike, at = max(((similarity(key, wanted), -shared[key]) for key in likely), default=(0.0, 0))
+    return max(0, -at - offset) if alike >= ALIKE else None
+
+
+def _pairs(line: str) -> set[str]:
+    return {line[at : at + 2] for at in range(max(1, len(line) - 1))}

@@ -5,16 +5,20 @@ that finds several, equal or not, decides nothing. A loose match never takes muc
 """
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
 
+from holdfast.tools.replace.effort import TooCostly
 from holdfast.tools.replace.lines import Lines
 from holdfast.tools.replace.strategies import STRATEGIES
 
 LINES_MORE, LINES_TIMES = 3, 2
 CHARS_MORE, CHARS_TIMES = 500, 4
 PLACES_MAX = 10
+PIECES_MAX = 100
+"""Of what one strategy finds: two are a doubt already."""
 
 
 class Replaced(msgspec.Struct, frozen=True):
@@ -29,7 +33,7 @@ class Replaced(msgspec.Struct, frozen=True):
 class NotReplaced(msgspec.Struct, frozen=True):
     """Why nothing was replaced, and where it may have been meant: line numbers from 1."""
 
-    why: Literal["missing", "ambiguous", "too large"]
+    why: Literal["missing", "ambiguous", "too large", "too costly"]
     lines: tuple[int, ...] = ()
 
 
@@ -39,9 +43,15 @@ def replace(text: str, old: str, new: str, *, everywhere: bool = False) -> Repla
     several: tuple[int, ...] = ()
     large: tuple[int, ...] = ()
     for strategy in STRATEGIES:
-        for found in (pieces := list(dict.fromkeys(strategy(lines, old)))):
+        try:
+            pieces = list(dict.fromkeys(islice(strategy(lines, old), PIECES_MAX)))
+        except TooCostly:
+            return NotReplaced("too costly")
+        for found in pieces:
             places = _places(text, pieces if found != old and not everywhere else [found])
             if len(places) > 1 and not everywhere:
+                if found == old:
+                    return NotReplaced("ambiguous", places)
                 several = several or places
                 break
             if _too_large(found, old):

@@ -1,15 +1,17 @@
 """The ways to find what a model wants to replace, the strictest first.
 
-Each yields pieces of the text, exactly as they stand there. Line ends are line feeds here: the caller has
-converted both sides.
+Each yields pieces of the text, exactly as they stand there; `TooCostly` where too much is somewhat like it.
+Line ends are line feeds here: the caller has converted both sides.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
+from holdfast.tools.replace.effort import Effort
 from holdfast.tools.replace.lines import Lines, Wanted, windows
-from holdfast.tools.replace.similarity import similarity
+from holdfast.tools.replace.similarity import CHARS_MAX, similarity
 
 Strategy = Callable[[Lines, str], Iterator[str]]
 
@@ -21,6 +23,8 @@ ANCHORS_MIN = 3
 """Two anchors and something between them."""
 CANDIDATES_MAX = 200
 """So many places with the right anchors are compared: a text of equal lines has endlessly many."""
+WORDS_A_STEP = 16
+"""A regular expression passes so many words while we compare one character."""
 
 _RUN = re.compile(r"\s+")
 _ESCAPE = re.compile(r"\\(n|t|r|'|\"|`|\\|\n|\$)")
@@ -47,7 +51,7 @@ def block_anchors(text: Lines, old: str) -> Iterator[str]:
     best: tuple[float, int, int] | None = None
     slack = max(1, int(len(wanted.lines) * LENGTH_SHARE))
     for start, count in _between(text, wanted, slack):
-        alike = _alike(text.values[start + 1 : start + count - 1], wanted.lines[1:-1])
+        alike = _alike(text.values[start + 1 : start + count - 1], wanted.lines[1:-1], text.effort)
         if alike >= ALIKE and (best is None or alike > best[0]):
             best = alike, start, count
     if best is not None:
@@ -62,6 +66,7 @@ def collapsed_blanks(text: Lines, old: str) -> Iterator[str]:
     wanted = Wanted(old)
     yield from _equal(text, wanted, _collapsed)
     if "\n" not in old.strip("\n"):
+        text.effort.spend(text.text.count(words[0]) * len(words) // WORDS_A_STEP)
         pattern = re.compile(r"[^\S\n]+".join(map(re.escape, words)))
         yield from (match[0] for match in pattern.finditer(text.text))
 
@@ -72,6 +77,7 @@ def other_indent(text: Lines, old: str) -> Iterator[str]:
     outdented = _outdented(wanted.lines)
     stripped = [line.strip() for line in text.values]
     for start in windows(stripped, [line.strip() for line in wanted.lines]):
+        text.effort.spend(len(outdented))
         if _outdented(text.values[start : start + len(outdented)]) == outdented:
             yield text.span(start, len(outdented), feed=wanted.feed)
 
@@ -98,6 +104,7 @@ def context_anchors(text: Lines, old: str) -> Iterator[str]:
     if len(wanted.lines) < ANCHORS_MIN:
         return
     for start, count in _between(text, wanted, 0):
+        text.effort.spend(count)
         pairs = zip(text.values[start + 1 : start + count - 1], wanted.lines[1:-1], strict=True)
         both = [(here.strip(), there.strip()) for here, there in pairs if here.strip() or there.strip()]
         equal = sum(here == there for here, there in both)
@@ -132,23 +139,29 @@ def _between(text: Lines, wanted: Wanted, slack: int) -> Iterator[tuple[int, int
     if not first or not last:
         return
     keys = [line.strip() for line in text.values]
+    ends = [at for at, key in enumerate(keys) if key == last]
+    least = max(ANCHORS_MIN - 1, count - slack)
     found = 0
     for start in windows(keys, [first]):
-        for size in range(max(ANCHORS_MIN - 1, count - slack), count + slack + 1):
-            if start + size <= len(keys) and keys[start + size - 1] == last:
-                found += 1
-                if found > CANDIDATES_MAX:
-                    return
-                yield start, size
+        for end in islice(ends, bisect_left(ends, start + least - 1), None):
+            if end >= start + count + slack:
+                break
+            found += 1
+            if found > CANDIDATES_MAX:
+                return
+            yield start, end - start + 1
 
 
-def _alike(here: list[str], there: list[str]) -> float:
+def _alike(here: list[str], there: list[str], effort: Effort) -> float:
     """How alike two middles are on average; one that lacks lines is compared as far as it goes."""
     count = max(len(here), len(there))
     if count == 0:
         return 1.0
-    both = zip(here, there, strict=False)
-    return sum(similarity(one.strip(), other.strip()) for one, other in both) / count
+    total = 0.0
+    for one, other in zip(here, there, strict=False):
+        effort.spend(1 + min(len(other), CHARS_MAX))
+        total += similarity(one.strip(), other.strip())
+    return total / count
 
 
 def _collapsed(text: str) -> str:
