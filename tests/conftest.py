@@ -1,9 +1,9 @@
 """What every test runs under: a home of its own, one async backend, and the rule on skipped tests.
 
 A test may be skipped for one reason only: a program that it needs is absent, said as
-`@pytest.mark.needs("git")`, or a model that pip cannot fetch here, `@pytest.mark.needs("model:smollm2")`. Any
-other skip, or a skip for what is there, fails the run under `.ci/run` (HOLDFAST_CI=1), because a suite that
-quietly skips proves nothing.
+`@pytest.mark.needs("git")`, a model that pip cannot fetch here, `@pytest.mark.needs("model:smollm2")`, or a
+host that cannot build a whole box, `@pytest.mark.needs("box")`. Any other skip, or a skip for what is there,
+fails the run under `.ci/run` (HOLDFAST_CI=1), because a suite that quietly skips proves nothing.
 
 Tests are marked by what they cost, not by their file: the run ends with the quick tests that took more than
 `QUICK_CPU_S` of processor time and the `ci` functions of which no case took `CI_S`. A mark with a reason is
@@ -31,7 +31,9 @@ from tests.examples import EXPLORES, examples
 
 IN_CI = os.environ.get("HOLDFAST_CI") == "1"
 MARKS = ("long", "ci", "quick")  # the first that a test carries is the one that counts
-NEEDS = re.compile(r"(?:Skipped: )?needs (\S+), which (?:is not on PATH|cannot be fetched: .*)")
+NEEDS = re.compile(
+    r"(?:Skipped: )?needs (\S+), which (?:is not on PATH|cannot be fetched: .*|cannot be built here: .*)"
+)
 MODEL = "model:"
 QUICK_CPU_S, CI_S = 2.0, 0.2
 
@@ -101,7 +103,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @cache
 def absence(tool: str) -> str | None:
-    """Why a program or a model cannot be had, None when it can; asked once a run."""
+    """Why a program, a model or a box cannot be had, None when it can; asked once a run."""
+    if tool == "box":
+        from holdfast.location.box import host_level
+
+        level = host_level.measured()
+        return None if level.level == "full" else f"cannot be built here: {level}"
     if not tool.startswith(MODEL):
         return "is not on PATH" if shutil.which(tool) is None else None
     from holdfast.errors import HoldfastError

@@ -100,6 +100,7 @@ class Holdfast:
                 self._skills_of,
                 self._http_now,
                 self._checks_of,
+                stored_at=self._stored_at,
             )
         return self._tools
 

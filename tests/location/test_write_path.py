@@ -6,13 +6,16 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from holdfast.errors import Conflict, HoldfastError, NotFound, Refused
-from holdfast.location import write_path
+from holdfast.location import write_lock, write_path
 from holdfast.location.write_path import TEMPORARY, digest, remove, write
+from holdfast.person import directories
 
 OLD, NEW = b"old\n", b"new\n"
 
@@ -175,7 +178,7 @@ def test_what_the_system_refuses_is_said_with_the_file(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from holdfast.location import write_path
+from holdfast.location import write_lock, write_path
 at, name = int(sys.argv[1]), Path(sys.argv[2])
 count = 0
 def dies(plain):
@@ -188,20 +191,21 @@ def dies(plain):
             os.kill(os.getpid(), signal.SIGKILL)
         return plain(*arguments, **named)
     return call
-for verb in ("open", "write", "fchmod", "fsync", "rename"):
+for verb in ("open", "write", "fchmod", "fsync", "link", "rename", "unlink"):
     setattr(os, verb, dies(getattr(os, verb)))
-write_path.write(name, b"new" * 1000, seen=write_path.digest(b"old" * 1000))
+write_path.write(name, b"new" * 1000, seen=write_path.digest(b"old" * 1000) if name.exists() else None)
 """
 
 
 @pytest.mark.ci
-def test_a_kill_at_any_step_leaves_the_old_content_or_the_new(file: Path) -> None:
-    """Never a mix, and never half of one; the run after the last step is not killed."""
-    old, new, seen = b"old" * 1000, b"new" * 1000, set[bytes]()
+@pytest.mark.parametrize("old", [b"old" * 1000, None])
+def test_a_kill_at_any_step_leaves_the_old_content_or_the_new(file: Path, old: bytes | None) -> None:
+    """Never a mix, and never half of one, nor of a new file; the run after the last step is not killed."""
+    new, seen = b"new" * 1000, set[bytes | None]()
     for at in range(1, 100):
-        file.write_bytes(old)
+        file.unlink(missing_ok=True) if old is None else file.write_bytes(old)
         done = subprocess.run([sys.executable, "-c", KILLED, str(at), str(file)], check=False)
-        seen.add(file.read_bytes())
+        seen.add(file.read_bytes() if file.exists() else None)
         if done.returncode == 0:
             break
         assert done.returncode == -signal.SIGKILL
@@ -231,3 +235,68 @@ def test_what_a_killed_write_left_goes_with_the_next_one(file: Path) -> None:
     os.utime(file.parent / f"{TEMPORARY}{dead}-{token[::-1]}", (1, 1))
     remove(file, seen=digest(NEW))
     assert set(left(file.parent)) == {name for name, stays in old.items() if stays}
+
+
+def test_two_processes_do_not_write_one_file_at_the_same_time(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the check and the rename another one waits, for a time, and is refused: nothing that was
+    acknowledged is lost. The locks are the user's own, and few.
+    """
+    checked, go = threading.Event(), threading.Event()
+    put = write_path._put
+
+    def late(*arguments: Any, **named: Any) -> None:
+        checked.set()
+        assert go.wait(10)
+        put(*arguments, **named)
+
+    monkeypatch.setattr(write_path, "_put", late)
+    monkeypatch.setattr(write_lock, "WAIT_S", 0.01)
+    first = threading.Thread(target=write, args=(file, NEW), kwargs={"seen": digest(OLD)})
+    first.start()
+    assert checked.wait(10)
+    try:
+        with pytest.raises(Conflict, match="is being written by another process"):
+            write(file, b"lost", seen=digest(OLD))
+        with pytest.raises(Conflict, match="is being written by another process"):
+            remove(file, seen=digest(OLD))
+    finally:
+        go.set()
+        first.join(10)
+    assert (file.read_bytes(), list(file.parent.iterdir())) == (NEW, [file])
+    with pytest.raises(Conflict, match="holds something else"):
+        write(file, b"later", seen=digest(OLD))
+    locks = directories.state() / "write-locks"
+    modes = {stat.S_IMODE(each.stat().st_mode) for each in locks.iterdir()}
+    assert (stat.S_IMODE(locks.stat().st_mode), modes) == (0o700, {0o600})
+
+
+def test_a_new_file_never_replaces_one_that_came_meanwhile(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program takes no lock; where the filesystem has no links the file is written all the same."""
+    link, path = os.link, file.with_name("new.txt")
+
+    def beaten(*arguments: Any, **named: Any) -> None:
+        path.write_bytes(b"theirs")
+        link(*arguments, **named)
+
+    monkeypatch.setattr(os, "link", beaten)
+    with pytest.raises(Conflict, match="exists by now"):
+        write(path, NEW, seen=None)
+    assert (path.read_bytes(), left(path.parent)) == (b"theirs", [])
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", refused)
+    write(path.with_name("other.txt"), NEW, seen=None)
+    assert (path.with_name("other.txt").read_bytes(), left(path.parent)) == (NEW, [])
+
+
+def test_without_a_place_for_locks_files_are_written(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A home that cannot be written to stops no one."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(file))
+    write(file, NEW, seen=digest(OLD))
+    assert file.read_bytes() == NEW

@@ -67,6 +67,7 @@ def test_a_plain_address_is_read(url: str, target: Target) -> None:
         ("240.0.0.1", "private or reserved"),
         ("255.255.255.255", "private or reserved"),
         ("fc00::1", "private or reserved"),
+        ("fec0::1", "private or reserved"),
         ("fd12:3456::1", "private or reserved"),
         ("169.254.169.254", "link-local, where clouds keep their metadata"),
         ("fe80::1%eth0", "link-local, where clouds keep their metadata"),

@@ -151,3 +151,35 @@ def test_to_leave_the_box_takes_a_rule_that_names_it(
 
     assert policy.verdict("unconfined", "make all") == expected
     assert policy.verdict("unconfined", "make all", approved) == ("deny" if expected == "deny" else "allow")
+
+
+@pytest.mark.parametrize(
+    ("rules", "path", "verdict"),
+    [
+        ({"*": "allow", "/top/private/*": "deny"}, "private/k", "deny"),
+        ({"*": "allow", "/top/private/*": "deny"}, "../top/private/k", "deny"),
+        ({"*": "allow", "/t*/private/*": "deny"}, "private/k", "deny"),
+        ({"*": "allow", "/top/private/*": "deny"}, "public/k", "allow"),
+        ({"/top/private/*": "deny", "*": "allow"}, "private/k", "allow"),
+        ({"*": "allow", "/top/*": "deny", "private/*": "ask"}, "private/k", "ask"),
+        ({"*": "deny", "/top/src/*": "allow"}, "src/k", "allow"),
+        ({"*.py": "deny", "src/*": "allow"}, "src/a.py", "allow"),
+        ({"*": "allow", "*/private/*": "deny"}, "private/k", "allow"),
+        ({"*": "allow", "/top/*": "allow"}, ".git/config", "ask"),
+    ],
+)
+def test_a_rule_may_name_a_path_of_the_project_absolutely(
+    rules: dict[str, Action], path: str, verdict: Action
+) -> None:
+    """In the order of the rules, like any other; what is relative means what it meant, and a rule for the
+    whole project does not open what steers the next run.
+    """
+    found = tuple(Rule(permission="edit", pattern=key, action=value) for key, value in rules.items())
+    allowing = (Rule(permission="*", pattern="*", action="allow"),)
+    assert Policy(found, top="/top").verdict("edit", path) == verdict
+    bash = Policy((*found, *allowing), top="/top").verdict("bash", path)
+    assert bash == "allow"
+    if verdict == "deny":
+        tightened = Policy(allowing, restrictions=(list(found),), top="/top")
+        below = Policy(allowing, above=tightened, top="/top")
+        assert [each.verdict("edit", path) for each in (tightened, below)] == ["deny", "deny"]

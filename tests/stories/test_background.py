@@ -14,14 +14,14 @@ from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import BACKGROUND
 from holdfast.testing.mock_provider import MockProvider, Reply
 from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Step
+from holdfast.testing.scripted_provider import Step, answered
 from tests.stories import inside
 from tests.stories.processes import Place, Worker
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 from tests.until import until
 
-pytestmark = pytest.mark.needs("bash")
+pytestmark = pytest.mark.needs("bash", "box")
 
 SERVER = "echo ready; echo $$ > pid; while read line; do echo got $line; done; exit 4"
 
@@ -273,3 +273,18 @@ async def test_run_names_what_it_ended(place: Place, mock: MockProvider) -> None
     assert (code, "It runs." in out) == (0, True)
     assert "Ended with this command: proc_" in err
     assert "(sleep 300)." in err
+
+
+async def test_an_agent_that_only_reads_writes_to_no_process_that_may_change_files(world: World) -> None:
+    """What another agent of the session started is no way around its own box."""
+    world.settings(permission={"*": "allow"})
+    async with world.open(Step(bash("bash")), Step(Say("It runs."))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "start it")
+        (info,) = hf.sessions.processes(session)
+        write = {"action": "write", "id": info.id, "text": "touch made\n"}
+        script.add(
+            Step(Call("process", write, id="w")), Step(Say("done"), expect=answered("w", "only reads"))
+        )
+        await hf.sessions.process(session, "go", agent="plan")
+    assert not (world.project / "made").exists()

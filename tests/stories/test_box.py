@@ -23,6 +23,8 @@ from tests.stories.processes import Place, Worker
 from tests.stories.world import World
 from tests.until import until
 
+pytestmark = pytest.mark.needs("box")
+
 ALLOW = {"*": "allow"}
 """A rule for everything, which is no consent to leave the box."""
 FULL = {"level": "full", "mode": "workspace", "network": False, "stopped": []}

@@ -34,6 +34,7 @@ def is_alive(pid: int) -> bool:
     return processes.started(pid) != ""
 
 
+@pytest.mark.needs("box")
 async def test_a_command_sees_the_user_s_environment_without_keys(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,3 +119,52 @@ async def test_trust_in_a_folder_above_is_renewed_for_the_project_alone(world: W
     ]
     async with world.open() as (hf, _):
         assert (await inside.workspace(hf, session)).loaded.config.username == "shown"
+
+
+@pytest.mark.parametrize("way", ["link", "linked folder", "setting"])
+async def test_what_lies_beside_the_trusted_folder_is_trusted_by_content(world: World, way: str) -> None:
+    """A trusted folder may lead to a program elsewhere in its checkout, which an agent edits unasked: it is
+    loaded as it was trusted, and not after a change.
+    """
+    app, shared = world.project.resolve() / "app", world.project.resolve() / "shared"
+    plugin = write(shared / "plugins" / "plug.py", "loaded = 'trusted'\n")
+    (app / ".holdfast" / "plugins").mkdir(parents=True)
+    match way:
+        case "link":
+            (app / ".holdfast/plugins/plug.py").symlink_to("../../../shared/plugins/plug.py")
+        case "linked folder":
+            (app / ".holdfast/plugins").rmdir()
+            (app / ".holdfast/plugins").symlink_to("../../shared/plugins")
+        case _:
+            write(app / "holdfast.json", '{"plugin": ["../shared/plugins/plug.py"]}')
+    loaded = []
+    async with world.open() as (hf, _):
+        await hf.trust.decide(app, granted=True)
+    for text in ("loaded = 'trusted'\n", PLUGIN):
+        plugin.write_text(text)
+        async with world.open() as (hf, _):
+            session = (await hf.sessions.create(directory=app, title="x")).id
+            workspace = await inside.workspace(hf, session)
+            loaded.append(
+                [each.hooks.loaded for each in WorkspacePlugins(lambda _: None).of(workspace).plugins]
+            )
+    assert loaded == [["trusted"], []]
+    assert not plugin.with_suffix(".ran").exists()
+
+
+async def test_a_module_that_a_plugin_imports_is_trusted_by_content(world: World) -> None:
+    """A helper beside a plugin is its code: changed, the plugin is not loaded."""
+    real = world.project.resolve()
+    write(real / "holdfast.json", '{"plugin": ["./dev/plug.py"]}')
+    write(real / "dev/plug.py", "loaded = 'plugin'\n")
+    helper = write(real / "dev/helper.py", "x = 1\n")
+    loaded = []
+    async with world.open() as (hf, _):
+        await hf.trust.decide(real, granted=True)
+    for text in ("x = 1\n", PLUGIN):
+        helper.write_text(text)
+        async with world.open() as (hf, _):
+            workspace = await inside.workspace(hf, await world.session(hf))
+            found = WorkspacePlugins(lambda _: None).of(workspace).plugins
+            loaded.append([each.hooks.loaded for each in found])
+    assert loaded == [["plugin"], []]

@@ -92,11 +92,21 @@ def belongs(named: str, places: Places) -> bool:
     """Whether a file that the environment names is the project's: the name is relative, and leads into the
     worktree, be it as it is written or through links.
     """
+    return _belongs(named, places.directory, places.worktree)
+
+
+def _belongs(named: str, directory: Path, worktree: Path) -> bool:
     relative = Path(named).expanduser()
     if relative.is_absolute():
         return False
-    path = places.directory / relative
-    return Path(os.path.normpath(path)).is_relative_to(places.worktree) or inside(path, places.worktree)
+    path = directory / relative
+    return Path(os.path.normpath(path)).is_relative_to(worktree) or inside(path, worktree)
+
+
+def named_of_user(directory: Path, worktree: Path) -> list[Path]:
+    """The file and the folder of settings that the environment names and that are not the project's."""
+    named = [found for flag in (flags.CONFIG_DIR, flags.CONFIG) if (found := flags.flag(flag))]
+    return [directory / Path(each).expanduser() for each in named if not _belongs(each, directory, worktree)]
 
 
 def of_environment(places: Places) -> list[Folder]:

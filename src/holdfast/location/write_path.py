@@ -4,8 +4,8 @@ The new content goes into a temporary file beside the old one, which is then ren
 relative to a folder that was opened without following a link (`open_path`). What must stay true: whoever
 looks, also after a crash or a power cut, sees the old content or the new and never a mix; mode bits, extended
 attributes and, where the system allows it, the owner stay; a link or a device swapped in is an error;
-content that is not what the caller has seen is not overwritten. Other hard links to a file keep the old
-content.
+content that is not what the caller has seen is not overwritten, and of two processes of ours one waits for
+the other (`write_lock`). Other hard links to a file keep the old content.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ import msgspec
 
 from holdfast.errors import Conflict, ContextError, HoldfastError, Refused
 from holdfast.location import open_path
+from holdfast.location.write_lock import locked
 
 TEMPORARY = ".holdfast-"
 """The beginning of the names of temporary files: what a killed process left is known by it."""
@@ -35,6 +36,7 @@ SWEPT_MAX = 2_000
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _TEMPORARY = re.compile(re.escape(TEMPORARY) + r"([1-9]\d{0,9})-[0-9a-f]{12}")
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +71,9 @@ def write(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None
         name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
         try:
             _fill(folder, name, data, like if old is None else _kept(folder, real))
-            _check(folder, real, _status(folder, real), seen)
-            os.rename(name, real.name, src_dir_fd=folder, dst_dir_fd=folder)
+            with locked(real):
+                _check(folder, real, _status(folder, real), seen)
+                _put(folder, name, real, is_new=seen is None)
         except BaseException as error:
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder)
@@ -83,12 +86,31 @@ def write(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None
 def remove(real: Path, *, seen: str) -> None:
     """Remove a file that holds what the caller has seen."""
     with _folder(real, make=False) as folder:
-        _check(folder, real, _status(folder, real), seen)
-        try:
-            os.unlink(real.name, dir_fd=folder)
-        except OSError as error:
-            raise _failure(error, real) from error
+        with locked(real):
+            _check(folder, real, _status(folder, real), seen)
+            try:
+                os.unlink(real.name, dir_fd=folder)
+            except OSError as error:
+                raise _failure(error, real) from error
         _settle(folder)
+
+
+def _put(folder: int, name: str, real: Path, *, is_new: bool) -> None:
+    """Give the temporary file its name. A link never replaces what another program has put there meanwhile;
+    where the filesystem has none, a rename must do.
+    """
+    if is_new:
+        try:
+            os.link(name, real.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError as error:
+            raise Conflict(f"{real} exists by now; it did not when this began") from error
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+        else:
+            os.unlink(name, dir_fd=folder)
+            return
+    os.rename(name, real.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 @contextlib.contextmanager

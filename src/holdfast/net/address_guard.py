@@ -72,7 +72,7 @@ def forbidden(address: str) -> str | None:
         return "link-local, where clouds keep their metadata"
     if ip.is_multicast:
         return "multicast"
-    if not ip.is_global or ip.is_reserved:
+    if not ip.is_global or ip.is_reserved or (isinstance(ip, IPv6Address) and ip.is_site_local):
         return "private or reserved"
     return None
 

@@ -4,9 +4,11 @@ Pure. Rules are the agent's (the user's settings included), then the session's o
 child is never allowed what its parent's policy denies or asks, down the whole tree: the strictest verdict
 holds. A saved approval turns ask into allow, and nothing else. To edit what steers the next run takes a rule,
 or an approval, that names the path (`steering`); and some permissions are allowed by a rule that names them
-alone, since who writes `"*": "allow"` thinks of tools.
+alone, since who writes `"*": "allow"` thinks of tools. Paths are asked for as they are seen from the top of
+the project; a rule that is written with an absolute path matches them too.
 """
 
+import posixpath
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -18,6 +20,8 @@ from holdfast.schema.permission import Action, Rule, Ruleset
 
 BY_NAME: Final = frozenset(("private_address", "unconfined"))
 """What `"*": "allow"` does not allow."""
+OF_PATHS: Final = frozenset(("read", "edit", "list"))
+"""Permissions whose patterns are paths."""
 
 
 class Approved(msgspec.Struct, frozen=True):
@@ -33,6 +37,8 @@ class Policy(msgspec.Struct, frozen=True):
     rules: tuple[Rule, ...]
     restrictions: tuple[Ruleset, ...] = ()
     above: "Policy | None" = None
+    top: str = ""
+    """The top of the project."""
 
     def verdict(self, permission: str, pattern: str, approved: Iterable[Approved] = ()) -> Action:
         """Allow, ask or deny."""
@@ -43,13 +49,28 @@ class Policy(msgspec.Struct, frozen=True):
 
     def _ruled(self, permission: str, pattern: str) -> Action:
         """The verdict without approvals, of this session and of all above it."""
-        found = steering.verdict(permission, pattern, evaluate(permission, pattern, self.rules), self.rules)
+        rules = self._matching(permission, pattern, self.rules)
+        # What steers takes a rule that names it: an absolute one for the whole project does not.
+        found = steering.verdict(permission, pattern, evaluate(permission, pattern, rules), self.rules)
         if found == "allow" and permission in BY_NAME and not self.names(permission, pattern):
             found = "ask"
-        own = restricted(found, permission, pattern, self.restrictions)
+        tighter = [self._matching(permission, pattern, each) for each in self.restrictions]
+        own = restricted(found, permission, pattern, tighter)
         if self.above is None or own == "deny":
             return own
         return stricter(own, self.above.verdict(permission, pattern))
+
+    def _matching(self, permission: str, pattern: str, rules: Sequence[Rule]) -> Sequence[Rule]:
+        """The rules, those that match a path by its absolute name written as that path."""
+        if permission not in OF_PATHS or not self.top or pattern.startswith("/"):
+            return rules
+        absolute = posixpath.normpath(posixpath.join(self.top, pattern))
+        return [
+            msgspec.structs.replace(rule, pattern=pattern)
+            if rule.pattern.startswith("/") and wildcard.match(absolute, rule.pattern)
+            else rule
+            for rule in rules
+        ]
 
     def names(self, permission: str, pattern: str) -> bool:
         """Whether the rule that decides names the permission, and does not only match it by a wildcard."""

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 
 from holdfast.clock import Clock
 from holdfast.errors import ContextError
@@ -27,6 +28,7 @@ from holdfast.tools.builtin.skill import SkillsOf, opened_skills, skill_tool
 from holdfast.tools.builtin.todo import todoread_tool, todowrite_tool
 from holdfast.tools.builtin.webfetch import webfetch_tool
 from holdfast.tools.builtin.write import write_tool
+from holdfast.tools.closed_places import closed_places
 from holdfast.tools.managed_output import ManagedOutput
 from holdfast.tools.registry import Registry
 
@@ -42,25 +44,24 @@ def standard_tools(
     skills_of: SkillsOf,
     http: Callable[[], Http],
     checks_of: ChecksOf,
+    *,
+    stored_at: Path | None = None,
 ) -> Registry:
-    """A registry with the built-in tools. `skills_of` and `checks_of` find those of a session."""
-    # The user's store, credentials and settings are not the model's to read.
-    closed = [
-        directories.data(),
-        directories.config(),
-        directories.opencode_data(),
-        directories.opencode_config(),
-    ]
+    """A registry with the built-in tools. `skills_of` and `checks_of` find those of a session; `stored_at` is
+    where the store lies on this machine, if it does.
+    """
     kept, plans = directories.data() / "tool-output", directories.data() / "plans"
 
     def reading(call: ToolContext) -> Filesystem:
         readable = [kept, plans]
         with contextlib.suppress(ContextError):  # It is a link, or another user's: outside like any other.
             readable.append(temporary.folder())
+        closed = closed_places(stored_at, call.directory, call.worktree)
         return Filesystem(call.directory, call.worktree, readable=readable, closed=closed)
 
     def writing(call: ToolContext) -> Filesystem:
         # Plans are asked for like all that is outside, but they are not closed.
+        closed = closed_places(stored_at, call.directory, call.worktree)
         return Filesystem(call.directory, call.worktree, readable=[plans], closed=closed)
 
     registry, locks = Registry(), Locks()

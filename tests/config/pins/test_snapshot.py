@@ -54,13 +54,30 @@ def test_what_steers_is_pinned_and_nothing_else(world: World) -> None:
     )
     for name, text in {**steering, **dict.fromkeys(others, "{}")}.items():
         write(world.project / name, text)
-    write(world.project.parent / "up.md", "x")
+    up = write(world.project.parent / "up.md", "x").resolve()
     write(world.home / "own.md", "x")
 
     found = snapshot.take(world.project, world.project, world.home)
 
-    assert found.pins == {name: sha256(text.encode()).hexdigest() for name, text in sorted(steering.items())}
+    assert found.pins == {
+        "../up.md": f"-> {up} {sha256(b'x').hexdigest()}",
+        **{name: sha256(text.encode()).hexdigest() for name, text in sorted(steering.items())},
+    }
     assert names(world, world.project.parent) == sorted([*steering, "../up.md", "../home/own.md"])
+
+
+def test_what_a_plugin_may_import_is_pinned(world: World) -> None:
+    """The Python files beside it and below; of one at the top of the project those beside it alone. A module
+    that comes later is a change, like one in the place of a package that was imported.
+    """
+    for name in ("dev/plug.py", "dev/helper.py", "dev/lib/deep.py", "dev/notes.txt", "dev/.venv/x.py"):
+        write(world.project / name, "x")
+    for name in ("top.py", "beside.py", "src/work.py"):
+        write(world.project / name, "x")
+    settings = write(world.project / "opencode.json", '{"plugin": ["./dev/plug.py"]}')
+    assert names(world) == ["dev/helper.py", "dev/lib/deep.py", "dev/plug.py", "opencode.json"]
+    settings.write_text('{"plugin": ["./top.py", "./dev/gone.ts"]}')
+    assert names(world) == ["beside.py", "opencode.json", "top.py"]
 
 
 def test_pins_are_of_bytes_alone(world: World) -> None:
@@ -76,9 +93,9 @@ def test_pins_are_of_bytes_alone(world: World) -> None:
     assert names(world) == []
 
 
-def test_no_link_is_followed_out(world: World, tmp_path: Path) -> None:
-    """Of a file, a folder and one that leads nowhere the target is pinned; inside, the content is. A loop of
-    folders ends.
+def test_a_link_out_is_pinned_with_what_it_leads_to(world: World, tmp_path: Path) -> None:
+    """Target and content, through a file and through a folder, and the target of one that leads nowhere. What
+    is loaded is what was pinned. A loop of folders ends.
     """
     outside = tmp_path.resolve() / "outside"
     write(outside / "agent" / "a.md", "x")
@@ -94,11 +111,14 @@ def test_no_link_is_followed_out(world: World, tmp_path: Path) -> None:
 
     assert found.pins == {
         ".holdfast/agent/b.md": sha256(b"x").hexdigest(),
-        ".opencode": f"-> {outside}",
+        ".opencode/agent/a.md": f"-> {outside / 'agent/a.md'} {sha256(b'x').hexdigest()}",
         "holdfast.json": f"-> {tmp_path.resolve() / 'nowhere'}",
-        "opencode.json": f"-> {outside / 'o.json'}",
+        "opencode.json": f"-> {outside / 'o.json'} {sha256(b'{}').hexdigest()}",
     }
-    assert found.read(world.project / ".opencode/agent/a.md") == b"x"
+    write(outside / "agent" / "a.md", "evil")
+    write(outside / "agent" / "later.md", "evil")
+    read = [found.read(world.project / ".opencode/agent" / name) for name in ("a.md", "later.md")]
+    assert read == [b"x", None]
 
 
 def test_what_was_read_is_what_is_loaded(world: World, tmp_path: Path) -> None:
@@ -156,7 +176,7 @@ def test_it_is_bounded(world: World, kind: str, monkeypatch: pytest.MonkeyPatch)
 def test_a_link_that_is_swapped_while_it_is_read_brings_nothing_else(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is pinned by its target is read there, wherever the link leads at that moment."""
+    """What is pinned with its target is read there, wherever the link leads at that moment."""
     link = world.project / "opencode.json"
     link.symlink_to(write(tmp_path / "o.json", "trusted"))
     evil = write(world.project / "evil.json", "evil")
@@ -173,5 +193,7 @@ def test_a_link_that_is_swapped_while_it_is_read_brings_nothing_else(
 
     monkeypatch.setattr(small_file, "read", swapping)
     found = snapshot.take(world.project, world.project, world.home)
-    assert found.pins == {"opencode.json": f"-> {tmp_path.resolve() / 'o.json'}"}
+    assert found.pins == {
+        "opencode.json": f"-> {tmp_path.resolve() / 'o.json'} {sha256(b'trusted').hexdigest()}"
+    }
     assert found.read(link) == b"trusted"

@@ -6,6 +6,8 @@ import pytest
 
 from tests.location.box.users import HERE, ROOT, folder_of, lesser, run_as, uid_of
 
+pytestmark = pytest.mark.needs("box")
+
 THROUGH = "through"
 
 # By attack: in the whole box, in the whole box on a host without Landlock, and in the partial one.

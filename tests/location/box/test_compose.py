@@ -89,6 +89,19 @@ def test_settings(home: Path) -> None:
     assert found.sockets == (str(home / "run"), *LOOKUPS)
 
 
+def test_what_leads_to_something_hidden_is_pinned(home: Path) -> None:
+    """Renamed by one command, a folder would show the next one what is hidden in it."""
+    project = home / "project"
+    (project / "a" / "b").mkdir(parents=True)
+    (project / "a" / "b" / ".env").touch()
+    settings = SandboxConfig(hide=["~/project/a/b/.env"])
+
+    found = compose(places(home, project), settings, mode="workspace")
+
+    assert set(found.pinned) == {str(project / "a"), str(project / "a" / "b")}
+    assert compose(places(home, project), settings, mode="read-only").pinned == ()
+
+
 def test_our_own_folders_cannot_be_revealed(home: Path) -> None:
     """Whoever can read them has every key, and could answer a question that was put to the user."""
     (home / "data" / "auth.json").touch()

@@ -20,6 +20,8 @@ from holdfast.schema.config import SandboxConfig
 from tests.location.box.boxed import Ran, run
 from tests.location.box.users import folder_of
 
+pytestmark = pytest.mark.needs("box")
+
 GIT = {
     f"GIT_{role}_{what}": "tester@example.invalid"
     for role in ("AUTHOR", "COMMITTER")

@@ -41,12 +41,31 @@ def test_a_linked_worktree(repository: Path, tmp_path: Path) -> None:
 
     assert git_folders(linked) == GitFolders(
         write=(str(common), str(own)),
+        pinned=(str(own.parent),),
         protected=tuple(
             map(
                 str, (linked / ".git", own / "commondir", own / "gitdir", common / "hooks", common / "config")
             )
         ),
     )
+
+
+def test_linked_worktrees_elsewhere_keep_their_repository(repository: Path) -> None:
+    """A command here must not lead git there to a configuration of its own; one inside is the command's."""
+    linked, other = repository.parent / "linked", repository.parent / "other"
+    for each in (linked, other, repository / "inside"):
+        run("worktree", "add", "-q", str(each), cwd=repository)
+    kept = repository / ".git" / "worktrees"
+    of_other = {str(kept / "other" / "commondir"), str(kept / "other" / "gitdir")}
+
+    main, own = git_folders(repository), git_folders(linked)
+
+    assert {str(kept), str(kept / "linked"), str(kept / "other")} < set(main.pinned)
+    assert of_other < set(main.protected)
+    assert str(kept / "inside") not in main.pinned
+    assert not any(path.startswith(str(kept / "inside")) for path in main.protected)
+    assert {str(kept), str(kept / "other")} < set(own.pinned)
+    assert of_other < set(own.protected)
 
 
 def test_a_submodule(repository: Path) -> None:

@@ -10,6 +10,8 @@ from holdfast.location.box import host_level
 from holdfast.location.box.host_level import HostLevel
 from tests.location.box.users import lesser
 
+pytestmark = pytest.mark.needs("box")
+
 BASE = getattr(sys, "_base_executable", sys.executable)
 
 

@@ -13,6 +13,8 @@ from holdfast.location.box.policy import BoxPolicy, CacheLayer
 from tests.location.box.boxed import Ran, run
 from tests.location.box.users import folder_of, lesser
 
+pytestmark = pytest.mark.needs("box")
+
 BASE = getattr(sys, "_base_executable", sys.executable)
 
 

@@ -15,6 +15,8 @@ from holdfast.location.box.session_network import SessionNetwork
 from tests.location.box.boxed import run
 from tests.location.box.users import folder_of, lesser
 
+pytestmark = pytest.mark.needs("box")
+
 BASE = getattr(sys, "_base_executable", sys.executable)
 SERVER = """
 import socket

@@ -105,11 +105,50 @@ def test_no_construct_hides_a_command(name: str) -> None:
     "command",
     ["/bin/rm x", "ls && rm x", "( (rm x) )", "true || rm x", "A=1 rm x", 'ls "a $(echo $(rm x))"', "r''m x",
      "\\rm x", "f() { rm x; }; f", "timeout 5 rm x", "env A=1 rm x", "bash -ec 'rm x'", "uv run rm x",
-     "find . -exec rm {} +", "find . -delete", "echo x | xargs rm", "until rm x; do :; done", "> rm rm"],
+     "bash -c -- 'rm x'", "find . -exec rm {} +", "find . -delete", "echo x | xargs rm",
+     "until rm x; do :; done", "> rm rm"],
 )  # fmt: skip
 def test_a_denial_is_no_question(command: str) -> None:
     """Where the denied command is understood, the user is not asked about it."""
     assert judge(command, FREE) == "deny"
+
+
+@pytest.mark.parametrize("command", ["bash -c -e 'rm x'", "sh -c +x 'rm x'", "bash -c -o pipefail 'rm x'"])
+def test_options_before_a_script_are_no_script(command: str) -> None:
+    """A shell takes more options after `-c`; the word after it need not be what it runs."""
+    assert judge(command, FREE) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["sed -n '1erm x' f", "sed 's|a|rm x|e' f", "sed -E 's#.*#rm x#e' f", "sed p f -e '1e rm x'",
+     "sed --expr='1e rm x' f", "sed -ne 'erm x' f", "sed '/a/{erm x\n}' f", "sed 's/a/b/wout' f",
+     "sed 1wout f", "sed -nf script f", "sed 's/[/]/rm x;/e;#/p' f", "sed 's/[[:space:]/]/x/e' f"],
+)  # fmt: skip
+def test_a_script_of_sed_that_runs_or_writes_asks(command: str) -> None:
+    """Whatever its signs, its spaces and the place of its options are."""
+    assert judge(command, LISTED) == "ask"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["git fetch --upload-pa='rm x' .", "git rebase --exe 'rm x' HEAD", "git rebase -ix 'rm x' HEAD",
+     "git clone -u 'rm x' . y", "tar --checkpoint-act=exec=rm -cf x y", "sort --compress-prog=rm x",
+     "split --filt='rm x' y", "man --pag=rm ls"],
+)  # fmt: skip
+def test_an_option_that_is_cut_short_is_the_option(command: str) -> None:
+    """It runs a program as the whole one does."""
+    assert judge(command, FREE) == "ask"
+
+
+@pytest.mark.parametrize(
+    "script",
+    ["10,20p", "/a/,+3p", "5{p;q}", "$!N;s/\\n/ /g", ":a;N;$!ba;s|/usr|/opt|g", "s/^[[:space:]]*//;s/ *$//",
+     "/^#/d", "1~2d", "y/abc/xyz/", "1i text", "/x/!d", "s/(a|b)+/\\1/gI; $="],
+)  # fmt: skip
+def test_a_script_of_sed_that_changes_text_is_understood(script: str) -> None:
+    """Everyday scripts need no question."""
+    assert judge(f"sed -i.bak -E -e '{script}' f", LISTED) == "allow"
 
 
 def test_without_rules_against_anything_all_runs() -> None:

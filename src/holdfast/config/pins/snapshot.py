@@ -2,12 +2,13 @@
 
 That is: its settings files; in `.opencode/` and `.holdfast/` also agents, modes and commands, programs
 (tools, plugins, hooks) and skills; and what the settings include: `{file:…}`, plugins and folders of skills
-by path.
+by path, with the Python files beside and below such a plugin, which it may import.
 Instruction files are not among it: they are text for the model, in an untrusted folder as in a trusted one.
 
 What must stay true: what is compared with the pins is what is loaded, so a file is read once, here, and
-whoever loads one asks `Snapshot.read`. No link is followed out of the trusted folder: of such a link its
-target is pinned. Reading is bounded, and what goes beyond the bounds is an error that names it.
+whoever loads one asks `Snapshot.read`. Of a link that leads out of the trusted folder both the target and the
+content there are pinned: it may be a file of the same checkout, which an agent edits unasked. Reading is
+bounded, and what goes beyond the bounds is an error that names it.
 """
 
 import contextlib
@@ -33,7 +34,7 @@ SKILL: Final = "SKILL.md"
 SKILL_FOLDERS: Final = (Path(".claude/skills"), Path(".agents/skills"))
 LINK: Final = "-> "
 
-_PASSED_OVER = frozenset(("__pycache__", "node_modules", ".git"))
+_PASSED_OVER = frozenset(("__pycache__", "node_modules", ".git", ".venv", "site-packages"))
 _MARKDOWN = ("agent", "agents", "mode", "modes", "command", "commands")
 _SKILLS = ("skill", "skills")
 _PROGRAMS = frozenset((".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx", ".sh"))
@@ -41,7 +42,7 @@ _PROGRAMS = frozenset((".py", ".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".ct
 
 Wanted = Callable[[str], bool]
 Pins = dict[str, str]
-"""Paths relative to the folder, each with the SHA-256 of its bytes, or `-> ` and the target of a link out."""
+"""By path relative to the folder: the SHA-256 of the bytes; of a link out `-> `, its target and that."""
 
 
 class Snapshot:
@@ -52,7 +53,6 @@ class Snapshot:
         self._top = os.path.realpath(top)
         self._home = home
         self._data: dict[str, bytes] = {}
-        self._links: dict[str, str] = {}
         self._covered: set[str] = set()
         self._pins: Pins = {}
         self._texts: dict[str, bytes] = {}
@@ -80,10 +80,6 @@ class Snapshot:
         """
         data = self._data.get(_key(path))
         if data is None and self.covers(path):
-            named = Path(os.path.normpath(path))
-            for above in (named, *named.parents):
-                if (target := self._links.get(str(above))) is not None:
-                    return small_file.read(target / named.relative_to(above), bytes_max=bytes_max)
             return None
         if data is None:
             return small_file.read(path, bytes_max=bytes_max)
@@ -95,8 +91,6 @@ class Snapshot:
 
     def add(self, each: Folder) -> None:
         """Read a folder of settings."""
-        if each.kind == "folder" and self._leads_out(each.path):
-            return
         for name in each.names:
             self._settings(each.path / name)
         if each.kind == "folder":
@@ -122,21 +116,44 @@ class Snapshot:
             text = data.decode("utf-8-sig")
             value = Document(str(path), text, "toml" if path.suffix == ".toml" else "json", path.parent).value
         for name in _named_files(value):
-            self._included(self._home / name[2:] if name.startswith("~/") else path.parent / name)
+            self._included(path.parent, name)
         for name in _named_plugins(value):
-            self._included(path.parent / name)
+            self._included(path.parent, name)
+            self._beside(path.parent, name)
         for name in _named_skills(value):
-            at = self._home / name[2:] if name.startswith("~/") else path.parent / name
-            if self._is_inside(at):
+            at = self._meant(path.parent, name)
+            if at is not None:
                 self.add_skills(at)
 
-    def _included(self, path: Path) -> None:
-        if self._is_inside(path) and not os.path.isdir(path):  # noqa: PTH112 - false, and no error
+    def _included(self, folder: Path, name: str) -> None:
+        path = self._meant(folder, name)
+        if path is not None and not os.path.isdir(path):  # noqa: PTH112 - false, and no error
             self._file(path)
+
+    def _beside(self, folder: Path, name: str) -> None:
+        """Read the Python files that a plugin can import as its neighbours: those beside it and below.
+
+        A plugin that lies in the trusted folder itself has the whole project below it: of that only what
+        is beside it is read.
+        """
+        path = self._meant(folder, name)
+        if path is None or path.suffix != ".py":
+            return
+        real = os.path.realpath(path.parent)
+        depth = 0 if Path(self._top).is_relative_to(real) else DEPTH_MAX
+        for each in self._below(path.parent, lambda file: file.endswith(".py"), depth, ()):
+            self._file(each)
+
+    def _meant(self, folder: Path, name: str) -> Path | None:
+        """What settings name, unless it is the user's own: outside, and not named from here."""
+        if "\0" in name:
+            return None
+        path = self._home / name[2:] if name.startswith("~/") else folder / name
+        return path if not name.startswith(("~/", "/")) or self._is_inside(path) else None
 
     def _is_inside(self, path: Path) -> bool:
         """Whether a path is the project's, as it is written or as it is resolved."""
-        return "\0" not in str(path) and any(
+        return any(
             Path(each).is_relative_to(self._top) for each in (os.path.normpath(path), os.path.realpath(path))
         )
 
@@ -147,7 +164,7 @@ class Snapshot:
 
     def _below(self, folder: Path, wanted: Wanted, depth: int, above: tuple[str, ...]) -> Iterator[Path]:
         real = os.path.realpath(folder)
-        if not os.path.isdir(real) or real in above or self._leads_out(folder):  # noqa: PTH112 - no error
+        if not os.path.isdir(real) or real in above:  # noqa: PTH112 - no error
             return
         for name in self._names(folder):
             path = folder / name
@@ -173,30 +190,19 @@ class Snapshot:
             raise InvalidInput(f"{folder} cannot be read: {error.strerror}; mend or move it") from error
         return sorted(names)
 
-    def _leads_out(self, path: Path) -> bool:
-        """Whether a path is a link out of the trusted folder; its target is pinned."""
-        real = os.path.realpath(path)
-        if Path(real).is_relative_to(self._top):
-            return False
-        named = os.path.normpath(path)
-        self._covered.add(named)
-        self._links[named] = real
-        self._pin(path, f"{LINK}{real}")
-        return True
-
     def _file(self, path: Path) -> bytes | None:
         """Read a file, and pin it."""
         self._covered.add(os.path.normpath(path))
         key = _key(path)
         if key in self._data:
             return self._data[key]
-        leads_out = self._leads_out(path)
-        # What is pinned by its target is read there: the link may lead elsewhere by now.
-        place = Path(self._links[os.path.normpath(path)]) if leads_out else path
-        data = small_file.read(place, bytes_max=BYTES_MAX)
+        real = os.path.realpath(path)
+        leads_out = not Path(real).is_relative_to(self._top)
+        # What is pinned with its target is read there: the link may lead elsewhere by now.
+        data = small_file.read(Path(real) if leads_out else path, bytes_max=BYTES_MAX)
         if data is None:
             if os.path.islink(path):  # noqa: PTH114 - one that leads nowhere, for now
-                self._pin(path, f"{LINK}{os.path.realpath(path)}")
+                self._pin(path, f"{LINK}{real}")
             return None
         self._bytes += len(data)
         if self._bytes > TOTAL_BYTES_MAX:
@@ -205,8 +211,11 @@ class Snapshot:
                 "many to be trusted by content; move away what is no setting"
             )
         self._data[key] = data
-        if not leads_out:
-            self._pin(path, sha256(data).hexdigest(), data)
+        digest = sha256(data).hexdigest()
+        if leads_out:
+            self._pin(path, f"{LINK}{real} {digest}")
+        else:
+            self._pin(path, digest, data)
         return data
 
     def _pin(self, path: Path, value: str, data: bytes | None = None) -> None:

@@ -61,7 +61,7 @@ def compose(places: BoxPlaces, settings: SandboxConfig, *, mode: Mode) -> BoxPol
             *(() if is_writing else (str(worktree), *git.write)),  # They may lie in /tmp, which is covered.
             *(path for path in dict.fromkeys(revealed) if _is_in(path, hidden)),
         ),
-        pinned=git.pinned if is_writing else (),
+        pinned=(*git.pinned, *_between(write, hidden)) if is_writing else (),
         protected=git.protected if is_writing else (),
         sockets=(*_real(_expanded(settings.sockets or (), home)), *secrets.LOOKUPS),
     )
@@ -126,6 +126,20 @@ def _expanded(texts: Iterable[str], home: str) -> list[Path]:
 def _real(paths: Iterable[Path]) -> list[str]:
     """The real paths of those that exist."""
     return [os.path.realpath(path) for path in paths if os.path.exists(path)]  # noqa: PTH110 - never raises
+
+
+def _between(write: Iterable[str], hidden: Iterable[str]) -> list[str]:
+    """The folders between what is writable and something hidden in it: under another name, the hidden would
+    stand open to the next command.
+    """
+    return list(
+        dict.fromkeys(
+            str(above)
+            for path in hidden
+            for above in Path(path).parents
+            if any(str(above) != folder and is_below(str(above), folder) for folder in write)
+        )
+    )
 
 
 def _is_in(path: str, folders: Iterable[str]) -> bool:

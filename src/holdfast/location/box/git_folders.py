@@ -16,6 +16,7 @@ from holdfast.location.small_text import small_text
 _CONFIG_BYTES_MAX = 64 * 1024
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*\"?([^\"\n]*?)\"?\s*$", re.MULTILINE)
 _OF_REPOSITORY = ("hooks", "config", "config.worktree")
+_WORKTREES = "worktrees"
 _OF_CHECKOUT = ("commondir", "gitdir", "config.worktree", "config", "hooks")
 
 
@@ -35,7 +36,11 @@ def git_folders(worktree: Path) -> GitFolders:
         # A link cannot be pinned, and the folder that it names says nothing about this checkout.
         return GitFolders(protected=_there(Path(os.path.realpath(entry)), _OF_REPOSITORY))
     if entry.is_dir():
-        return GitFolders(pinned=(str(entry),), protected=_there(entry, _OF_REPOSITORY))
+        others = _others(entry, worktree)
+        return GitFolders(
+            pinned=(str(entry), *_pinned(entry, others)),
+            protected=(*_there(entry, _OF_REPOSITORY), *_protected(others)),
+        )
     if not entry.is_file():
         return GitFolders()
     own = _named(entry, small_text(entry, follow=False))
@@ -44,7 +49,38 @@ def git_folders(worktree: Path) -> GitFolders:
     common = _shared(own)
     protected = (str(entry), *_there(own, _OF_CHECKOUT), *_there(common, _OF_REPOSITORY))
     write = tuple(dict.fromkeys((str(common), str(own))))
-    return GitFolders(write=write, protected=tuple(dict.fromkeys(protected)))
+    others = [] if common == own else [each for each in _others(common, worktree) if each != own]
+    return GitFolders(
+        write=write,
+        pinned=_pinned(common, others, always=common != own),
+        protected=tuple(dict.fromkeys((*protected, *_protected(others)))),
+    )
+
+
+def _others(common: Path, worktree: Path) -> list[Path]:
+    """The folders of linked worktrees that lie elsewhere: whoever uses git there next must find the same
+    repository. One that lies in this checkout is the command's own, and may be removed by it.
+    """
+    try:
+        found = sorted(each for each in (common / _WORKTREES).iterdir() if not each.is_symlink())
+    except OSError:
+        return []
+    return [
+        each
+        for each in found
+        if each.is_dir()
+        and not Path(os.path.realpath(each / small_text(each / "gitdir"))).is_relative_to(worktree)
+    ]
+
+
+def _pinned(common: Path, others: list[Path], *, always: bool = False) -> tuple[str, ...]:
+    """Those folders and the one that holds them: a new one could take its place."""
+    above = common / _WORKTREES
+    return (str(above), *map(str, others)) if others or always else ()
+
+
+def _protected(others: list[Path]) -> tuple[str, ...]:
+    return tuple(path for each in others for path in _there(each, _OF_CHECKOUT))
 
 
 def _named(entry: Path, text: str) -> Path | None:
@@ -56,7 +92,7 @@ def _named(entry: Path, text: str) -> Path | None:
     if back and os.path.realpath(own / back) == str(entry):
         # A linked worktree: its folder lies where its repository keeps them.
         common = _shared(own)
-        return own if own.parent == common / "worktrees" and _is_repository(common) else None
+        return own if own.parent == common / _WORKTREES and _is_repository(common) else None
     config = small_text(own / "config", bytes_max=_CONFIG_BYTES_MAX)
     named = _WORKTREE.findall(config)
     submodule = bool(named) and os.path.realpath(own / named[-1]) == str(entry.parent)

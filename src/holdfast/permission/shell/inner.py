@@ -71,11 +71,30 @@ _LAUNCHERS: Final = (
     ("pdm", "run"), ("pipenv", "run"), ("pnpm", "exec"), ("poetry", "run"), ("rye", "run"), ("uv", "run"),
     ("uvx", ), ("xvfb-run", ), ("yarn", "exec"),
 )  # fmt: skip
+_GIT_SHORT: Final = {"rebase": "x", "clone": "u"}
+"""Short options of git by which it runs a program, alone or behind others (`-ix`)."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _SHELL_FLAGS = re.compile(r"-[elux]+|-o|pipefail|errexit|nounset|--norc|--noprofile")
 _EXECS: Final = frozenset(("-exec", "-execdir", "-ok", "-okdir"))
 _FIND_FILES: Final = frozenset(("-fprint", "-fprint0", "-fls", "-fprintf"))
-_SED_RUNS = re.compile(r"(?:^|[;{}\n\s\d$!/,])[ewW](?:\s|$)|/[gpimMI0-9]*[ew][gpimMI0-9]*\s*(?:[;}\n]|$|\s)")
+_SED_BRACKET: Final = r"\[\^?\]?(?:\[:[a-z]+:\]|\\[nt]|(?!END)[^]\[\\\n])*\]"
+_SED_REGEX: Final = rf"(?:\\.|{_SED_BRACKET}|(?!END)[^\\\n\[])*END"
+"""Up to its end sign; one that holds that sign in brackets is not understood, as programs differ there."""
+_SED_PLACE: Final = rf"(?:\d+(?:~\d+)?|[+~]\d+|\$|/{_SED_REGEX.replace('END', '/')}[IM]*)\ *"
+_SED_STEP = re.compile(
+    rf"(?:{_SED_PLACE}(?:,\ *{_SED_PLACE})?)?(?:!\ *)?(?:\{{|(?:"
+    r"[=dDgGhHnNpPxzF]|[lqQ]\ *\d*|[btT:]\ *[\w.-]*"
+    rf"|s([^\w\s\\]){_SED_REGEX.replace('END', chr(92) + '1')}(?:\\.|(?!\1)[^\\\n])*\1[gpiIMm0-9]*"
+    r"|y([^\w\s\\\[])(?:(?!\2)[^\\\n\[])*\2(?:(?!\2)[^\\\n\[])*\2"
+    r"|[aic](?:\\|\ )[^\n\\]*(?=\n|\Z)"
+    r")\ *(?=[;}\n]|\Z))"
+)
+"""One command of a script that only changes the text; `e` and `w` run and write, also as flags of `s`."""
+_SED_BETWEEN = re.compile(r"[\s;}]*")
+_SED_OPTIONS = re.compile(
+    r"-[nErsuz]+|-[nErsuz]*i.*|--in-place(=.*)?|"
+    r"--(quiet|silent|regexp-extended|separate|unbuffered|null-data|posix|sandbox|debug|version|help)"
+)
 _AWK_RUNS = re.compile(r"system\s*\(|(?<!\|)\|(?!\|)|getline|@|print[^;}\n]*>")
 
 
@@ -136,8 +155,11 @@ def _shell(name: str, words: Sequence[Word]) -> Inner:
         if text is None:
             break
         if re.fullmatch(r"-[elux]*c", text):
-            script = words[index + 1].text if index + 1 < len(words) else None
-            if script is None or {ANY, HOME} & set(script):
+            # Options may follow: the script is the first word that is none.
+            following = [other.text for other in words[index + 1 : index + 3]]
+            is_ended = following[:1] == ["--"]
+            script = next(iter(following[1:] if is_ended else following), None)
+            if script is None or {ANY, HOME} & set(script) or (script[:1] in ("-", "+") and not is_ended):
                 break
             return Inner(script=script)
         if text == "--version":
@@ -197,9 +219,14 @@ def _git(words: Sequence[Word]) -> Inner:
     rest = list(words[at:])
     if rest and (rest[0].text in programs.GIT_RUNS or "ext::" in "".join(each.shown for each in rest)):
         raise NotUnderstood(f"git {rest[0].shown} runs other programs")
-    if rest and rest[0].text == "rebase" and any((each.text or "-x").startswith("-x") for each in rest):
-        raise NotUnderstood("git rebase -x runs other programs")
+    for name, sign in _GIT_SHORT.items():
+        if rest and rest[0].text == name and any(_is_short(each.text, sign) for each in rest):
+            raise NotUnderstood(f"git {name} -{sign} runs other programs")
     return Inner(meant=rest if at else ())
+
+
+def _is_short(text: str | None, sign: str) -> bool:
+    return text is None or (text[:1] == "-" and text[:2] != "--" and sign in text)
 
 
 def _is_setting(text: str | None) -> bool:
@@ -208,13 +235,47 @@ def _is_setting(text: str | None) -> bool:
 
 def _check_script(name: str, words: Sequence[Word]) -> None:
     """Sed and awk run programs, and write files, from their scripts."""
-    runs = _SED_RUNS if name.endswith("sed") else _AWK_RUNS
+    if name.endswith("sed"):
+        for script in _sed_scripts(words):
+            at = _after(_SED_BETWEEN.match(script))
+            while at < len(script):
+                step = _SED_STEP.match(script, at)
+                if step is None:
+                    raise NotUnderstood("the script of sed may run a program or write a file")
+                at = _after(_SED_BETWEEN.match(script, step.end()))
+        return
     for each in _scripts(name, words):
         text = each.text
         if text is None or text.startswith(("-f", "--file", "-s", "--expression")):
             raise NotUnderstood(f"the script of {name} is known only when it runs")
-        if runs.search(text):
+        if _AWK_RUNS.search(text):
             raise NotUnderstood(f"the script of {name} may run a program or write a file")
+
+
+def _after(found: re.Match[str] | None) -> int:
+    return 0 if found is None else found.end()
+
+
+def _sed_scripts(words: Sequence[Word]) -> list[str]:
+    """The scripts of sed: its options may stand anywhere, also behind its files."""
+    given, others = list[str | None](), list[str | None]()
+    left = [each.text for each in words]
+    while left:
+        text = left.pop(0)
+        if text == "--":
+            others += left
+            break
+        if text is None or not text.startswith("-") or text == "-":
+            others.append(text)
+        elif found := re.fullmatch(r"(?:-[nErsuz]*e|--expression(?:=|\Z))(.*)", text, re.DOTALL):
+            given.append(found[1] if found[1] or text.endswith("=") or not left else left.pop(0))
+        elif not _SED_OPTIONS.fullmatch(text):
+            raise NotUnderstood(f"the option {text[:40]} of sed is not understood")
+    scripts = given or others[:1]
+    known = [text for text in scripts if text is not None]
+    if len(known) < len(scripts):
+        raise NotUnderstood("the script of sed is known only when it runs")
+    return known
 
 
 def _scripts(name: str, words: Sequence[Word]) -> list[Word]:

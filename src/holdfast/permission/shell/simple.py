@@ -143,8 +143,15 @@ class Simple:
             raise NotUnderstood("the name of a variable is evaluated as code")
         options = programs.CODE_OPTIONS.get(name, ())
         for each in words:
-            if options and any(text.startswith(options) for text in each.fixed or ()):
+            if options and any(_is_option(text, options) for text in each.fixed or ()):
                 raise NotUnderstood(f"an option of {name} may run another program")
+
+
+def _is_option(text: str, options: tuple[str, ...]) -> bool:
+    """Whether a word is one of the options; programs take a long one that is cut short, too."""
+    name = text.partition("=")[0]
+    is_cut = name.startswith("--") and name != "--" and any(each.startswith(name) for each in options)
+    return is_cut or text.startswith(options)
 
 
 def _check_set(words: Sequence[Word]) -> None:

@@ -62,7 +62,7 @@ class Confinement:
         """
         mode = self._mode()
         if unconfined is not None:
-            if self._only_reads():
+            if self.only_reads:
                 raise ToolDenied(
                     f"The agent {self._turn.agent.name} only reads: it runs nothing outside a box."
                 )
@@ -93,7 +93,8 @@ class Confinement:
         except ContextError:
             return False
 
-    def _only_reads(self) -> bool:
+    @property
+    def only_reads(self) -> bool:
         """Whether commands change nothing: those of `plan` and `explore`, and of agents that these start."""
         above = self._turn.policy.above
         return self._turn.agent.name in READ_ONLY or (
@@ -101,7 +102,7 @@ class Confinement:
         )
 
     def _mode(self) -> Mode | None:
-        if self._only_reads() or self._settings.mode == "read-only":
+        if self.only_reads or self._settings.mode == "read-only":
             return "read-only"
         return None if self._settings.mode == "off" else "workspace"
 
@@ -122,7 +123,7 @@ class Confinement:
     ) -> None:
         """The user's consent to a command that this host cannot confine wholly."""
         asked = {**metadata, "reason": f"the box is {level}"}
-        if self._only_reads():
+        if self.only_reads:
             # The rules deny `unconfined` to such an agent; the user may allow this one command.
             await self._ask.ask(COMMAND, patterns, always=(), metadata=asked, tool=tool, hint="", insist=True)
         elif not (self._is_written(COMMAND, patterns) or self._is_written(UNCONFINED, patterns)):
@@ -172,7 +173,7 @@ class Confinement:
             worktree=places.worktree,
             directory=places.directory,
             network=network,
-            may_leave=not self._only_reads(),
+            may_leave=not self.only_reads,
         )
         await box.prepare()
         return box

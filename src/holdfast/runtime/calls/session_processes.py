@@ -14,16 +14,24 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.stored import BACKGROUND
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.box import Box
-from holdfast.toolkit.output import ToolFailure
+from holdfast.toolkit.output import ToolDenied, ToolFailure
 from holdfast.toolkit.processes import CommandOutput, ProcessInfo
 
 WRITE_S = 10.0
 
 
 class SessionProcesses:
-    """`part` is the call; `note` stores metadata of it."""
+    """`part` is the call; `note` stores metadata of it; `only_reads`: the agent changes nothing."""
 
-    def __init__(self, engine: Engine, part: ToolPart, note: Callable[[JsonMap], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        part: ToolPart,
+        note: Callable[[JsonMap], Awaitable[None]],
+        *,
+        only_reads: bool,
+    ) -> None:
+        self._only_reads = only_reads
         self._engine = engine
         self._all = engine.background
         self._part = part
@@ -79,6 +87,10 @@ class SessionProcesses:
     async def write(self, id: str, text: str) -> None:
         """Write to its input; an empty text ends the input."""
         made = self._find(id)
+        if self._only_reads and made.box.facts["mode"] != "read-only":
+            raise ToolDenied(
+                f"{id} may change files, and this agent only reads: it writes to no such process."
+            )
         stdin = made.process.stdin
         try:
             assert stdin is not None, "it was started with one"

@@ -66,7 +66,9 @@ class RunningCall:
         self._saved_s = -SAVE_S
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
-        self.processes = SessionProcesses(run.engine, part, self._note)
+        self.processes = SessionProcesses(
+            run.engine, part, self._note, only_reads=self._confinement.only_reads
+        )
         self._workspace = turn.workspace
         self._plugins = run.engine.plugins
 

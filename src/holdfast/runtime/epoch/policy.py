@@ -34,10 +34,12 @@ async def policy_of(
             there = await engine.workspace(parent)
             agent_above = agent_of(await _with_latest_agent(engine, parent), there)
             above = await policy_of(engine, parent, there, agent_above, depth=depth - 1)
+    places = workspace.places
     return Policy(
         rules=(*agent.permission, *(session.permission or ())),
         restrictions=(*workspace.agents.restrictions(agent.name), *_left_behind(session)),
         above=above,
+        top=str(places.directory if places.worktree.parent == places.worktree else places.worktree),
     )
 
 
