@@ -213,6 +213,30 @@ def test_a_kill_at_any_step_leaves_the_old_content_or_the_new(file: Path, old: b
     assert at > 5
 
 
+def test_what_a_killed_write_left_goes_with_the_next_one(file: Path) -> None:
+    """Only a file of ours, of a process that has ended, and old enough that no other host is writing it."""
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, check=True
+    )
+    dead, alive, token = int(gone.stdout), os.getpid(), "0123456789ab"
+    old = {
+        f"{TEMPORARY}{dead}-{token}": False,
+        f"{TEMPORARY}{alive}-{token}": True,
+        f"{TEMPORARY}{dead}-notes": True,
+        f"{TEMPORARY}{dead}-{token}.py": True,
+    }
+    for name in old:
+        (file.parent / name).write_bytes(NEW)
+        os.utime(file.parent / name, (1, 1))
+    (file.parent / f"{TEMPORARY}{dead}-{token[::-1]}").write_bytes(NEW)
+    write(file, NEW, seen=digest(OLD))
+    kept = {name for name, stays in old.items() if stays} | {f"{TEMPORARY}{dead}-{token[::-1]}"}
+    assert set(left(file.parent)) == kept
+    os.utime(file.parent / f"{TEMPORARY}{dead}-{token[::-1]}", (1, 1))
+    remove(file, seen=digest(NEW))
+    assert set(left(file.parent)) == {name for name, stays in old.items() if stays}
+
+
 def test_two_processes_do_not_write_one_file_at_the_same_time(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

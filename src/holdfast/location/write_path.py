@@ -12,9 +12,12 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 import msgspec
@@ -25,9 +28,14 @@ from holdfast.location.write_lock import locked
 
 TEMPORARY = ".holdfast-"
 """The beginning of the names of temporary files: what a killed process left is known by it."""
+STALE_S = 60.0
+"""So old is what a killed process left, at least: a process of another host or container may look dead."""
+SWEPT_MAX = 2_000
+"""Names that are looked at for it."""
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
+_TEMPORARY = re.compile(re.escape(TEMPORARY) + r"([1-9]\d{0,9})-[0-9a-f]{12}")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -72,7 +80,7 @@ def write(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None
             if isinstance(error, OSError):
                 raise _failure(error, real) from error
             raise
-        _sync(folder)
+        _settle(folder)
 
 
 def remove(real: Path, *, seen: str) -> None:
@@ -84,7 +92,7 @@ def remove(real: Path, *, seen: str) -> None:
                 os.unlink(real.name, dir_fd=folder)
             except OSError as error:
                 raise _failure(error, real) from error
-        _sync(folder)
+        _settle(folder)
 
 
 def _put(folder: int, name: str, real: Path, *, is_new: bool) -> None:
@@ -225,8 +233,10 @@ def _keep(fd: int, like: Kept) -> None:
             os.setxattr(fd, name, value)
 
 
-def _sync(folder: int) -> None:
-    """Make the rename last. The folder may have been opened to pass through only."""
+def _settle(folder: int) -> None:
+    """Make the rename last, and clear away what killed processes left beside it. The folder may have been
+    opened to pass through only.
+    """
     try:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
@@ -234,8 +244,34 @@ def _sync(folder: int) -> None:
     try:
         with contextlib.suppress(OSError):  # Some filesystems cannot.
             os.fsync(fd)
+        with contextlib.suppress(OSError):
+            _sweep(fd)
     finally:
         os.close(fd)
+
+
+def _sweep(folder: int) -> None:
+    with os.scandir(folder) as entries:
+        names = [entry.name for entry in islice(entries, SWEPT_MAX)]
+    for name in names:
+        found = _TEMPORARY.fullmatch(name)
+        if found is None or _is_running(int(found[1])):
+            continue
+        with contextlib.suppress(OSError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid()
+            if is_ours and status.st_mtime < time.time() - STALE_S:
+                os.unlink(name, dir_fd=folder)
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _failure(error: OSError, real: Path) -> HoldfastError:

@@ -256,3 +256,28 @@ async def test_a_patch_that_takes_too_long_is_ended_in_words(
         "The patch takes too long to find its places in a.txt: it ended at the hunk at line 3, and nothing "
         "was changed. Use several patches."
     )
+
+
+async def test_a_binary_file_is_deleted_and_moved(world: World) -> None:
+    """No text of it is shown, and `read` cannot show it either; a hunk for it is refused."""
+    data = b"\0\xff\n" * 10
+    for name in ("a.bin", "b.bin", "c.bin"):
+        world.file(name, data, read=False)
+    moved = await world.patch("*** Delete File: a.bin", "*** Update File: b.bin", "*** Move to: d.bin")
+    assert world.content() == {"project/c.bin": data, "project/d.bin": data}
+    assert [(each["type"], each["patch"]) for each in moved.metadata["files"]] == [
+        ("delete", ""),
+        ("move", ""),
+    ]
+    said = await world.patch_failure("*** Update File: c.bin", "*** Move to: e.bin", "@@", "-a", "+b")
+    assert said == f"{world.top}/c.bin exists, and you have not read it yet. Read it first."
+    world.file("text.txt", "a\n", read=False)
+    said = await world.patch_failure("*** Delete File: text.txt")
+    assert said == f"{world.top}/text.txt exists, and you have not read it yet. Read it first."
+
+
+async def test_a_binary_file_that_changed_is_not_deleted(world: World) -> None:
+    """One that the session has seen, as a picture, is held to what it was."""
+    path = world.file("a.png", b"\0one")
+    path.write_bytes(b"\0two")
+    assert "since you read or wrote it" in await world.patch_failure("*** Delete File: a.png")

@@ -65,4 +65,4 @@ def test_a_long_diff_is_cut_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert found.patch == "--- a\n+++ a\n@@ -0,0 +1,100 @@\n+line 0\n+l\n(… 99 more lines of the diff)"
     assert found.short == "@@ -0,0 +1,100 @@\n+line 0\n+l\n(… 99 more lines of the diff)"
     one = diff("a", "", "x" * 1_000)
-    assert one.patch == f"--- a\n+++ a\n@@ -0,0 +1 @@\n+{'x' * 11}\n(… 1 more lines of the diff)"
+    assert one.patch == f"--- a\n+++ a\n@@ -0,0 +1 @@\n+{'x' * 13}\n(… 1 more lines of the diff)"

@@ -285,3 +285,13 @@ async def test_the_record_of_a_change_stays_small(world: World) -> None:
     assert all(len(json.dumps(each.metadata)) < 3 * 230_000 for each in world.context.asked)
     assert edit.metadata["filediff"]["additions"] == edit.metadata["filediff"]["deletions"] == lines
     assert edit.metadata["diff"].endswith(" more lines of the diff)")
+
+
+async def test_a_file_on_the_way_is_named(world: World) -> None:
+    """There can be nothing below a file."""
+    world.file("parse.py", "x\n")
+    said = await world.failure("write", filePath="parse.py/deep/x", content="x")
+    assert said == (
+        f"{world.top}/parse.py is a file, so nothing can lie below it as {world.top}/parse.py/deep/x would. "
+        "Choose another path."
+    )

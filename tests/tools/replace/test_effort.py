@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.tools.replace import strategies
 from holdfast.tools.replace.effort import Effort, TooCostly
-from holdfast.tools.replace.lines import windows
+from holdfast.tools.replace.lines import Lines, windows
 from holdfast.tools.replace.nearest import nearest
 from holdfast.tools.replace.replace import NotReplaced, replace
 from holdfast.tools.replace.similarity import similarity
@@ -39,7 +39,7 @@ CASES: dict[str, tuple[Callable[[], object], object]] = {
     ),
     "equal lines": (
         lambda: replace(EQUAL, "  0,\n" * 500, "x"),
-        NotReplaced("ambiguous", tuple(range(1, 5_000, 500))),
+        NotReplaced("ambiguous", tuple(range(1, 11))),
     ),
     "equal lines without their indent, and another": (
         lambda: replace(EQUAL, "0,\n" * 20_000 + "1,", "x"),
@@ -100,5 +100,5 @@ def test_blocks_between_anchors_may_be_somewhat_longer_or_shorter() -> None:
     """By a quarter, and no more."""
     wanted = "{\n" + "x\n" * 8 + "}"
     for count, found in ((5, False), (6, True), (8, True), (10, True), (11, False)):
-        text = strategies.Lines("{\n" + "x\n" * count + "}\n")
+        text = Lines("{\n" + "x\n" * count + "}\n")
         assert bool(list(strategies.block_anchors(text, wanted))) is found, count

@@ -61,12 +61,13 @@ def test_what_stands_there_once_is_always_replaced_exactly(
     if not old:
         return
     got = replace(text, old, new)
-    if text.count(old) == 1:
+    if sum(text.startswith(old, at) for at in range(len(text))) == 1:
         before, _, after = text.partition(old)
         assert got == Replaced(before + new + after, old, 1)
     elif isinstance(got, Replaced):
         assert got.text == text.replace(got.old, new)
         assert text.count(got.old) == got.count == 1
+        assert got.old != old
 
 
 @given(text=st.text(max_size=200), old=st.text(min_size=1, max_size=60), new=st.text(max_size=30))
@@ -86,3 +87,10 @@ def test_the_nearest_place_names_what_differs() -> None:
     assert nearest(text, "def twoo():") == Nearest(4, ((4, "def two():", "def twoo():"),))
     assert nearest(text, "nothing like it") is None
     assert nearest("", "x") is None
+
+
+def test_places_that_overlap_are_several() -> None:
+    """It cannot be known which of them was meant; all of them are the ones that do not overlap."""
+    assert replace("ababa\n", "aba", "x") == NotReplaced("ambiguous", (1, 1))
+    assert replace("ababa\n", "aba", "x", everywhere=True) == Replaced("xba\n", "aba", 1)
+    assert replace(" a\n a\n a\n", "a\na\n", "x") == NotReplaced("ambiguous", (1, 2))

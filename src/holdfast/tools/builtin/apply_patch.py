@@ -108,7 +108,8 @@ async def _plan(
         await changes.in_thread(_refuse_link, filesystem, section.path, target)
     if target.kind == "missing":
         raise ToolFailure(await missing_file.missing(filesystem, target))
-    before = await changes.current(context, filesystem, target)
+    is_whole = isinstance(section, DeleteFile) or not section.hunks
+    before = await changes.current(context, filesystem, target, whole=is_whole)
     if isinstance(section, DeleteFile):
         like = await changes.kept(target)
         return _Planned("delete", (await changes.change(filesystem, target, before, None, like=like),))

@@ -4,6 +4,7 @@ What must stay true: an existing file is overwritten only if the session has rea
 holds; nothing is written before the user's rules allow it; what is written is the whole file or nothing.
 """
 
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ from holdfast.location.filesystem import Filesystem, Resolved
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.output import ToolFailure
-from holdfast.tools.builtin import access, file_text
+from holdfast.tools.builtin import access, file_kind, file_text
 from holdfast.tools.builtin.file_diff import FileDiff, diff
 from holdfast.tools.builtin.file_text import FileText
 
@@ -69,11 +70,26 @@ async def reach(context: ToolContext, filesystem: Filesystem, path: str) -> Reso
     target = await access.resolve(filesystem, path)
     if not target.inside:
         await access.ask_outside(context, filesystem, target)
+    if target.kind == "missing":
+        await in_thread(_refuse_below_file, target)
     return target
 
 
-async def current(context: ToolContext, filesystem: Filesystem, target: Resolved) -> bytes:
-    """What an existing file holds; `ToolFailure` unless the session knows exactly that."""
+def _refuse_below_file(target: Resolved) -> None:
+    above = next(folder for folder in target.real.parents if os.path.lexists(folder))
+    if not above.is_dir():
+        raise ToolFailure(
+            f"{above} is a file, so nothing can lie below it as {target.asked} would. Choose another path."
+        )
+
+
+async def current(
+    context: ToolContext, filesystem: Filesystem, target: Resolved, *, whole: bool = False
+) -> bytes:
+    """What an existing file holds; `ToolFailure` unless the session knows exactly that.
+
+    `whole`: it goes or moves as it is. So may a binary file that was never read: `read` cannot show it.
+    """
     if target.kind == "folder":
         raise ToolFailure(f"{target.asked} is a folder. Give the path of a file in it.")
     try:
@@ -81,6 +97,8 @@ async def current(context: ToolContext, filesystem: Filesystem, target: Resolved
     except HoldfastError as error:  # It went away, or another stands in its place, since it was judged.
         raise ToolFailure(f"{target.asked} could not be read: {error}.") from error
     seen = await context.seen(target.real)
+    if seen is None and whole and file_kind.is_binary(target.real.name, data[: file_kind.SNIFF_BYTES]):
+        return data
     if seen is None:
         raise ToolFailure(f"{target.asked} exists, and you have not read it yet. Read it first.")
     if seen != write_path.digest(data):
@@ -119,8 +137,13 @@ def _change(
     like: write_path.Kept | None,
 ) -> Change:
     name = filesystem.relative(target.asked)
-    old = "" if before is None else FileText.of(before, str(target.asked)).text
-    new = "" if after is None else FileText.of(after, str(target.asked)).text
+    try:
+        old = "" if before is None else FileText.of(before, str(target.asked)).text
+        new = "" if after is None else FileText.of(after, str(target.asked)).text
+    except ToolFailure:
+        if before is not None and after is not None:
+            raise
+        old = new = ""  # It comes or goes whole, and what is no text has no diff.
     return Change(target=target, before=before, after=after, diff=diff(name, old, new), like=like)
 
 

@@ -75,13 +75,15 @@ def _too_large(found: str, old: str) -> bool:
 
 
 def _places(text: str, pieces: Sequence[str]) -> tuple[int, ...]:
-    """The lines at which the pieces begin; of pieces that overlap the first counts, since it is one place."""
+    """The lines at which the pieces begin; one within another is the same place."""
     spans: list[tuple[int, int]] = []
     for piece in pieces:
         at = text.find(piece)
         while at >= 0 and len(spans) < PLACES_MAX:
             end = at + len(piece)
-            if all(end <= start or at >= stop for start, stop in spans):
+            if not any(
+                (at >= start and end <= stop) or (at <= start and end >= stop) for start, stop in spans
+            ):
                 spans.append((at, end))
-            at = text.find(piece, end)
+            at = text.find(piece, at + 1)
     return tuple(text.count("\n", 0, start) + 1 for start, _ in sorted(spans))
