@@ -1,7 +1,8 @@
 """The built-in set as a whole: what it is, and what it costs in each request."""
 
 import json
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +54,11 @@ async def test_the_tools_that_change_files_share_their_locks(
     used: list[Locks] = []
 
     class Noted(Locks):
-        def of(self, *paths: Path) -> AbstractAsyncContextManager[None]:
+        @asynccontextmanager
+        async def of(self, *paths: Path) -> AsyncIterator[None]:
             used.append(self)
-            return super().of(*paths)
+            async with super().of(*paths):
+                yield
 
     async def no_checks(session: str) -> tuple[()]:
         return ()
