@@ -4,6 +4,7 @@ A story that can be told through the public API is told so.
 """
 
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from typing import Any
 
 from holdfast.app import Holdfast
@@ -91,6 +92,11 @@ def followers(hf: Holdfast) -> int:
 def start_in_background(hf: Holdfast, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run something among the tasks that outlive a call."""
     coordinator(hf)._background.start(work)
+
+
+def hold(hf: Holdfast, session: str) -> AbstractContextManager[None]:
+    """Have the files of a session watched, as a client does that follows it."""
+    return hf._hold(session)
 
 
 def watches(hf: Holdfast) -> int:

@@ -14,6 +14,14 @@ from tests.stories.permissions import outcomes
 from tests.stories.world import World
 
 PLUGIN = "import pathlib\npathlib.Path(__file__).with_suffix('.ran').write_text('x')\n"
+TOOL = """
+from holdfast import tool
+
+@tool()
+async def hello(context) -> str:
+    "Greet."
+    return "hello"
+"""
 SKILL = "---\nname: tidy\ndescription: {}\n---\nTidy up.\n"
 
 
@@ -168,3 +176,34 @@ async def test_a_module_that_a_plugin_imports_is_trusted_by_content(world: World
             found = WorkspacePlugins(lambda _: None).of(workspace).plugins
             loaded.append([each.hooks.loaded for each in found])
     assert loaded == [["plugin"], []]
+
+
+async def test_trust_that_is_given_to_a_running_process_loads_plugins_and_tools(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the next session, and once: as long as nothing changes they are not loaded again. What changed
+    meanwhile is not loaded, and what runs goes on until the user trusts it anew.
+    """
+    monkeypatch.setattr(workspaces, "FRESH_MS", 0)
+    real = world.project.resolve()
+    noted = real / "noted"
+    note = f"import pathlib\nwith pathlib.Path({str(noted)!r}).open('a') as file:\n    file.write('{{}}')\n"
+    plugin = write(real / ".holdfast/plugins/p.py", note.format("1"))
+    write(real / ".holdfast/tools/t.py", TOOL)
+    seen = []
+    async with world.open(*(Step(Say("hi")) for _ in range(5))) as (hf, script):
+
+        async def turn() -> None:
+            await hf.sessions.process(await world.session(hf), "go")
+            offered = "hello" in [each.name for each in script.requests[-1].tools]
+            seen.append((noted.read_text() if noted.exists() else "", offered))
+
+        await turn()
+        await hf.trust.decide(real, granted=True)
+        await turn()
+        await turn()
+        plugin.write_text(note.format("2"))
+        await turn()
+        await hf.trust.decide(real, granted=True)
+        await turn()
+    assert seen == [("", False), ("1", True), ("1", True), ("1", True), ("12", True)]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import anyio
@@ -89,6 +90,16 @@ async def test_a_session_that_runs_is_watched(world: World, monkeypatch: pytest.
         group.cancel_scope.cancel()
 
     assert heard[0].value()["file"] == str(world.project / "a.txt")
+
+
+async def test_no_watch_outlives_the_application(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that a client still holds ends with it."""
+    monkeypatch.setenv("HOLDFAST_EXPERIMENTAL_WATCHER", "1")
+    with ExitStack() as held:
+        async with world.open() as (hf, _):
+            held.enter_context(inside.hold(hf, await world.session(hf)))
+            await until(lambda: inside.watches(hf) == 1)
+        assert inside.watches(hf) == 0
 
 
 async def test_a_home_is_not_watched(

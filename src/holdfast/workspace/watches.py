@@ -114,7 +114,10 @@ class Watches:
         await anyio.to_thread.run_sync(run, limiter=anyio.CapacityLimiter(1))
 
     def _release(self, session: str) -> None:
-        self._starts.pop(session).cancel()
+        start = self._starts.pop(session, None)
+        if start is None:
+            return  # It was closed before its holder was done.
+        start.cancel()
         for top, watch in list(self._watches.items()):
             watch.sessions.discard(session)
             if not watch.sessions:

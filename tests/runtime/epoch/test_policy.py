@@ -1,5 +1,6 @@
 """What a session may do: its agent's rules, its own, and those of the sessions above it."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,8 +28,10 @@ def rule(permission: str, action: Action = "deny") -> Rule:
 NOTHING_ALLOWED = rule("*")
 BUILD = Agent(name="build", mode="primary", permission=[rule("build", "allow")], options={})
 PLAN = Agent(name="plan", mode="primary", permission=[rule("plan", "allow")], options={})
+TOP = "/project"
 AROUND: Any = SimpleNamespace(
-    agents=Agents((BUILD, PLAN), "build", ([rule("folder")],), {"plan": [rule("folder of plan")]})
+    agents=Agents((BUILD, PLAN), "build", ([rule("folder")],), {"plan": [rule("folder of plan")]}),
+    places=SimpleNamespace(directory=Path(TOP), worktree=Path("/")),
 )
 OWN = ([rule("folder")],)
 PARENT = replace(SESSION, id=SessionID("ses_0"), permission=[rule("parent")])
@@ -68,9 +71,11 @@ async def test_the_sessions_own_rules_come_after_the_agents() -> None:
     """The last match wins, so that a session may change what its agent says; folders may only tighten."""
     session = replace(SESSION, permission=[rule("own")])
 
-    assert await policy_of(session, FewSessions()) == Policy((rule("build", "allow"), rule("own")), OWN)
+    assert await policy_of(session, FewSessions()) == Policy(
+        (rule("build", "allow"), rule("own")), OWN, top=TOP
+    )
     assert await policy_of(SESSION, FewSessions(), PLAN) == Policy(
-        (rule("plan", "allow"),), (*OWN, [rule("folder of plan")])
+        (rule("plan", "allow"),), (*OWN, [rule("folder of plan")]), top=TOP
     )
 
 
@@ -98,9 +103,9 @@ async def test_the_sessions_own_rules_come_after_the_agents() -> None:
 async def test_a_child_may_do_no_more_than_its_parent(history: list[MessageWithParts], agent: Agent) -> None:
     """Above it stands the policy of the parent, with the agent of the parent's latest turn."""
     found = await policy_of(CHILD, FewSessions(PARENT, history=history))
-    above = Policy((*agent.permission, rule("parent")), AROUND.agents.restrictions(agent.name))
+    above = Policy((*agent.permission, rule("parent")), AROUND.agents.restrictions(agent.name), top=TOP)
 
-    assert found == Policy((rule("build", "allow"), rule("child")), OWN, above)
+    assert found == Policy((rule("build", "allow"), rule("child")), OWN, above, TOP)
 
 
 async def test_a_session_whose_parent_is_gone_stands_alone() -> None:

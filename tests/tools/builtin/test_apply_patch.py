@@ -76,8 +76,9 @@ async def test_files_are_added_updated_moved_and_deleted(world: World) -> None:
 async def test_an_error_in_the_middle_puts_everything_back(
     world: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
-    """Whichever write fails: every file is as it was, and the error says that nothing was changed."""
+    """Whichever write fails: every file is as it was, the session knows it so, and the error says so."""
     filled(world)
+    known = dict(world.context.known)
     count = 0
 
     def dies(plain: object) -> object:
@@ -94,6 +95,7 @@ async def test_an_error_in_the_middle_puts_everything_back(
         monkeypatch.setattr(write_path, verb, dies(getattr(write_path, verb)))
     said = await world.patch_failure(*WHOLE)
     assert said == "Nothing was changed: the disk is full."
+    assert {path: digest for path, digest in world.context.known.items() if digest is not None} == known
 
 
 async def test_what_cannot_be_put_back_is_named(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from holdfast.config.documents.document import BYTES_MAX
 from holdfast.config.pins import snapshot
 from holdfast.config.pins.changes import Change, changes
 from holdfast.config.pins.changes import shown as shown_changes
-from holdfast.config.pins.snapshot import Snapshot
+from holdfast.config.pins.snapshot import Pins, Snapshot
 from holdfast.config.places import Folder
 from holdfast.errors import HoldfastError
 from holdfast.person import small_file
@@ -65,6 +65,11 @@ class ProjectTrust:
     def changed(self) -> tuple[Changed, ...]:
         """What is not as the user trusted it, by trusted folder."""
         return tuple(self._changed.values())
+
+    @property
+    def pins(self) -> tuple[tuple[str, Pins], ...]:
+        """What was compared and is as the user trusted it, by folder."""
+        return tuple((str(each.folder), each.pins) for each in self._snapshots)
 
     def holds(self, folder: Path) -> bool:
         """Whether a folder may configure the agent."""
