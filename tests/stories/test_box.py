@@ -1,7 +1,6 @@
 """Commands of agents run in a box; outside of one only by the user's word."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider import MockProvider, Reply
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
-from tests.location.box.users import folder_of
+from tests.location.box.users import BASE, folder_of
 from tests.stories import inside
 from tests.stories.boxed_shell import ran, sh
 from tests.stories.processes import Place, Worker
@@ -353,9 +352,10 @@ async def test_bash_has_no_network_and_says_so(world: World) -> None:
     world.settings(permission=ALLOW)
     program = "import socket; socket.socket().connect_ex(('192.0.2.1', 9))"
     (world.project / "away.py").write_text(program)
-    async with world.open(
-        Step(Call("bash", {"command": f"{sys.executable} away.py"}, id="c")), Step(Say("ok"))
-    ) as (hf, _):
+    async with world.open(Step(Call("bash", {"command": f"{BASE} away.py"}, id="c")), Step(Say("ok"))) as (
+        hf,
+        _,
+    ):
         ((output, facts),) = await ran(hf, await world.session(hf))
 
     assert facts["stopped"] == ["the network"]
@@ -398,7 +398,7 @@ async def test_a_server_in_the_background_serves_the_next_command(world: World) 
     """Both are boxed; what the box stopped in the background is said when its output is read."""
     world.settings(permission=ALLOW)
     (world.project / "page").write_text("hello\n")
-    server = f"touch {world.home}/out; {sys.executable} -u -m http.server --bind 127.0.0.1 8125"
+    server = f"touch {world.home}/out; {BASE} -u -m http.server --bind 127.0.0.1 8125"
     curl = "curl -s --retry 50 --retry-connrefused --retry-delay 1 http://127.0.0.1:8125/page"
     async with world.open(
         Step(Call("bash", {"command": server, "background": True}, id="s")),

@@ -1,7 +1,6 @@
 """Checks: real programs that look at what the model has changed, in whole sessions."""
 
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
-from tests.location.box.users import folder_of
+from tests.location.box.users import BASE, folder_of
 from tests.stories.world import World
 from tests.until import until
 
@@ -34,7 +33,7 @@ def program(folder: Path, name: str, text: str) -> list[str]:
     folder.mkdir(exist_ok=True)
     path = folder / f"{name}.py"
     path.write_text(f"import pathlib, sys, time, os\nfile = pathlib.Path(sys.argv[1])\n{text}\n")
-    return [sys.executable, str(path), "$FILE"]
+    return [BASE, str(path), "$FILE"]
 
 
 async def states(hf: Holdfast, session: str) -> list[ToolCompleted]:

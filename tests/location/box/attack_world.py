@@ -42,6 +42,7 @@ def main() -> None:
         write=(str(inside),),
         temporary=str(root / "temporary"),
         hidden=(str(root / "hidden"), str(root / "key"), str(inside / "private")),
+        revealed=(str(ATTACKS.parent),),  # It may lie in a temporary folder, as any checkout.
         pinned=(str(inside / ".git"),),
         protected=(str(inside / ".git" / "hooks"), str(inside / ".git" / "config")),
     )

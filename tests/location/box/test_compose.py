@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
@@ -151,3 +152,14 @@ def test_a_worktree_that_holds_too_much_is_refused(home: Path, worktree: str, wh
 
     with pytest.raises(ContextError, match=why):
         compose(places(home, made[worktree]), SandboxConfig(), mode="workspace")
+
+
+def test_what_lies_in_the_covered_temporary_folder_can_be_revealed(tmp_path: Path) -> None:
+    """A tool chain under /tmp, for example; what lies elsewhere is seen in any case."""
+    worktree, home = tmp_path / "work", tmp_path / "home"
+    for folder in (worktree, home):
+        folder.mkdir()
+    with TemporaryDirectory(dir="/tmp") as tools:
+        settings = SandboxConfig(reveal=[tools, "/usr"])
+        found = compose(BoxPlaces(worktree=worktree, home=home, own=()), settings, mode="workspace")
+        assert found.revealed == (tools,)

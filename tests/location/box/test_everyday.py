@@ -47,7 +47,7 @@ class Workshop:
             temporary=self.root / "temporary",
             caches=self.root / "caches",
         )
-        return compose(places, SandboxConfig(network=network), mode="workspace")
+        return compose(places, SandboxConfig(network=network, reveal=[sys.prefix]), mode="workspace")
 
     def sh(self, command: str, *, cwd: Path | None = None, network: bool = False, **options: object) -> Ran:
         env = {"HOME": str(self.home), "GIT_CONFIG_NOSYSTEM": "1", **GIT}

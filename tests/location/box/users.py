@@ -18,6 +18,8 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 ORDINARY = 1000
 WAIT_S = 60
+BASE = str(getattr(sys, "_base_executable", sys.executable))
+"""The interpreter below the virtual environment: a checkout in a temporary folder is not seen in a box."""
 
 
 def uid_of(user: str) -> int:

@@ -13,6 +13,8 @@ from holdfast.location.box.git_folders import git_folders
 from holdfast.location.box.policy import BoxPolicy, CacheLayer, Mode, is_below
 from holdfast.schema.config import SandboxConfig
 
+_TMP = "/tmp"  # noqa: S108 - the folder itself, which is covered
+
 
 class BoxPlaces(msgspec.Struct, frozen=True, kw_only=True):
     """Folders that a policy is about."""
@@ -59,7 +61,7 @@ def compose(places: BoxPlaces, settings: SandboxConfig, *, mode: Mode) -> BoxPol
         hidden=tuple(hidden),
         revealed=(
             *(() if is_writing else (str(worktree), *git.write)),  # They may lie in /tmp, which is covered.
-            *(path for path in dict.fromkeys(revealed) if _is_in(path, hidden)),
+            *(path for path in dict.fromkeys(revealed) if _is_in(path, (*hidden, _TMP))),
         ),
         pinned=(*git.pinned, *_between(write, hidden)) if is_writing else (),
         protected=git.protected if is_writing else (),
