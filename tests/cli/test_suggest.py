@@ -1,6 +1,7 @@
 """Mistyped commands and names that stand for several sessions: what the user may have meant."""
 
 import json
+import os
 
 import pytest
 
@@ -58,8 +59,9 @@ def test_a_beginning_of_several_ids_lists_them(shell: Shell) -> None:
         ]
 
     ids = shell.make(work)
-    done = shell("session", "show", ids[0][:10])
-    for_programs = json.loads(shell("session", "show", ids[0][:10], "--format", "json").err)
+    beginning = os.path.commonprefix(ids)  # how many letters ids share depends on when they were made
+    done = shell("session", "show", beginning)
+    for_programs = json.loads(shell("session", "show", beginning, "--format", "json").err)
 
     head, *rows, others, complaint = done.err.splitlines()
     assert (done.code, done.out) == (1, "")
@@ -67,7 +69,7 @@ def test_a_beginning_of_several_ids_lists_them(shell: Shell) -> None:
     assert [row.split()[0] for row in rows] == ids[:2:-1]
     assert rows[0].endswith("just now  talk 12")
     assert others == "… and 3 others"
-    assert complaint == f"holdfast: '{ids[0][:10]}' means more than one session; give more of the id"
+    assert complaint == f"holdfast: '{beginning}' means more than one session; give more of the id"
     assert for_programs["name"] == "AmbiguousError"
     assert [each["title"] for each in for_programs["data"]["candidates"]][:2] == ["talk 12", "talk 11"]
     assert for_programs["data"]["others"] == 3
