@@ -1,7 +1,7 @@
 """Mistyped commands and names that stand for several sessions: what the user may have meant."""
 
 import json
-import os
+from itertools import takewhile
 
 import pytest
 
@@ -59,7 +59,9 @@ def test_a_beginning_of_several_ids_lists_them(shell: Shell) -> None:
         ]
 
     ids = shell.make(work)
-    beginning = os.path.commonprefix(ids)  # how many letters ids share depends on when they were made
+    # How many letters ids share depends on when they were made.
+    shared = takewhile(lambda letters: len(set(letters)) == 1, zip(*ids, strict=True))
+    beginning = "".join(letters[0] for letters in shared)
     done = shell("session", "show", beginning)
     for_programs = json.loads(shell("session", "show", beginning, "--format", "json").err)
 

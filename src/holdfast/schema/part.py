@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from holdfast.schema.fault import APIFault
+from holdfast.schema.file_change import FileChange
 from holdfast.schema.file_part import FilePart, PartHead
 from holdfast.schema.ids import MessageID
 from holdfast.schema.model import ModelRef
@@ -88,11 +89,15 @@ class SnapshotPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="s
 
 
 class PatchPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="patch"):
-    """The files (absolute paths) that a step changed, against the tree `hash`."""
+    """The files (absolute paths) that a step changed, against the tree `hash`.
+
+    `changes` are ours: those that no tool noted by itself, as they were observed at the end of the step.
+    """
 
     type: ClassVar[Literal["patch"]] = "patch"
     hash: str
     files: list[str]
+    changes: list[FileChange] | None = None
 
 
 class AgentPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="agent"):

@@ -168,10 +168,10 @@ def test_what_is_kept_survives_a_sweep_and_the_rest_goes(project: Project) -> No
     """A name keeps a tree; dropping its folder and sweeping gives the room back. The store stays sound."""
     project.write("a", os.urandom(500_000))
     one = project.shadow.take()
-    project.shadow.keep("sessions/s1/1", one.id)
+    project.shadow.keep("sessions/s1", [one.id])
     project.write("a", os.urandom(500_000))
     two = project.shadow.take()
-    project.shadow.keep("sessions/s2/1", two.id)
+    project.shadow.keep("sessions/s2", [two.id])
     project.shadow.drop("sessions/s1")
     full = project.shadow.size()
     project.shadow.sweep()
@@ -213,3 +213,25 @@ def test_no_snapshots_of_a_home(tmp_path: Path) -> None:
     place.check(home / "project", home, data)
     assert place.git_dir(data, "abc", home) != place.git_dir(data, "abc", tmp_path)
     assert place.git_dir(data, "../x", home).parent.parent == data / "snapshot"
+
+
+def test_contents_are_kept_by_their_ids(project: Project) -> None:
+    """Without git's help, as git has them; a sweep leaves them while their folder is there."""
+    data = [b"", b"a\r\n\0\xff", b"x" * 3_000_000]
+    ids = project.shadow.keep_contents("sessions/s1", data)
+    tree = project.shadow.take("sessions/s2").id
+
+    project.shadow.sweep()
+    assert [project.shadow.content(id) for id in ids] == data
+    assert sorted((each.folder, set(each.ids)) for each in project.shadow.kept()) == [
+        ("sessions/s1", set(ids)),
+        ("sessions/s2", {tree}),
+    ]
+    assert project.git(f"--git-dir={project.shadow.git_dir}", "fsck", "--strict") == ""
+    modes = {each.stat().st_mode & 0o077 for each in project.shadow.git_dir.rglob("*")}
+    assert modes == {0}
+    project.shadow.drop("sessions/s1")
+    project.shadow.sweep()
+    assert [each.folder for each in project.shadow.kept()] == ["sessions/s2"]
+    with pytest.raises(ContextError):
+        project.shadow.content(ids[1])

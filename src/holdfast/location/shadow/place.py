@@ -20,6 +20,11 @@ def check(worktree: Path, home: Path, data: Path) -> None:
             raise Refused(f"{worktree} holds {what}, so no snapshots are taken of it")
 
 
+def folder_of(session: str) -> str:
+    """The folder of references in which the trees and contents of a session are kept."""
+    return f"sessions/{session}"
+
+
 def _named(project: str) -> str:
     """A project's id as the name of a folder: it may have been made elsewhere."""
     plain = project.isascii() and project.replace("-", "").replace("_", "").isalnum() and len(project) <= 80

@@ -9,7 +9,7 @@ the calls wait for git and for other processes, within bounds: run them in a thr
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,7 @@ import msgspec
 from holdfast import git
 from holdfast.errors import ContextError
 from holdfast.file_lock import FileLock
-from holdfast.location.shadow import listing
+from holdfast.location.shadow import listing, objects
 from holdfast.location.shadow.listing import TreeChange
 from holdfast.person import small_file
 
@@ -61,6 +61,13 @@ class Tree(msgspec.Struct, frozen=True):
     left_out: tuple[str, ...] = ()
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """The ids of what is kept in one folder of references."""
+
+    folder: str
+    ids: tuple[str, ...]
+
+
 class Shadow:
     """The shadow repository of one worktree. One process at a time works in it."""
 
@@ -68,16 +75,44 @@ class Shadow:
         self.git_dir = git_dir
         self.worktree = worktree
 
-    def take(self) -> Tree:
-        """The files as they are now, as a tree that is on disk."""
+    def take(self, folder: str | None = None) -> Tree:
+        """The files as they are now, as a tree that is on disk.
+
+        It is kept in a folder of references; without one it may be swept away.
+        """
         with self._locked():
             self._prepare()
-            return self._take()
+            tree = self._take()
+            if folder is not None:
+                objects.write_ref(self.git_dir, f"{folder}/{tree.id}", tree.id)
+            return tree
 
-    def keep(self, name: str, tree: str) -> None:
-        """Keep a tree under a name of the form `a/b`; without one it may be swept away."""
+    def keep_contents(self, folder: str, contents: Sequence[bytes]) -> list[str]:
+        """Keep some contents in a folder of references: their ids."""
         with self._locked():
-            self._git("update-ref", f"refs/{name}", tree)
+            self._make()
+            ids = [objects.write_blob(self.git_dir, data) for data in contents]
+            for id in ids:
+                objects.write_ref(self.git_dir, f"{folder}/{id}", id)
+            return ids
+
+    def keep(self, folder: str, ids: Iterable[str]) -> None:
+        """Keep objects that are there in a folder of references."""
+        with self._locked():
+            for id in ids:
+                objects.write_ref(self.git_dir, f"{folder}/{id}", id)
+
+    def kept(self) -> list[Kept]:
+        """What is kept, folder by folder."""
+        if not self._is_made():
+            return []
+        with self._locked():
+            refs = self._git("for-each-ref", "--format=%(refname)", "refs/").decode("utf-8").split("\n")
+        found: dict[str, list[str]] = {}
+        for ref in filter(None, refs):
+            folder, _, id = ref.removeprefix("refs/").rpartition("/")
+            found.setdefault(folder, []).append(id)
+        return [Kept(folder, tuple(ids)) for folder, ids in found.items()]
 
     def drop(self, folder: str) -> None:
         """Keep nothing any more under the names in a folder."""
@@ -172,13 +207,16 @@ class Shadow:
             self._git("update-index", "-z", "--force-remove", "--stdin", given=ignored)
 
     def _prepare(self) -> None:
+        self._make()
+        self._exclude()
+
+    def _make(self) -> None:
         if not self._is_made():
             for name in ("objects", "refs", "info"):
                 (self.git_dir / name).mkdir(mode=0o700, exist_ok=True)
             self._write("config", _CONFIG.encode())
             self._write("info/attributes", _ATTRIBUTES.encode())
             self._write("HEAD", b"ref: refs/heads/none\n")  # Last: it makes this a repository.
-        self._exclude()
 
     def _is_made(self) -> bool:
         return (self.git_dir / "HEAD").exists()
