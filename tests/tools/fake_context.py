@@ -14,6 +14,7 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.box import Box
 from holdfast.toolkit.context import OwnKind
+from holdfast.toolkit.file_edit import FileEdit
 from holdfast.toolkit.output import ToolDenied
 
 
@@ -68,7 +69,11 @@ class FakeContext:
         self.known: dict[Path, str | None] = {}
         """What the session has seen of files."""
         self.edits: list[Path] = []
+        self.kept: list[tuple[FileEdit, ...]] = []
         self.shown: list[tuple[str | None, JsonMap]] = []
+
+    async def keep(self, *edits: FileEdit) -> None:
+        self.kept.append(edits)
 
     def effect(self, *what: str) -> AbstractContextManager[None]:
         return nullcontext()

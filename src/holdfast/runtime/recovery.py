@@ -29,7 +29,7 @@ from holdfast.runtime.history import work
 from holdfast.runtime.inbox import promotion
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
-from holdfast.schema.part import ReasoningPart, TextPart, ToolPart
+from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
 from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import (
@@ -207,7 +207,9 @@ async def _run_again(
             UnknownFault(data=UnknownData(message=f"calls that wait cannot be run again: {error}"[:1_000])),
         )
         return True
-    settling = ToolCalls(run, ready, PermissionAsk(run, ready, again=True))
+    steps = [part for each in history if each.info.id == info.id for part in each.parts]
+    step = next((part for part in reversed(steps) if isinstance(part, StepStartPart)), None)
+    settling = ToolCalls(run, ready, PermissionAsk(run, ready, again=True), step)
     made = repetition.calls_since_prompt(history)
     numbers = {each.id: number for number, each in enumerate(made)}
     # A process without the tool leaves the call to one that has it, unless a prompt waits.
@@ -220,6 +222,7 @@ async def _run_again(
         for part in here:
             row = repetition.repeated(made[: numbers.get(part.id, 0)], part)
             await settling.start(RecordedCall(part, None), row)
+    await settling.observe()
     if settling.structured_output is not None or settling.looped is not None:
         how = Ending(structured=settling.structured_output, error=settling.looped)
         await ending.end(run, MessageWithParts(info, ()), how)

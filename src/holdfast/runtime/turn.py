@@ -153,6 +153,7 @@ async def _open_answer(run: Run, ready: PreparedTurn, prefix: StepPrefix) -> Ass
             id=ids.part(), session_id=message.session_id, message_id=message.id, prefix=prefix
         )
         made.append(message)
+        run.step = step
         return [put(message), put(step), *([] if updated is None else [put(updated)])]
 
     run.begin_turn()

@@ -62,11 +62,12 @@ class StepPrefix(Wire, frozen=True, kw_only=True):
 class StepStartPart(PartHead, frozen=True, kw_only=True, tag_field="type", tag="step-start"):
     """A provider turn began, with the files as in this tree.
 
-    `prefix` is ours: the digests of the request's blocks.
+    `prefix` is ours: the digests of the request's blocks. So is `left`: the tree when its calls had ended.
     """
 
     type: ClassVar[Literal["step-start"]] = "step-start"
     snapshot: str | None = None
+    left: str | None = None
     prefix: StepPrefix | None = None
 
 

@@ -13,6 +13,7 @@ from holdfast.schema.request import Question
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.box import Box
+from holdfast.toolkit.file_edit import FileEdit
 from holdfast.toolkit.processes import Processes
 
 if TYPE_CHECKING:
@@ -118,6 +119,14 @@ class ToolContext(Protocol):
         """This call has just given the file at a real path that content, or removed it (None).
 
         Clients receive `file.edited`, and other calls of the session see it at once.
+        """
+
+    async def keep(self, *edits: FileEdit) -> None:
+        """Keep what files hold before they are changed, so that the change can be undone; called before it.
+
+        It is on disk when this returns. Called again for a file, by the same call, it tells what the file
+        holds in the end. Without it, or where it is switched off, the change is one that undo names and does
+        not touch.
         """
 
     def effect(self, *what: str) -> AbstractContextManager[None]:

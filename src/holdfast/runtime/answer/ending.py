@@ -69,6 +69,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """What the provider counted: recorded as a step of the answer and added to the totals."""
     reason: str = "error"
     """Why that step ended."""
+    tree: str | None = None
+    """The files when that step ended."""
     note: str | None = None
     """A system message that follows: the model view must not end with the model's own text."""
     settles: Settles = left_open
@@ -93,7 +95,7 @@ def closed(answer: MessageWithParts, ending: Ending, ids: Ids, now_ms: int, mint
         if (settlement := ending.settles(call)) is not None
     ]
     if ending.used is not None:
-        parts.append(_step(answer.info.session_id, ending.used, ending.reason, ids))
+        parts.append(_step(answer.info.session_id, ending.used, ending, ids))
     puts = [put(part) for part in parts]
     info = ended(answer, ending, now_ms)
     if info != answer.info:
@@ -130,12 +132,13 @@ def _closed_texts(answer: MessageWithParts, now_ms: int) -> list[TextPart | Reas
     ]
 
 
-def _step(session: SessionID, used: Used, reason: str, ids: Ids) -> StepFinishPart:
+def _step(session: SessionID, used: Used, ending: Ending, ids: Ids) -> StepFinishPart:
     return StepFinishPart(
         id=ids.part(),
         session_id=session,
         message_id=MessageID(used.turn),
-        reason=reason,
+        reason=ending.reason,
+        snapshot=ending.tree,
         cost=float(used.cost.amount),
         cost_known=None if used.cost.known else False,
         tokens=used.tokens,
@@ -187,7 +190,7 @@ def end_later(run: Run, message: AssistantMessage, ending: Ending, used: Used) -
         await settle.settle(run, used, now_ms, compose, release=release)
         _log_end(message, ending)
 
-    step = _step(message.session_id, used, ending.reason, Ids(run.engine.mint.ascending))
+    step = _step(message.session_id, used, ending, Ids(run.engine.mint.ascending))
     run.recorder.defer(Deferred(MessageWithParts(ended(answer, ending, now_ms), (step,)), write))
 
 

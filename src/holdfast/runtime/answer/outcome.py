@@ -111,6 +111,7 @@ def _finished(
         structured=answer.calls.structured_output,
         used=Used(turn=message.id, tokens=finish.tokens, cost=spent, time_ms=run.turn_ms()),
         reason=reason,
+        tree=answer.tree,
         note=structured_answer.REMINDER if missing else None,
     )
 

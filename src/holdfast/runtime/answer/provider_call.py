@@ -46,6 +46,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether any output was published."""
     characters: int
     calls: CallsOutcome
+    tree: str | None = None
+    """The files when the calls had ended, if one of them could write."""
 
 
 async def ask(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
@@ -112,7 +114,7 @@ async def _record_retry(
 
 
 async def _once(run: Run, turn: PreparedTurn, request: Request, message: AssistantMessage) -> Answer:
-    settling = ToolCalls(run, turn, PermissionAsk(run, turn))
+    settling = ToolCalls(run, turn, PermissionAsk(run, turn), run.step)
     earlier = repetition.calls_since_prompt(turn.history)
 
     async def call(called: RecordedCall) -> None:
@@ -131,20 +133,24 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
     async with anyio.create_task_group() as saving:
         saving.start_soon(processor.keep_saved)
         saving.start_soon(processor.keep_shown)
-        async with anyio.create_task_group() as calls:
-            settling.within(calls)
-            try:
-                async with aclosing(run.provider(turn.workspace).stream(request)) as events:
-                    async for event in events:
-                        await processor.take(event)
-                if settling.count and processor.finish is not None:
-                    tokens = processor.finish.tokens
-                    await reservations.shrink_reservation(
-                        run.engine, turn.session, message.id, tokens, turn.model
-                    )
-            finally:
-                with anyio.CancelScope(shield=True):
-                    await processor.end()
+        try:
+            async with anyio.create_task_group() as calls:
+                settling.within(calls)
+                try:
+                    async with aclosing(run.provider(turn.workspace).stream(request)) as events:
+                        async for event in events:
+                            await processor.take(event)
+                    if settling.count and processor.finish is not None:
+                        tokens = processor.finish.tokens
+                        await reservations.shrink_reservation(
+                            run.engine, turn.session, message.id, tokens, turn.model
+                        )
+                finally:
+                    with anyio.CancelScope(shield=True):
+                        await processor.end()
+        finally:
+            with anyio.CancelScope(shield=True):
+                tree = await settling.observe()
         saving.cancel_scope.cancel()
     for part in processor.open_calls():  # Their arguments never became complete.
         text = "The model's stream ended before the arguments of this call were complete."
@@ -155,4 +161,5 @@ async def _once(run: Run, turn: PreparedTurn, request: Request, message: Assista
         published=processor.published,
         characters=processor.characters,
         calls=settling.outcome(),
+        tree=tree,
     )

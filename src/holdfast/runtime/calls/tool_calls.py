@@ -20,15 +20,17 @@ from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import GROUPS
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.repetition import REFUSED, Row
+from holdfast.runtime.calls.step_trees import StepTrees
 from holdfast.runtime.calls.tool_context import RunningCall
 from holdfast.runtime.calls.tool_hooks import ToolHooks
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.run import Run
 from holdfast.schema.fault import Fault, UnknownData, UnknownFault
+from holdfast.schema.file_change import FileChange
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.ids import Mint, PartID
-from holdfast.schema.part import ToolPart
+from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.tool_state import Completed, Ended, ToolCompleted, ToolError, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put
@@ -78,13 +80,15 @@ class CallsOutcome(msgspec.Struct, frozen=True, kw_only=True):
 class ToolCalls:
     """The calls of one turn."""
 
-    def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk) -> None:
+    def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk, step: StepStartPart | None) -> None:
         self._of = run
         self._turn = turn
         self._ask = ask
         self._recorder = run.recorder
         self._most = run.engine.limits.calls_a_turn_max
         self._group: TaskGroup | None = None
+        self._trees = StepTrees(run, run.engine.shadow(turn.session, turn.workspace), step)
+        self._noted: list[FileChange] = []
         self.count = 0
         self.succeeded = 0
         self.structured_output: JsonMap | None = None
@@ -126,7 +130,7 @@ class ToolCalls:
         self._group.start_soon(self._run, called, looping)
 
     async def _run(self, called: RecordedCall, row: Row) -> None:
-        call = RunningCall(self._of, self._turn, self._ask, called.part)
+        call = RunningCall(self._of, self._turn, self._ask, called.part, self._trees.asked)
         try:
             settlement = await _run_bounded(call, self._carry_out(call, called, row), self._recorder)
         except ToolParked as parked:
@@ -136,10 +140,12 @@ class ToolCalls:
             settlement = execute.broken(called.part.tool, described(parked))
         except anyio.get_cancelled_exc_class():
             call.cancelled = call.over = True
+            self._noted += call.files.changes
             with anyio.CancelScope(shield=True):
                 await self.settle(call.part, execute.failed(INTERRUPTED, outcome="interrupted"))
             raise
         call.over = True
+        self._noted += call.files.changes
         with anyio.CancelScope(shield=True):
             await self.settle(call.part, settlement)
         if called.part.tool == structured.NAME and settlement.outcome is None:
@@ -153,6 +159,9 @@ class ToolCalls:
             return refused
         # It may have been interrupted while the user was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
+        tool = self._turn.toolset.find(called.part.tool)
+        if tool is not None and not tool.repeatable and called.invalid is None:
+            await self._trees.begin()
         return await self._execute(call, called)
 
     async def _refuse_loop(self, call: RunningCall, row: Row) -> Settlement | None:
@@ -204,6 +213,10 @@ class ToolCalls:
             limits=self._of.output_limits(self._turn.workspace),
             keep=self._of.engine.keep,
         )
+
+    async def observe(self) -> str | None:
+        """Record what the calls changed, when all have ended: the id of the tree that they left, if any."""
+        return await self._trees.end(self._noted)
 
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:
         """Record the settlement of a call."""

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.runtime.calls.confinement import Confinement
+from holdfast.runtime.calls.kept_files import KeptFiles
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.calls.session_processes import SessionProcesses
@@ -28,6 +29,7 @@ from holdfast.schema.wire import JsonMap
 from holdfast.store.put import put, put_list
 from holdfast.toolkit.box import Box
 from holdfast.toolkit.context import OwnKind
+from holdfast.toolkit.file_edit import FileEdit
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.plain import plain
 from holdfast.workspace import command_environment
@@ -43,7 +45,14 @@ OVER: Final = "The call is over; nothing more can be done for it."
 class RunningCall:
     """Fills `toolkit.context.ToolContext`."""
 
-    def __init__(self, run: Run, turn: PreparedTurn, ask: PermissionAsk, part: ToolPart) -> None:
+    def __init__(
+        self,
+        run: Run,
+        turn: PreparedTurn,
+        ask: PermissionAsk,
+        part: ToolPart,
+        asked: Callable[[float], Awaitable[None]],
+    ) -> None:
         self.part = part
         self.agent = turn.agent.name
         self.directory = Path(turn.session.directory)
@@ -58,12 +67,17 @@ class RunningCall:
         self.over = False
         """Settled: nothing that the tool still does is recorded."""
         self._ask = ask
+        self._asked = asked
+        """Is called when a question to the user has taken so many seconds."""
         self._confinement = Confinement(run, turn, ask)
         self._recorder = run.recorder
         self._feed = run.engine.feed
         self._admit = run.admit
         self._files = run.history.files
         self._saved_s = -SAVE_S
+        self.files = KeptFiles(
+            run.engine.shadow(turn.session, turn.workspace), part.session_id, self._note, run.engine.warn
+        )
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)
         self.processes = SessionProcesses(
@@ -100,6 +114,7 @@ class RunningCall:
     ) -> None:
         """Return when every pattern is allowed; `ToolDenied` otherwise."""
         self._refuse_when_over()
+        began_s = time.monotonic()
         await self._ask.ask(
             permission,
             patterns,
@@ -109,6 +124,7 @@ class RunningCall:
             aliases=aliases,
             unclear=unclear,
         )
+        await self._asked(time.monotonic() - began_s)
         self._refuse_when_over()
 
     async def verdict(self, permission: str, patterns: Sequence[str]) -> Action:
@@ -197,6 +213,11 @@ class RunningCall:
         self._files.note(str(path), digest)
         status_events.file_edited(self._feed, str(path))
 
+    async def keep(self, *edits: FileEdit) -> None:
+        """Keep what files hold before they are changed."""
+        self._refuse_when_over()
+        await self.files.keep(edits)
+
     @contextlib.contextmanager
     def effect(self, *what: str) -> Iterator[None]:
         """Note what the call changes, until the block ends."""
@@ -219,6 +240,7 @@ class RunningCall:
     ) -> CallBox:
         """The box for one command."""
         self._refuse_when_over()
+        began_s = time.monotonic()
         box = await self._confinement.box(
             patterns,
             always=always,
@@ -227,6 +249,7 @@ class RunningCall:
             asks=asks,
             tool=self._ref(),
         )
+        await self._asked(time.monotonic() - began_s)
         self._refuse_when_over()
         return box
 

@@ -12,9 +12,11 @@ import msgspec
 from holdfast import flags
 from holdfast.clock import Clock
 from holdfast.context.registry import SystemContextRegistry
+from holdfast.errors import ContextError
 from holdfast.feed.tail import Feed
 from holdfast.location.box.boxes import Boxes
 from holdfast.location.guard import Guard
+from holdfast.location.shadow.shadows import Shadows, Worker
 from holdfast.plugins.dispatcher import Dispatcher
 from holdfast.provider.port import Provider
 from holdfast.runtime.engine.background_processes import BackgroundProcesses
@@ -107,6 +109,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The processes in the background of sessions; they end with this process."""
     boxes: Boxes = msgspec.field(default_factory=Boxes)
     """What the boxes around commands of this process share."""
+    shadows: Shadows = msgspec.field(default_factory=Shadows)
+    """The shadow repositories of worktrees."""
     presence: Presence = NeverPresent()
     on_ask: OnAsk | None = None
     limits: Limits = Limits()
@@ -123,3 +127,15 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Logs a warning for the operator of this process."""
     hold: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
     """What is held for a session as long as this process runs it."""
+
+    def shadow(self, session: Session, workspace: Workspace) -> Worker | None:
+        """The shadow repository for a session's files; None where snapshots are switched off."""
+        if workspace.loaded.config.snapshot is False:
+            return None
+        # Outside of a repository the worktree is the whole file system: the session's folder stands for it.
+        top = workspace.places.worktree if workspace.git else Path(session.directory)
+        try:
+            return self.shadows.at(session.project_id, top)
+        except ContextError as error:
+            self.warn(str(error))
+            return None

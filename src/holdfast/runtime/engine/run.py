@@ -11,6 +11,7 @@ from holdfast.runtime.engine.recorder import Recorder
 from holdfast.runtime.engine.request_watcher import RequestWatcher
 from holdfast.runtime.history.last_request import LastRequest
 from holdfast.runtime.history.session_history import SessionHistory
+from holdfast.schema.part import StepStartPart
 from holdfast.schema.session import Session
 from holdfast.toolkit.context import Admit
 from holdfast.tools import pictures
@@ -46,6 +47,8 @@ class Run:
         self.epoch: Epoch | None = None
         """The epoch in force, once it was read: no other process changes it while this run has the session.
         """
+        self.step: StepStartPart | None = None
+        """The step of the request in flight, as it was stored when it began."""
         self._turn_began_ms: int | None = None
         self.summarises = False
         """Whether the user's settings want prompts summarised."""

@@ -8,7 +8,7 @@ import msgspec
 from holdfast.errors import InvalidInput
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.message import MessageWithParts
-from holdfast.schema.part import Part, PatchPart, StepFinishPart, StepStartPart, ToolPart
+from holdfast.schema.part import Part, PatchPart, StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolPending
 from holdfast.schema.wire import JsonMap, convert
 
@@ -52,12 +52,10 @@ def of_parts(parts: Iterable[Part]) -> list[FileChange]:
 
 def is_cut_off(message: MessageWithParts) -> bool:
     """Whether a step began with a tree and never got another: what its commands changed is not known."""
-    trees = [
-        part.snapshot is not None and isinstance(part, StepStartPart)
+    return any(
+        isinstance(part, StepStartPart) and part.snapshot is not None and part.left is None
         for part in message.parts
-        if isinstance(part, StepStartPart | StepFinishPart) and part.snapshot is not None
-    ]
-    return bool(trees) and trees[-1]
+    )
 
 
 def joined(changes: Iterable[FileChange]) -> list[FileChange]:

@@ -20,6 +20,7 @@ from holdfast.location import write_path
 from holdfast.location.filesystem import Filesystem, Resolved
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.file_edit import FileEdit
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.builtin import access, file_kind, file_text
 from holdfast.tools.builtin.file_diff import FileDiff, diff
@@ -161,6 +162,7 @@ async def write(context: ToolContext, changes: list[Change]) -> None:
     done: list[Change] = []
     try:
         with context.effect(*(str(each.target.asked) for each in changes)), anyio.CancelScope(shield=True):
+            await context.keep(*map(_edit, changes))
             for each in changes:
                 if each.after != each.before:
                     await in_thread(_write, each)
@@ -168,9 +170,18 @@ async def write(context: ToolContext, changes: list[Change]) -> None:
                     done.append(each)
     except HoldfastError as error:
         left = await _put_back(context, done)
+        await context.keep(*(_unchanged(each) for each in changes if str(each.target.asked) not in left))
         reason = f"{error}. Read it again and retry" if isinstance(error, Conflict) else str(error)
         rest = f" These files were changed and could not be put back: {', '.join(left)}." if left else ""
         raise ToolFailure(f"Nothing was changed: {reason}." if not left else f"{reason}.{rest}") from error
+
+
+def _edit(change: Change) -> FileEdit:
+    return FileEdit(change.target.real, change.before, change.after)
+
+
+def _unchanged(change: Change) -> FileEdit:
+    return FileEdit(change.target.real, change.before, change.before)
 
 
 def _write(change: Change) -> None:

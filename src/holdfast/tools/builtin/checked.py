@@ -16,6 +16,7 @@ from holdfast.location import write_path
 from holdfast.location.filesystem import Filesystem
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.file_edit import FileEdit
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.builtin import change as changing
 from holdfast.tools.builtin import file_text
@@ -96,5 +97,6 @@ async def _reread(context: ToolContext, filesystem: Filesystem, change: Change) 
         now = await changing.change(filesystem, change.target, change.before, data)
     except (HoldfastError, ToolFailure, OSError):
         return change
+    await context.keep(FileEdit(change.target.real, change.before, data))
     context.edited(change.target.real, write_path.digest(data))
     return now

@@ -1,0 +1,71 @@
+"""The shadow repositories that this process uses, one for each worktree.
+
+What must stay true: one task of this process works in a repository at a time, in a thread, and waits for it
+no longer than it said; what takes longer goes on in its thread, under the repository's own lock.
+"""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypeVar
+
+import anyio
+import anyio.to_thread
+
+from holdfast.errors import ContextError, Refused
+from holdfast.location.shadow import place
+from holdfast.location.shadow.repository import Shadow
+from holdfast.person import directories
+
+T = TypeVar("T")
+
+KNOWN_MAX: Final = 1_000
+
+
+class Shadows:
+    """Finds the shadow repository of a worktree. `data`: the folder of all of them, else the user's."""
+
+    def __init__(self, data: Path | None = None) -> None:
+        self._data = data
+        self._known: dict[tuple[str, Path], Worker] = {}
+
+    def at(self, project: str, worktree: Path) -> "Worker":
+        """The repository of a worktree; it need not be there yet. `ContextError` where there can be none."""
+        key = (project, worktree)
+        if key not in self._known:
+            if shutil.which("git") is None:
+                raise ContextError("git is not installed, so no snapshots are taken; install it")
+            data = self._data or directories.data()
+            self._known[key] = Worker(Shadow(place.git_dir(data, project, worktree), worktree), data)
+            while len(self._known) > KNOWN_MAX:
+                del self._known[next(iter(self._known))]
+        return self._known[key]
+
+
+class Worker:
+    """Works in one repository, one task at a time."""
+
+    def __init__(self, shadow: Shadow, data: Path) -> None:
+        self.shadow = shadow
+        self._lock = anyio.Lock()
+        self._refused = _refusal(shadow.worktree, data)
+
+    @property
+    def refused(self) -> str | None:
+        """Why no trees are taken of the worktree; contents of single files may be kept all the same."""
+        return self._refused
+
+    async def run(self, work: Callable[[Shadow], T], *, within_s: float) -> T:
+        """Do some work in a thread; `ContextError` when it does not end in time."""
+        with anyio.move_on_after(within_s):
+            async with self._lock:
+                return await anyio.to_thread.run_sync(work, self.shadow, abandon_on_cancel=True)
+        raise ContextError(f"the snapshots of {self.shadow.worktree} took longer than {within_s:g} s")
+
+
+def _refusal(worktree: Path, data: Path) -> str | None:
+    try:
+        place.check(worktree, directories.home(), data)
+    except Refused as error:
+        return str(error)
+    return None

@@ -1,0 +1,163 @@
+"""The files around the calls of one step: a tree before the first that can write, another after the last.
+
+What must stay true: a step that only reads asks git for nothing; a call that can write begins after its tree
+was taken, or after the bound on the wait; no step fails because of a tree. What no tool noted by itself and
+differs between the two trees was *observed*: a command did it, or the user meanwhile.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec.structs import replace
+
+from holdfast.errors import ContextError, StoreBusy
+from holdfast.location.shadow import place
+from holdfast.location.shadow.listing import TreeChange
+from holdfast.location.shadow.repository import Shadow, Tree
+from holdfast.location.shadow.shadows import Worker
+from holdfast.runtime.engine.run import Run
+from holdfast.runtime.history import file_changes
+from holdfast.schema.file_change import FileChange
+from holdfast.schema.ids import PartID
+from holdfast.schema.part import PatchPart, StepStartPart
+from holdfast.store.put import put
+
+BEGIN_S: Final = 60.0
+END_S: Final = 60.0
+INTERRUPTED_S: Final = 5.0
+ASKED_S: Final = 0.5
+"""After so long a question the user may have changed files."""
+OBSERVED_MAX: Final = 10_000
+"""So many observed changes are recorded of one step; a checkout of another branch may change more."""
+
+
+class StepTrees:
+    """The trees of one step. `worker` is None where no snapshots are taken.
+
+    A step may be gone on with by another run, after a reply of the user or a crash: then what happened in
+    between is nobody's, and a step that was cut off stays one.
+    """
+
+    def __init__(self, run: Run, worker: Worker | None, step: StepStartPart | None) -> None:
+        self._run = run
+        self._worker = None if worker is None or worker.refused is not None else worker
+        self._step = step
+        self._cut_off = step is not None and step.snapshot is not None and step.left is None
+        self._begun: asyncio.Task[Tree | None] | None = None
+        self._calls = 0
+
+    async def begin(self) -> None:
+        """Take the tree before the first call that can write; further calls wait for the same one."""
+        if self._worker is None or self._step is None or self._run.recorder.lost:
+            return
+        self._calls += 1
+        if self._begun is None:
+            self._begun = asyncio.create_task(self._take(self._worker, BEGIN_S))
+        await self._wait(self._begun)
+
+    async def asked(self, seconds: float) -> None:
+        """A call has waited for the user: take the tree again, unless another call may have written."""
+        if self._begun is None or self._worker is None or self._calls > 1 or seconds < ASKED_S:
+            return
+        self._begun = asyncio.create_task(self._take(self._worker, BEGIN_S))
+        await self._wait(self._begun)
+
+    async def _wait(self, begun: "asyncio.Task[Tree | None]") -> None:
+        tree = await asyncio.shield(begun)
+        if tree is not None and self._step is not None and not self._cut_off and self._step.left is None:
+            self._step = replace(self._step, snapshot=tree.id)
+            self._run.recorder.hold(put(self._step))
+
+    async def end(self, noted: Sequence[FileChange]) -> str | None:
+        """Take the tree after the last call, and record what changed between the two: the tree's id.
+
+        `noted` are the changes that the tools of the step noted by themselves.
+        """
+        if self._begun is None or self._worker is None or self._step is None or self._run.recorder.lost:
+            return None
+        within_s = INTERRUPTED_S if self._run.interrupted else END_S
+        done, _ = await asyncio.wait({self._begun}, timeout=within_s)
+        first = self._begun.result() if done else None
+        last = None if first is None else await self._take(self._worker, within_s)
+        if first is None or last is None:
+            return None
+        changes = await self._between(first.id, last.id)
+        if changes is not None:
+            await self._record(self._worker.shadow.worktree, first, last, changes, noted)
+        return last.id
+
+    async def _record(
+        self,
+        top: Path,
+        first: Tree,
+        last: Tree,
+        changes: Sequence[TreeChange],
+        noted: Sequence[FileChange],
+    ) -> None:
+        step = self._step
+        assert step is not None
+        observed = _observed(top, changes, noted) + _too_large(top, first, last)
+
+        def patch(id: PartID) -> PatchPart:
+            return PatchPart(
+                id=id,
+                session_id=step.session_id,
+                message_id=step.message_id,
+                hash=first.id,
+                files=[str(top / each.path) for each in changes[:OBSERVED_MAX]],
+                changes=observed[:OBSERVED_MAX] or None,
+            )
+
+        if not self._cut_off:
+            self._run.recorder.hold(put(replace(step, left=last.id)))
+        if changes or observed:
+            await self._run.recorder.add_parts(patch)
+
+    async def _take(self, worker: Worker, within_s: float) -> Tree | None:
+        folder = place.folder_of(self._run.recorder.session)
+        try:
+            return await worker.run(lambda shadow: shadow.take(folder), within_s=within_s)
+        except (ContextError, StoreBusy, OSError) as error:
+            self._run.engine.warn(f"no snapshot of the files was taken: {error}")
+            return None
+
+    async def _between(self, first: str, last: str) -> list[TreeChange] | None:
+        assert self._worker is not None
+
+        def ask(shadow: Shadow) -> list[TreeChange]:
+            return shadow.changes(first, last)
+
+        try:
+            return await self._worker.run(ask, within_s=END_S)
+        except (ContextError, OSError) as error:
+            self._run.engine.warn(f"what a step changed is not known: {error}")
+            return None
+
+
+def _observed(top: Path, changes: Sequence[TreeChange], noted: Sequence[FileChange]) -> list[FileChange]:
+    """What the trees tell of files beyond what the tools noted."""
+    told: dict[str, list[FileChange]] = {}
+    for each in file_changes.joined(noted):
+        told.setdefault(each.path, []).append(each)
+    found = []
+    for change in changes:
+        seen = FileChange(
+            path=str(top / change.path),
+            before=None if change.status == "added" else change.old,
+            after=None if change.status == "deleted" else change.new,
+            before_mode=int(change.old_mode, 8) or None,
+            after_mode=int(change.new_mode, 8) or None,
+            observed=True,
+        )
+        known = told.get(seen.path, [])
+        if not (len(known) == 1 and (known[0].before, known[0].after) == (seen.before, seen.after)):
+            found.append(seen)
+    return found
+
+
+def _too_large(top: Path, first: Tree, last: Tree) -> list[FileChange]:
+    """New files that are too large to be kept in a tree."""
+    new = sorted(set(last.left_out) - set(first.left_out))
+    return [FileChange(path=str(top / path), observed=True, covered=False) for path in new]
