@@ -1,0 +1,239 @@
+"""The files around the steps of an answer: what is recorded of them, and when git is asked for anything."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast import git
+from holdfast.app import Holdfast
+from holdfast.errors import Conflict
+from holdfast.location.shadow import place
+from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow
+from holdfast.person import directories
+from holdfast.runtime.calls import step_trees
+from holdfast.runtime.history import file_changes
+from holdfast.schema.file_change import FileChange
+from holdfast.schema.message import MessageWithParts
+from holdfast.schema.part import Part, PatchPart, StepFinishPart, StepStartPart, ToolPart
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import Tool, tool
+from holdfast.tools.builtin import change
+from tests.stories.world import World
+
+
+def command(work: str) -> Tool:
+    """A tool that can write anything, as `bash` can: it runs a line of Python."""
+
+    @tool(name="act", description="Runs a line of Python.")
+    async def act(context: ToolContext, line: str = work) -> str:
+        subprocess.run([sys.executable, "-c", line], cwd=context.directory, check=True)
+        return "done"
+
+    return act
+
+
+async def answered(hf: Holdfast, session: str) -> list[MessageWithParts]:
+    """The answers of a session after one prompt."""
+    await hf.sessions.process(session, "go", check=False)
+    found = (await hf.sessions.messages(session)).messages
+    return [each for each in found if each.info.__struct_config__.tag == "assistant"]
+
+
+async def shadow_of(hf: Holdfast, session: str) -> Shadow:
+    """The shadow repository of a session's project, which is in no repository."""
+    record = await hf.sessions.get(session)
+    top = Path(record.directory)
+    return Shadow(place.git_dir(directories.data(), record.project_id, top), top)
+
+
+def only(parts: Sequence[Part], kind: type) -> Any:
+    (found,) = [part for part in parts if isinstance(part, kind)]
+    return found
+
+
+async def test_what_a_tool_notes_and_what_is_observed(world: World) -> None:
+    """A write is noted with its content, before and after; what a command did is observed, file by file. The
+    trees of a step are on its start and its finish, and what changed between them in its patch.
+    """
+    world.settings(snapshot=True)
+    work = "open('new', 'a').write('more\\n'); open('big', 'wb').truncate(3 << 20); open('old', 'w')"
+    (world.project / "old").write_text("was\n")
+    steps = (
+        Step(Call("write", {"filePath": "new", "content": "one\n"})),
+        Step(Call("act", {})),
+        Step(Say("ok")),
+    )
+    async with world.open(*steps) as (hf, _):
+        hf.tools.register(command(work))
+        session = await world.session(hf)
+        first, second, third = await answered(hf, session)
+        shadow = await shadow_of(hf, session)
+        kept = {each.folder: set(each.ids) for each in shadow.kept()}
+
+    (noted,) = file_changes.noted(only(first.parts, ToolPart).state.metadata)
+    assert noted == FileChange(path=str(world.project / "new"), after=noted.after)
+    assert shadow.content(noted.after or "") == b"one\n"
+    start, finish, patch = (only(first.parts, kind) for kind in (StepStartPart, StepFinishPart, PatchPart))
+    assert (start.left, patch.hash, patch.changes) == (finish.snapshot, start.snapshot, None)
+    assert patch.files == [noted.path]
+
+    seen = {Path(each.path).name: each for each in only(second.parts, PatchPart).changes}
+    assert {name: each.covered for name, each in seen.items()} == {"new": True, "old": True, "big": False}
+    assert (seen["new"].before, shadow.content(seen["new"].after)) == (noted.after, b"one\nmore\n")
+    assert (shadow.content(seen["old"].before), shadow.content(seen["old"].after)) == (b"was\n", b"")
+    assert only(second.parts, StepStartPart).snapshot == finish.snapshot
+    assert [part.snapshot for part in third.parts if isinstance(part, StepStartPart)] == [None]
+    assert not any(file_changes.is_cut_off(each) for each in (first, second, third))
+    assert {noted.after, start.snapshot, finish.snapshot} <= kept[place.folder_of(session)]
+    assert NEW_BYTES_MAX < 3 << 20
+
+
+async def test_a_step_that_only_reads_asks_git_for_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does one whose call could not be read, or one without calls."""
+    world.settings(snapshot=True)
+    (world.project / "a").write_text("x\n")
+    asked: list[tuple[str, ...]] = []
+    run = git.run
+
+    def counted(arguments: Any, **more: Any) -> Any:
+        asked.append(arguments)
+        return run(arguments, **more)
+
+    steps = (Step(Call("read", {"filePath": "a"}), Call("grep", {"pattern": "x"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        monkeypatch.setattr(git, "run", counted)
+        await answered(hf, session)
+
+    assert asked == []
+
+
+@pytest.mark.parametrize("why", ["switched off", "no git", "git fails"])
+async def test_without_snapshots_the_work_goes_on(
+    world: World, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """Where they are switched off nothing is kept; where git fails the change is noted as not covered."""
+    world.settings(snapshot=why != "switched off")
+    if why == "no git":
+        monkeypatch.setattr("shutil.which", lambda _: None)
+    if why == "git fails":
+        blocked = directories.data() / "snapshot"
+        blocked.parent.mkdir(parents=True, exist_ok=True)
+        blocked.write_text("in the way")
+    steps = (Step(Call("write", {"filePath": "new", "content": "one\n"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        first, last = await answered(hf, session)
+
+    call = only(first.parts, ToolPart)
+    assert ((world.project / "new").read_text(), call.state.__struct_config__.tag) == ("one\n", "completed")
+    uncovered = [FileChange(path=str(world.project / "new"), covered=False)]
+    assert file_changes.noted(call.state.metadata) == (uncovered if why == "git fails" else [])
+    assert [part.snapshot for part in first.parts if isinstance(part, StepStartPart)] == [None]
+    assert only(last.parts, StepFinishPart).reason == "stop"
+
+
+async def test_a_write_that_fails_is_not_noted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is left in the ledger: undo has nothing to take back."""
+    world.settings(snapshot=True)
+
+    def failing(each: change.Change) -> None:
+        raise Conflict(f"{each.target.real} exists by now")
+
+    monkeypatch.setattr(change, "_write", failing)
+    steps = (Step(Call("write", {"filePath": "a", "content": "one\n"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        first, _last = await answered(hf, session)
+
+    state = only(first.parts, ToolPart).state
+    assert (state.__struct_config__.tag, state.metadata[file_changes.FILES]) == ("error", [])
+
+
+async def test_what_a_formatter_makes_of_it_is_what_the_call_left(world: World) -> None:
+    """One change, from what the file held first to what it holds in the end."""
+    upper = [sys.executable, "-c", "import sys;p=sys.argv[1];t=open(p).read();open(p,'w').write(t.upper())"]
+    world.settings(snapshot=True, formatter={"up": {"command": [*upper, "$FILE"], "extensions": [".txt"]}})
+    steps = (Step(Call("write", {"filePath": "a.txt", "content": "one\n"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        first, _last = await answered(hf, session)
+        shadow = await shadow_of(hf, session)
+
+    (noted,) = file_changes.of_parts(first.parts)
+    assert (noted.before, shadow.content(noted.after or ""), noted.observed) == (None, b"ONE\n", False)
+
+
+async def test_what_the_user_does_while_they_are_asked_is_theirs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tree is taken again after a question that took its time."""
+    world.settings(snapshot=True, permission={"act": "ask"})
+    monkeypatch.setattr(step_trees, "ASKED_S", 0.0)
+
+    @tool(name="act", description="Asks, then writes.")
+    async def act(context: ToolContext) -> str:
+        await context.ask("act", ["*"])
+        (Path(context.directory) / "theirs").write_text("the agent\n")
+        return "done"
+
+    async def on_ask(_: PermissionRequest) -> PermissionAnswer | None:
+        (world.project / "mine").write_text("the user\n")
+        return PermissionAnswer(reply="once")
+
+    async with world.open(Step(Call("act", {})), Step(Say("ok")), on_ask=on_ask) as (hf, _):
+        hf.tools.register(act)
+        session = await world.session(hf)
+        first, _last = await answered(hf, session)
+
+    assert [Path(each.path).name for each in file_changes.of_parts(first.parts)] == ["theirs"]
+
+
+async def test_an_interrupt_keeps_what_was_observed(world: World) -> None:
+    """The step is complete: what the command had done by then is known."""
+    world.settings(snapshot=True)
+    begun = anyio.Event()
+
+    @tool(name="act", description="Writes, then waits.")
+    async def act(context: ToolContext) -> str:
+        (Path(context.directory) / "half").write_text("x\n")
+        begun.set()
+        await anyio.sleep_forever()
+        return "never"
+
+    async with world.open(Step(Call("act", {}))) as (hf, _):
+        hf.tools.register(act)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(30):
+            await begun.wait()
+            await hf.sessions.interrupt(session)
+            await hf.sessions.wait(session)
+        (answer,) = [each for each in (await hf.sessions.messages(session)).messages if len(each.parts) > 1]
+
+    assert [Path(each.path).name for each in file_changes.of_parts(answer.parts)] == ["half"]
+    assert not file_changes.is_cut_off(answer)
+
+
+async def test_of_the_home_directory_no_tree_is_taken(world: World) -> None:
+    """It would hold everything the user has; what a tool writes there is kept all the same."""
+    world.settings(snapshot=True)
+    world.project = world.home
+    steps = (Step(Call("write", {"filePath": "new", "content": "one\n"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        first, _last = await answered(hf, session)
+
+    (noted,) = file_changes.of_parts(first.parts)
+    assert (noted.covered, noted.after is not None) == (True, True)
+    assert only(first.parts, StepStartPart).snapshot is None
