@@ -27,7 +27,7 @@ def coordinator_if_any(hf: Holdfast) -> Coordinator | None:
 
 def engine(hf: Holdfast) -> Engine:
     """What running sessions work with."""
-    return hf._prompting_now()._engine
+    return hf._prompting_now().engine
 
 
 async def wake(hf: Holdfast, session: str) -> None:

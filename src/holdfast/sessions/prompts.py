@@ -46,16 +46,16 @@ class Prompts:
 
     def __init__(self, access: StoreAccess, engine: Engine, coordinator: Coordinator) -> None:
         self._access = access
-        self._engine = engine
+        self.engine = engine
         self._coordinator = coordinator
 
     def processes(self, session: str) -> list[ProcessInfo]:
         """The processes in the background of a session, in this process."""
-        return [each.info for each in self._engine.background.of(session)]
+        return [each.info for each in self.engine.background.of(session)]
 
     def end_processes(self, session: str) -> None:
         """End the processes in the background of a session, in this process."""
-        self._engine.background.end_all(session)
+        self.engine.background.end_all(session)
 
     async def shell(
         self, session: str, command: str, *, agent: str | None, model: str | ModelRef | None
@@ -70,10 +70,10 @@ class Prompts:
         return await read.message(self._access, session, given.message)
 
     async def _check_here(self, session: str) -> None:
-        record = await self._engine.store.session(session)
+        record = await self.engine.store.session(session)
         if record is None:
             raise NotFound(f"session {session[:60]} does not exist")
-        place = admission.elsewhere(self._engine, record.value())
+        place = admission.elsewhere(self.engine, record.value())
         if place is not None:
             raise Refused(f"session {session} runs at placement {place}, which this process does not offer")
 
@@ -95,7 +95,7 @@ class Prompts:
             format=options.format,
             no_reply=options.no_reply,
         )
-        admitted = await admission.admit(self._engine, session, given, runs=resume)
+        admitted = await admission.admit(self.engine, session, given, runs=resume)
         # A prompt without reply is promoted at once, unless a process ran the session: that one may just have
         # stopped and missed it. A session of another placement is run by an owner there.
         here = admitted.prompt.placement is None
@@ -119,8 +119,8 @@ class Prompts:
 
     async def _check_place(self, session: str) -> None:
         """Refuse to wait for a session of another placement, unless a process there runs it now."""
-        record = await self._engine.store.session(session)
-        place = None if record is None else admission.elsewhere(self._engine, record.value())
+        record = await self.engine.store.session(session)
+        place = None if record is None else admission.elsewhere(self.engine, record.value())
         if place is not None and record is not None and not record.busy:
             raise Refused(
                 f"session {session} runs at placement {place}, which this process does not offer, and no "
@@ -129,7 +129,7 @@ class Prompts:
 
     async def _wait_for_promotion(self, prompt: AdmittedPrompt) -> None:
         """Return when a process at its placement has promoted the prompt, or the prompt is gone."""
-        watch = self._engine.store.watch()
+        watch = self.engine.store.watch()
         patient = self._coordinator.patient
         try:
             idle_s: float | None = None
@@ -154,10 +154,10 @@ class Prompts:
         To leave early, close the generator (`aclosing`); the session keeps working.
         """
         await self._check_place(session)
-        cursor = await self._engine.store.head()
+        cursor = await self.engine.store.head()
         admitted = await self.prompt(session, parts, options)
         following = cast(
-            "AsyncGenerator[list[Frame], None]", self._engine.feed.follow(cursor, session=session)
+            "AsyncGenerator[list[Frame], None]", self.engine.feed.follow(cursor, session=session)
         )
         async with (
             aclosing(following) as batches,
@@ -214,12 +214,12 @@ class Prompts:
 
     async def _is_promoted(self, session: str, prompt: str) -> bool:
         """Whether a prompt was promoted, or is gone and cannot be."""
-        record = await self._engine.store.get(session, "prompt", prompt)
+        record = await self.engine.store.get(session, "prompt", prompt)
         return record is None or record.value().promoted is not None
 
     async def state(self, session: str, *, limit: int) -> State:
         """See `state.read_state`."""
-        return await state.read_state(self._access, self._engine, session, limit=limit)
+        return await state.read_state(self._access, self.engine, session, limit=limit)
 
     async def _find_answer(self, session: str, prompt: AdmittedPrompt) -> MessageWithParts:
         """The last answer to a prompt; the prompt itself if it has `no_reply`."""
@@ -248,7 +248,7 @@ class Prompts:
                 break
             except LeaseLost as error:
                 lost = error  # It may have been woken again, here or by another process.
-        watch = self._engine.store.watch()
+        watch = self.engine.store.watch()
         try:
             while (record := await self._coordinator.patient.session(session)) is not None and record.busy:
                 await watch.wait()
@@ -273,18 +273,18 @@ class Prompts:
 
     async def compact(self, session: str, *, force: bool) -> Answer:
         """Admit a compaction and wake the session for it."""
-        answer = await compact.request_compaction(self._engine, session, force=force)
+        answer = await compact.request_compaction(self.engine, session, force=force)
         if answer == "admitted":
             await self._coordinator.wake(session)
         return answer
 
     async def context(self, session: str) -> ContextView:
         """What the model is sent, block by block."""
-        return await context.context(self._engine, session)
+        return await context.context(self.engine, session)
 
     async def requests(self, session: str) -> list[PermissionRequest | QuestionRequest]:
         """The session's open permission requests and questions."""
-        records = await self._engine.store.select("request", session=session, mark=Mark.OPEN)
+        records = await self.engine.store.select("request", session=session, mark=Mark.OPEN)
         values = [record.value() for record in records]
         return [value for value in values if isinstance(value, PermissionRequest | QuestionRequest)]
 
@@ -292,7 +292,7 @@ class Prompts:
         self, session: str, request: str, reply: Reply, *, message: str | None = None
     ) -> PermissionRequest:
         """Answer a permission request, and wake the session in case it is parked."""
-        answered = await permission_reply.reply(self._engine, session, request, reply, message)
+        answered = await permission_reply.reply(self.engine, session, request, reply, message)
         await self._coordinator.wake(session)
         return answered
 
@@ -300,7 +300,7 @@ class Prompts:
         self, session: str, request: str, answers: Sequence[Sequence[str]] | None
     ) -> QuestionRequest:
         """Answer questions of the model, and wake the session in case it is parked."""
-        answered = await question_ask.answer(self._engine, session, request, answers)
+        answered = await question_ask.answer(self.engine, session, request, answers)
         await self._coordinator.wake(session)
         return answered
 

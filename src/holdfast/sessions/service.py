@@ -1,6 +1,6 @@
 """The public API of sessions, in one object. Each call is a function in a file of its own.
 
-The calls that need the engine stand in `engine_calls.py`.
+The calls that need the engine stand in `engine_calls.py`, those about files in `file_calls.py`.
 """
 
 import os
@@ -17,14 +17,14 @@ from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.sessions import create, edit, fork, iterate, read, update
 from holdfast.sessions.access import require_session
 from holdfast.sessions.edit import MessageEditor, PartEditor
-from holdfast.sessions.engine_calls import EngineCalls
+from holdfast.sessions.file_calls import FileCalls
 from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery, one_query
 from holdfast.store.record import Found, JsonPage, SessionRecord
 
 
-class SessionService(EngineCalls):
+class SessionService(FileCalls):
     """What a caller may do with sessions."""
 
     async def create(

@@ -20,6 +20,7 @@ _HERE = "holdfast.cli.session"
         "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
         "shell": (f"{_HERE}.shell:shell", "Run a command of your own in a session's directory."),
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
+        "diff": (f"{_HERE}.diff:diff", "What a session changed in files."),
         "rename": (f"{_HERE}.rename:rename", "Give a session another title."),
         "move": (f"{_HERE}.move:move", "Let a session work in another directory."),
         "archive": (f"{_HERE}.archive:archive", "Hide a session from lists."),

@@ -31,6 +31,48 @@ class TreeChange(msgspec.Struct, frozen=True, kw_only=True):
     new: str
 
 
+class Changed(msgspec.Struct, frozen=True, kw_only=True):
+    """One path that differs, as a diff tells it."""
+
+    path: str
+    old_path: str | None
+    status: Status
+    is_other_kind: bool
+    """Whether a file has become a link, or the other way round."""
+
+
+Counts = dict[str, tuple[int, int] | tuple[None, None]]
+"""Lines added and removed, by path; None for a binary file."""
+
+
+def summary(output: bytes) -> tuple[list[Changed], Counts]:
+    """`diff-tree -z --raw --numstat`: the paths, and their counts."""
+    paths: list[Changed] = []
+    counts: Counts = {}
+    fields = iter(output.split(b"\0"))
+    for field in fields:
+        if field.startswith(b":"):
+            status = chr(field.split(b" ")[4][0])
+            path = os.fsdecode(next(fields))
+            new = os.fsdecode(next(fields)) if status in "RC" else None
+            paths.append(
+                Changed(
+                    path=new or path,
+                    old_path=path if new else None,
+                    status=_STATUS.get(status, "modified"),
+                    is_other_kind=status == "T",
+                )
+            )
+        elif field:
+            added, removed, path_of = field.split(b"\t", 2)
+            if not path_of:  # A rename has both names, each in a field of its own.
+                next(fields)
+                path_of = next(fields)
+            known = added != b"-"
+            counts[os.fsdecode(path_of)] = (int(added), int(removed)) if known else (None, None)
+    return paths, counts
+
+
 def listed(output: bytes) -> Listed:
     """`ls-files -z -t -m -o -d`."""
     known, new, repositories = [], [], []

@@ -8,24 +8,51 @@ import contextlib
 import hashlib
 import os
 import secrets
+import stat
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast.person.private import make_folder
 
-
-def blob_id(data: bytes) -> str:
-    """The id under which git knows a content."""
-    return hashlib.sha1(_head(data) + data, usedforsecurity=False).hexdigest()
+Entry = tuple[int, str]
+"""The mode of a file, and the id of its content."""
 
 
 def write_blob(git_dir: Path, data: bytes) -> str:
-    """Keep a content, and answer its id."""
-    id = blob_id(data)
+    """Keep a content: its id."""
+    return _write(git_dir, b"blob", data)
+
+
+def _write(git_dir: Path, kind: bytes, data: bytes) -> str:
+    whole = b"%b %d\0%b" % (kind, len(data), data)
+    id = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
     path = git_dir / "objects" / id[:2] / id[2:]
     if not path.exists():
-        _place(path, zlib.compress(_head(data) + data, 1))
+        _place(path, zlib.compress(whole, 1))
     return id
+
+
+def write_tree(git_dir: Path, files: Mapping[str, Entry]) -> str:
+    """Keep a tree of files, by path: its id."""
+    folders: dict[str, dict[str, Entry]] = {}
+    lines: list[tuple[bytes, bytes]] = []
+    for path, entry in files.items():
+        name, _, rest = path.partition("/")
+        if rest:
+            folders.setdefault(name, {})[rest] = entry
+        else:
+            # Of the permissions git knows whether a file can be run, and nothing else.
+            mode = entry[0] if stat.S_ISLNK(entry[0]) else 0o100755 if entry[0] & 0o100 else 0o100644
+            lines.append((os.fsencode(name), _line(mode, name, entry[1])))
+    for name, below in folders.items():
+        id = write_tree(git_dir, below)
+        lines.append((os.fsencode(name) + b"/", _line(0o40000, name, id)))  # The order git has them in.
+    return _write(git_dir, b"tree", b"".join(line for _, line in sorted(lines)))
+
+
+def _line(mode: int, name: str, id: str) -> bytes:
+    return b"%o %b\0%b" % (mode, os.fsencode(name), bytes.fromhex(id))
 
 
 def write_ref(git_dir: Path, name: str, id: str) -> None:
@@ -33,10 +60,6 @@ def write_ref(git_dir: Path, name: str, id: str) -> None:
     path = git_dir / "refs" / name
     if not path.exists():
         _place(path, f"{id}\n".encode("ascii"))
-
-
-def _head(data: bytes) -> bytes:
-    return b"blob %d\0" % len(data)
 
 
 def _place(path: Path, data: bytes) -> None:

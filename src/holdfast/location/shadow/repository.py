@@ -9,7 +9,7 @@ the calls wait for git and for other processes, within bounds: run them in a thr
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -137,6 +137,23 @@ class Shadow:
             return []
         raw = self._git("diff-tree", "-r", "-z", "--no-renames", "--raw", "--no-abbrev", old, new)
         return sorted(listing.changes(raw), key=lambda each: each.path)
+
+    def diff(self, old: str, new: str, *, context: int, renames: bool, text_max: int) -> bytes:
+        """What differs between two trees: git's raw lines, counts and patches. Files that are larger than
+        `text_max` count as binary.
+        """
+        return self._git(
+            *("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--numstat", "-p", f"-U{context}"),
+            "-M" if renames else "--no-renames",
+            *(old, new),
+            settings={"core.bigFileThreshold": str(text_max), "core.quotePath": "false"},
+        )
+
+    def make_tree(self, files: Mapping[str, objects.Entry]) -> str:
+        """A tree of files that are given by path, mode and id of content; it is kept under no name."""
+        with self._locked():
+            self._make()
+            return objects.write_tree(self.git_dir, files)
 
     def content(self, object: str) -> bytes:
         """The content of a file in a tree, by its id."""

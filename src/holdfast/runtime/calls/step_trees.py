@@ -113,6 +113,7 @@ class StepTrees:
         if not self._cut_off:
             self._run.recorder.hold(put(replace(step, left=last.id)))
         if changes or observed:
+            self._run.changed_files = True
             await self._run.recorder.add_parts(patch)
 
     async def _take(self, worker: Worker, within_s: float) -> Tree | None:

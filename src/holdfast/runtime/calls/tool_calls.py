@@ -216,6 +216,7 @@ class ToolCalls:
 
     async def observe(self) -> str | None:
         """Record what the calls changed, when all have ended: the id of the tree that they left, if any."""
+        self._of.changed_files = self._of.changed_files or bool(self._noted)
         return await self._trees.end(self._noted)
 
     async def settle(self, part: ToolPart, settlement: Settlement) -> None:

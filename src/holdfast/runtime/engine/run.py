@@ -56,6 +56,8 @@ class Run:
         """Whether a reply of the user let a waiting call run: the work continues."""
         self.processes_seen = False
         """Whether the processes that other processes of ours left in the background were looked for."""
+        self.changed_files = False
+        """Whether a call changed files, or may have."""
         self.breaks = 0
         """How many streams in a row broke off after their first output."""
 

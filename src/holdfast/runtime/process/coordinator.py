@@ -31,7 +31,7 @@ from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
-from holdfast.runtime.side_calls import prompt_summary
+from holdfast.runtime.side_calls import changed_files, prompt_summary
 from holdfast.runtime.side_calls.session_title import Titles
 from holdfast.runtime.user_command import UserCommand, run_command
 from holdfast.schema.stored import Kind, Mark
@@ -101,6 +101,7 @@ class Coordinator:
         """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
+        self._diffs_due = changed_files.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._unreleased: dict[str, Fence] = {}
         """Claims that are not known to be released: the store may have been unreachable when a drain ended.
@@ -368,6 +369,8 @@ class Coordinator:
             )
         if run.summarises:
             self._background.start(prompt_summary.write, self._engine, session)
+        if self._diffs_due.after(session, changed=run.changed_files):
+            self._background.start(changed_files.write, self._engine, session)
         return True
 
     def _take_cached(self, session: str) -> tuple[SessionHistory, LastRequest]:
