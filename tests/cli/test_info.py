@@ -10,7 +10,7 @@ import pytest
 from holdfast.version import __version__
 from tests.cli.conftest import Shell
 
-SECTIONS = ["versions", "system", "paths", "store", "programs", "environment", "settings"]
+SECTIONS = ["versions", "system", "paths", "store", "snapshots", "programs", "environment", "settings"]
 
 
 def facts(shell: Shell) -> Any:
@@ -95,7 +95,7 @@ def test_what_is_broken_says_so_in_its_place(shell: Shell, tmp_path: Path, broke
             "settings": {"settings"},
             "store": {"store"},
             "url": {"store"},
-            "home": {"paths", "settings"},
+            "home": {"paths", "settings", "snapshots"},
             "directory": {"settings"},
         }[broken]
     )

@@ -13,11 +13,13 @@ from holdfast.cli.progress_line import progress_line
 from holdfast.errors import Refused, StoreDamaged, StoreError, StoreMissing
 from holdfast.location.box import host_level
 from holdfast.person import directories
+from holdfast.sessions import erase
 from holdfast.store.report import Report
 from holdfast.store.store_url import StoreUrl, shown
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.location.shadow.stored import Orphans
 
 
 @click.command()
@@ -67,6 +69,8 @@ def doctor(
             "then give --repair --no-backup"
         )
 
+    known: set[str] = set()
+
     async def work(hf: "Holdfast") -> tuple[Report, str | None]:
         target = backup or (backup_name(place) if repair and not no_backup else None)
         if target is not None:
@@ -75,7 +79,9 @@ def doctor(
         with progress_line("examining") as progress:
             if progress is None:
                 note("examining …")
-            return await hf.store.examine(repair=repair, progress=progress), target
+            report = await hf.store.examine(repair=repair, progress=progress)
+        known.update(await erase.named(hf.store))
+        return report, target
 
     try:
         report, target = with_holdfast(ctx, work)
@@ -94,6 +100,7 @@ def doctor(
         else:
             report, target = damaged_store.looked_at(place, error), None
     box = _level()
+    kept = _orphans(known)
     if form == "json":
         body = {
             **msgspec.to_builtins(report),
@@ -101,13 +108,34 @@ def doctor(
             "backup": target,
             "store": shown(place.url),
             "box": msgspec.to_builtins(box),
+            "orphans": [msgspec.to_builtins(each) for each in kept],
         }
         print_json(body)
     else:
         print_report(report, shown(place.url), repair=repair)
+        for each in kept:
+            click.echo(clean(_told(each)))
         click.echo(clean(f"box: {box}"))
     if not report.clean:
         ctx.exit(1)
+
+
+def _orphans(known: set[str]) -> "list[Orphans]":
+    """Snapshots for nobody; none where the store tells of no session, since then it may be the wrong one."""
+    from holdfast.location.shadow import stored
+
+    return stored.orphans(directories.data(), known) if known else []
+
+
+def _told(orphans: "Orphans") -> str:
+    size = f"{orphans.bytes / (1 << 20):.1f} MiB"
+    if orphans.is_gone:
+        return f"advice: {orphans.worktree} is gone, and its snapshots take {size}: remove {orphans.git_dir}"
+    return (
+        f"advice: the snapshots of {orphans.worktree} take {size}, and some are of {len(orphans.sessions)} "
+        f"sessions that this store does not have ({', '.join(orphans.sessions[:3])}): if no other store has "
+        f"them, remove {orphans.git_dir}/refs/sessions/ID"
+    )
 
 
 def _level() -> host_level.HostLevel:

@@ -166,6 +166,8 @@ class Config(Settings, frozen=True, kw_only=True):
     skills: SkillsConfig | None = None
     references: dict[str, str | JsonMap] | None = None
     snapshot: bool | None = None
+    snapshot_budget: Positive | None = None
+    """How many MiB the snapshots of one worktree may take; the oldest go first."""
     backup: bool | None = None
     """Whether the user's SQLite store is backed up once a day; only the user's own settings are asked."""
     recovery: Recovery | None = None
@@ -205,7 +207,6 @@ NO_EFFECT_YET = (
     "mcp",
     "server",
     "share",
-    "snapshot",
     "subagent_depth",
     "username",
 )

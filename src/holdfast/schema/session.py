@@ -14,6 +14,8 @@ from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
 
 FORK = "fork"
 """In a session's metadata: what it is a fork of."""
+SOURCES = "sources"
+"""In there: what that one is a fork of in turn, the nearest first; they may be gone."""
 CEILINGS = "ceilings"
 """In there: the rules of the sessions above that one, which hold for the fork too."""
 

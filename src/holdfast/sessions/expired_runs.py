@@ -11,6 +11,8 @@ import anyio
 
 from holdfast.clock import Clock
 from holdfast.errors import Conflict, NotFound, Refused
+from holdfast.sessions import erase
+from holdfast.sessions.erase import Traces
 from holdfast.store.base import Store
 from holdfast.store.query import SessionQuery
 
@@ -23,6 +25,7 @@ async def prune(store: Store, clock: Clock, *, pause_s: float = PAUSE_S) -> int:
     """Remove the expired ones and return how many. What cannot be removed now is tried at the next call."""
     idle_since_ms = clock.now_ms() - KEPT_MS
     removed, cursor = 0, None
+    gone: list[Traces] = []
     while True:
         query = SessionQuery(
             agent_runs=True, archived=None, updated_to=idle_since_ms, limit=_PAGE, cursor=cursor
@@ -32,9 +35,13 @@ async def prune(store: Store, clock: Clock, *, pause_s: float = PAUSE_S) -> int:
             if record.busy:
                 continue
             try:
+                left = await erase.traces(store, [record.id])
                 removed += len(await store.erase(record.id, idle_since_ms=idle_since_ms))
+                gone.append(left)
             except (Refused, Conflict, NotFound):
                 continue  # It runs, was used just now, or another process has removed it.
             await anyio.sleep(pause_s)
         if (cursor := page.next) is None:
-            return removed
+            break
+    await erase.forget(store, erase.together(gone))
+    return removed

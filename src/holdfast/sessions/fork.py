@@ -19,7 +19,7 @@ from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import stored, title, typed
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart, ToolPart
-from holdfast.schema.session import CEILINGS, FORK, Session, SessionTime
+from holdfast.schema.session import CEILINGS, FORK, SOURCES, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.access import StoreAccess, put_session, require_session
@@ -71,6 +71,8 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
         origin["messageID"] = message
+    if further := _sources(source):
+        origin[SOURCES] = further
     above = await _sessions_above(access, source)
     brought = [rules for each in (source, *above) for rules in _ceilings(each)]
     ceilings = [*brought, *(each.permission for each in above if each.permission)]
@@ -126,6 +128,15 @@ async def _sessions_above(access: StoreAccess, session: Session) -> list[Session
             break
         above.append(record.value())
     return above
+
+
+def _sources(source: Session) -> list[object]:
+    """What the source, itself a fork, is a fork of: snapshots that it names are kept for it by those."""
+    origin = (source.metadata or {}).get(FORK)
+    if not isinstance(origin, dict):
+        return []
+    further = origin.get(SOURCES)
+    return [origin.get("sessionID"), *(further if isinstance(further, list) else ())][:DEPTH_MAX]
 
 
 def _ceilings(session: Session) -> list[object]:

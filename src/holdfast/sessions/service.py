@@ -14,7 +14,7 @@ from holdfast.schema.part import Part
 from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
-from holdfast.sessions import create, edit, fork, iterate, read, update
+from holdfast.sessions import create, edit, erase, fork, iterate, read, update
 from holdfast.sessions.access import require_session
 from holdfast.sessions.edit import MessageEditor, PartEditor
 from holdfast.sessions.file_calls import FileCalls
@@ -178,14 +178,15 @@ class SessionService(FileCalls):
 
     async def remove(self, session: str) -> Sequence[str]:
         """Erase the session, its descendants and their content. Those that run are interrupted first."""
-        for each in (
-            session,
-            *(child.id for child in await read.children(self.access, session, deep=True)),
-        ):
+        below = [child.id for child in await read.children(self.access, session, deep=True)]
+        for each in (session, *below):
             if (await require_session(self.access, each)).busy:
                 await self._prompting().interrupt(each)
             self._end_processes(each)
-        return await self.access.store.erase(session)
+        gone = await erase.traces(self.access.store, (session, *below))
+        erased = await self.access.store.erase(session)
+        await erase.forget(self.access.store, gone)
+        return erased
 
     async def fork(self, session: str, message: str | None = None) -> Session:
         """A new session with the history before the message."""

@@ -46,7 +46,7 @@ async def take(access: StoreAccess, engine: Engine, session: str, message: str |
         )
     stored = page.messages[0]
     folder = place.folder_of(session)
-    tree = await worker.run(lambda shadow: shadow.take(folder), within_s=WITHIN_S)
+    tree = await worker.take(folder, within_s=WITHIN_S)
     part = SnapshotPart(
         id=PartID(access.mint.ascending("prt")),
         session_id=SessionID(session),

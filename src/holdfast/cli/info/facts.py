@@ -34,6 +34,7 @@ def gather(ctx: click.Context) -> dict[str, Section]:
         "system": system,
         "paths": paths,
         "store": lambda: store(ctx),
+        "snapshots": snapshots,
         "programs": programs,
         "environment": environment,
         "settings": lambda: settings(ctx),
@@ -137,6 +138,14 @@ def store(ctx: click.Context) -> Section:
         if (trouble := backups.trouble()) is not None:
             found["backup failed"] = trouble
     return found
+
+
+def snapshots() -> Section:
+    """What is kept of files outside of the store, so that changes can be shown and undone."""
+    from holdfast.location.shadow import stored
+
+    found = list(stored.repositories(directories.data()))
+    return {"worktrees": len(found), "bytes": sum(each.size() for each in found)}
 
 
 def _size(path: Path) -> int | None:

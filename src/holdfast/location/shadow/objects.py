@@ -15,6 +15,8 @@ from pathlib import Path
 
 from holdfast.person.private import make_folder
 
+TEMPORARY = "tmp_obj_"
+
 Entry = tuple[int, str]
 """The mode of a file, and the id of its content."""
 
@@ -65,7 +67,7 @@ def write_ref(git_dir: Path, name: str, id: str) -> None:
 def _place(path: Path, data: bytes) -> None:
     make_folder(path.parent)
     # git takes no notice of names with this beginning, and its `prune` removes old ones.
-    beside = path.parent / f"tmp_obj_{secrets.token_hex(6)}"
+    beside = path.parent / f"{TEMPORARY}{secrets.token_hex(6)}"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -21,8 +21,28 @@ def check(worktree: Path, home: Path, data: Path) -> None:
 
 
 def folder_of(session: str) -> str:
-    """The folder of references in which the trees and contents of a session are kept."""
+    """The folder of references in which the trees and contents of a session are kept, within the budget."""
     return f"sessions/{session}"
+
+
+def staged_of(session: str) -> str:
+    """That of a revert which is staged: nothing in it is pruned."""
+    return f"staged/{session}"
+
+
+def folders_of(session: str) -> tuple[str, str]:
+    """Both."""
+    return folder_of(session), staged_of(session)
+
+
+def session_of(folder: str) -> str:
+    """The session that a folder of references belongs to."""
+    return folder.rpartition("/")[2]
+
+
+def is_prunable(folder: str) -> bool:
+    """Whether what is kept there may go when it grows too large."""
+    return not folder.startswith("staged/")
 
 
 def _named(project: str) -> str:

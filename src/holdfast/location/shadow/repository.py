@@ -6,9 +6,11 @@ what goes in comes out byte for byte (no attribute converts anything); a tree th
 the calls wait for git and for other processes, within bounds: run them in a thread.
 """
 
+import math
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,10 +27,17 @@ from holdfast.person import small_file
 
 NEW_BYTES_MAX: Final = 2 << 20
 """A file that is not known yet, and larger than this, is left out."""
+TRACKED_BYTES_MAX: Final = 64 << 20
+"""Unless the user's own repository has it, and it is no larger than this."""
 REPOSITORIES_MAX: Final = 50
 PACKED_MAX: Final = 4_000
 LOOSE_MAX: Final = 100
 """So many changed files become objects of their own."""
+WORKTREE: Final = "holdfast-worktree"
+"""The file that tells whose repository it is."""
+GIVEN_UP: Final = "holdfast-given-up"
+"""The file that tells why no trees are taken."""
+GIVEN_UP_S: Final = 24 * 3600.0
 TIMEOUT_S: Final = 120.0
 LOCK_S: Final = 150.0
 
@@ -62,10 +71,11 @@ class Tree(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The ids of what is kept in one folder of references."""
+    """Something that is kept: its folder of references, its id, and since when."""
 
     folder: str
-    ids: tuple[str, ...]
+    id: str
+    time_s: float
 
 
 class Shadow:
@@ -80,6 +90,7 @@ class Shadow:
 
         It is kept in a folder of references; without one it may be swept away.
         """
+        self._refuse_given_up()
         with self._locked():
             self._prepare()
             tree = self._take()
@@ -103,26 +114,28 @@ class Shadow:
                 objects.write_ref(self.git_dir, f"{folder}/{id}", id)
 
     def kept(self) -> list[Kept]:
-        """What is kept, folder by folder."""
-        if not self._is_made():
-            return []
-        with self._locked():
-            refs = self._git("for-each-ref", "--format=%(refname)", "refs/").decode("utf-8").split("\n")
-        found: dict[str, list[str]] = {}
-        for ref in filter(None, refs):
-            folder, _, id = ref.removeprefix("refs/").rpartition("/")
-            found.setdefault(folder, []).append(id)
-        return [Kept(folder, tuple(ids)) for folder, ids in found.items()]
+        """What is kept, the oldest first."""
+        top = self.git_dir / "refs"
+        found = [
+            Kept(os.path.relpath(folder, top), name, (Path(folder) / name).stat().st_mtime)
+            for folder, _, names in os.walk(top)
+            for name in names
+            if not name.startswith(objects.TEMPORARY)
+        ]
+        return sorted(found, key=lambda each: each.time_s)
 
     def drop(self, folder: str) -> None:
-        """Keep nothing any more under the names in a folder."""
+        """Keep nothing any more in a folder of references."""
         with self._locked():
-            if not self._is_made():
-                return
-            named = self._git("for-each-ref", "--format=%(refname)", f"refs/{folder}").split(b"\n")
-            lines = b"".join(b"delete %b\n" % each for each in named if each)
-            if lines:
-                self._git("update-ref", "--stdin", given=lines)
+            path = self.git_dir / "refs" / folder
+            if path.is_dir():
+                shutil.rmtree(path)
+
+    def drop_oldest(self, kept: Iterable[Kept]) -> None:
+        """Keep some things no longer."""
+        with self._locked():
+            for each in kept:
+                (self.git_dir / "refs" / each.folder / each.id).unlink(missing_ok=True)
 
     def sweep(self) -> None:
         """Give back the room of what is kept under no name, and pack the rest."""
@@ -174,6 +187,11 @@ class Shadow:
                     continue
         return found
 
+    def give_up(self, why: str) -> None:
+        """Remove all of it, and take no tree of this worktree for a day."""
+        self.remove()
+        self._write(GIVEN_UP, why.encode())
+
     def remove(self) -> None:
         """Remove all of it."""
         with self._locked():
@@ -184,8 +202,10 @@ class Shadow:
     def _take(self) -> Tree:
         found = listing.listed(self._git("ls-files", "-z", "-t", "-m", "-o", "-d", "--exclude-standard"))
         new = [*found.new, *self._in_repositories(found.repositories)]
-        small = [path for path in new if self._is_small(path)]
-        paths = [*found.known, *small]
+        small = [path for path in new if self._bytes(path) <= NEW_BYTES_MAX]
+        large = sorted(set(new) - set(small))
+        tracked = self._tracked(path for path in large if self._bytes(path) <= TRACKED_BYTES_MAX)
+        paths = [*found.known, *small, *tracked]
         # Many files go straight into a pack, ten times as fast as a file for each; git looks through all that
         # it has put into one for each file, so there are several.
         settings = {"core.bigFileThreshold": "1"} if len(paths) > LOOSE_MAX else None
@@ -195,7 +215,7 @@ class Shadow:
         if any(path.rpartition("/")[2] == ".gitignore" for path in paths):
             self._drop_ignored()
         tree = self._git("write-tree").decode("ascii").strip()
-        return Tree(tree, tuple(sorted(set(new) - set(small))))
+        return Tree(tree, tuple(path for path in large if path not in tracked))
 
     def _in_repositories(self, folders: Sequence[str]) -> Iterator[str]:
         """The files of repositories inside the worktree, by their own rules of what is ignored."""
@@ -211,17 +231,35 @@ class Shadow:
                     if not path.endswith("/") and os.path.lexists(self.worktree / path):
                         yield path
 
-    def _is_small(self, path: str) -> bool:
+    def _bytes(self, path: str) -> float:
         try:
-            return (self.worktree / path).lstat().st_size <= NEW_BYTES_MAX
+            return (self.worktree / path).lstat().st_size
         except OSError:
-            return False  # It is gone again.
+            return math.inf  # It is gone again.
+
+    def _tracked(self, large: Iterable[str]) -> set[str]:
+        """Those that the user's own repository has: they are part of the project, however large."""
+        given = b"".join(os.fsencode(path) + b"\0" for path in large)
+        if not given:
+            return set()
+        done = git.run(("ls-files", "-z"), cwd=self.worktree, timeout_s=TIMEOUT_S)
+        known = set(done.stdout.split(b"\0")) if done.returncode == 0 else set()
+        return {os.fsdecode(path) for path in given.split(b"\0") if path and path in known}
 
     def _drop_ignored(self) -> None:
         """Forget what has become ignored since it was first taken."""
         ignored = self._git("ls-files", "-z", "-c", "-i", "--exclude-standard")
         if ignored:
             self._git("update-index", "-z", "--force-remove", "--stdin", given=ignored)
+
+    def _refuse_given_up(self) -> None:
+        path = self.git_dir / GIVEN_UP
+        try:
+            if time.time() - path.stat().st_mtime < GIVEN_UP_S:
+                raise ContextError(path.read_text("utf-8", "replace"))
+            path.unlink()
+        except FileNotFoundError:
+            return
 
     def _prepare(self) -> None:
         self._make()
@@ -233,6 +271,7 @@ class Shadow:
                 (self.git_dir / name).mkdir(mode=0o700, exist_ok=True)
             self._write("config", _CONFIG.encode())
             self._write("info/attributes", _ATTRIBUTES.encode())
+            self._write(WORKTREE, os.fsencode(self.worktree))
             self._write("HEAD", b"ref: refs/heads/none\n")  # Last: it makes this a repository.
 
     def _is_made(self) -> bool:
@@ -275,7 +314,8 @@ class Shadow:
         try:
             return git.run(
                 arguments,
-                cwd=self.worktree,
+                # Also when the worktree is gone it can be put in order.
+                cwd=self.worktree if self.worktree.is_dir() else self.git_dir,
                 timeout_s=TIMEOUT_S,
                 git_dir=self.git_dir,
                 work_tree=self.worktree,

@@ -4,6 +4,7 @@ What must stay true: one task of this process works in a repository at a time, i
 no longer than it said; what takes longer goes on in its thread, under the repository's own lock.
 """
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,14 +13,18 @@ from typing import Final, TypeVar
 import anyio
 import anyio.to_thread
 
-from holdfast.errors import ContextError, Refused
-from holdfast.location.shadow import place
-from holdfast.location.shadow.repository import Shadow
+from holdfast.errors import ContextError, HoldfastError, Refused
+from holdfast.location.shadow import budget, place
+from holdfast.location.shadow.repository import Shadow, Tree
+from holdfast.log import event
 from holdfast.person import directories
 
 T = TypeVar("T")
 
 KNOWN_MAX: Final = 1_000
+CHECKED_EACH: Final = 100
+"""So many trees are taken before the room that they take is looked at."""
+CHECK_S: Final = 600.0
 
 
 class Shadows:
@@ -48,6 +53,9 @@ class Worker:
     def __init__(self, shadow: Shadow, data: Path) -> None:
         self.shadow = shadow
         self._lock = anyio.Lock()
+        self._taken = 0
+        self._checking: asyncio.Task[None] | None = None
+        self.budget = budget.BUDGET
         self._refused = _refusal(shadow.worktree, data)
 
     @property
@@ -61,6 +69,21 @@ class Worker:
             async with self._lock:
                 return await anyio.to_thread.run_sync(work, self.shadow, abandon_on_cancel=True)
         raise ContextError(f"the snapshots of {self.shadow.worktree} took longer than {within_s:g} s")
+
+    async def take(self, folder: str, *, within_s: float) -> Tree:
+        """Take a tree. Now and then the repository is brought within its budget afterwards."""
+        tree = await self.run(lambda shadow: shadow.take(folder), within_s=within_s)
+        self._taken += 1
+        if self._taken % CHECKED_EACH == 0:
+            self._checking = asyncio.create_task(self.check())
+        return tree
+
+    async def check(self) -> None:
+        """Bring the repository within its budget."""
+        try:
+            await self.run(lambda shadow: budget.enforce(shadow, self.budget), within_s=CHECK_S)
+        except (HoldfastError, OSError) as error:
+            event.warn("location", "snapshots.unpruned", error=event.where(error))
 
 
 def _refusal(worktree: Path, data: Path) -> str | None:

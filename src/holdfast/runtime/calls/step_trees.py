@@ -119,7 +119,7 @@ class StepTrees:
     async def _take(self, worker: Worker, within_s: float) -> Tree | None:
         folder = place.folder_of(self._run.recorder.session)
         try:
-            return await worker.run(lambda shadow: shadow.take(folder), within_s=within_s)
+            return await worker.take(folder, within_s=within_s)
         except (ContextError, StoreBusy, OSError) as error:
             self._run.engine.warn(f"no snapshot of the files was taken: {error}")
             return None

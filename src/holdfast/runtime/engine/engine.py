@@ -135,7 +135,10 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         # Outside of a repository the worktree is the whole file system: the session's folder stands for it.
         top = workspace.places.worktree if workspace.git else Path(session.directory)
         try:
-            return self.shadows.at(session.project_id, top)
+            worker = self.shadows.at(session.project_id, top)
         except ContextError as error:
             self.warn(str(error))
             return None
+        if (given := workspace.loaded.config.snapshot_budget) is not None:
+            worker.budget = given << 20
+        return worker

@@ -87,6 +87,7 @@ async def _write(engine: Engine, id: str) -> None:
     every = [change for changes in turns.values() for change in changes]
     if every or (session.summary is not None and session.summary.files):
         await _put_session(engine, session, await _diffs(worker, every, SESSION_CHARS_MAX))
+        await worker.check()
 
 
 def by_prompt(history: Sequence[StoredMessage]) -> dict[str, list[FileChange]]:

@@ -1,0 +1,85 @@
+"""What the shadow repositories may take, and whose they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import ContextError
+from holdfast.location.shadow import budget, place, stored
+from holdfast.location.shadow.repository import GIVEN_UP, Shadow
+
+MIB = 1 << 20
+
+
+def noise() -> bytes:
+    """What cannot be made smaller."""
+    return os.urandom(MIB // 4)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return Path(os.path.realpath(tmp_path)) / "data"
+
+
+def shadow_at(data: Path, name: str) -> Shadow:
+    top = data.parent / name
+    top.mkdir()
+    return Shadow(place.git_dir(data, "global", top), top)
+
+
+def test_the_oldest_go_first_and_what_is_staged_stays(data: Path) -> None:
+    """Down to less than the budget; what is left can be read, and git finds no fault."""
+    shadow = shadow_at(data, "p")
+    staged = shadow.keep_contents(place.staged_of("s"), [noise()])
+    ids = []
+    for number in range(24):
+        ids += shadow.keep_contents(place.folder_of("s"), [noise()])
+        path = shadow.git_dir / "refs" / place.folder_of("s") / ids[-1]
+        os.utime(path, (number, number))
+
+    assert not budget.enforce(shadow, 10 * MIB)
+    assert budget.enforce(shadow, 4 * MIB)
+    assert not budget.enforce(shadow, 4 * MIB)
+    left = [each.id for each in shadow.kept() if each.folder == place.folder_of("s")]
+    assert ids[-len(left) :] == left
+    assert 0 < len(left) < 16
+    assert [len(shadow.content(id)) for id in (*staged, *left)] == [MIB // 4] * (1 + len(left))
+    assert shadow.size() < 4 * MIB
+
+
+def test_a_worktree_that_is_too_large_is_given_up(data: Path) -> None:
+    """One moment of it takes more than the budget: nothing is kept, and for a day nothing is tried."""
+    shadow = shadow_at(data, "p")
+    for number in range(12):
+        (shadow.worktree / str(number)).write_bytes(noise())
+    shadow.take(place.folder_of("s"))
+
+    assert budget.enforce(shadow, 2 * MIB)
+    assert shadow.size() < MIB // 4
+    with pytest.raises(ContextError, match="take more than the 2 MiB that snapshots may take"):
+        shadow.take()
+    shadow.keep_contents(place.folder_of("s"), [b"of a tool"])
+    os.utime(shadow.git_dir / GIVEN_UP, (0, 0))
+    assert shadow.take().id
+
+
+def test_whose_they_are(data: Path) -> None:
+    """Sessions that are unknown and worktrees that are gone are named; what is forgotten gives room back."""
+    one, two = shadow_at(data, "one"), shadow_at(data, "two")
+    (kept,) = one.keep_contents(place.folder_of("s1"), [noise()])
+    (gone,) = one.keep_contents(place.folder_of("s2"), [noise()])
+    one.keep_contents(place.staged_of("s2"), [b"staged"])
+    two.keep_contents(place.folder_of("s1"), [noise()])
+    two.worktree.rmdir()
+    (data / "snapshot" / "stranger").mkdir()
+    before = stored.size(data)
+
+    found = {each.worktree: (each.is_gone, each.sessions) for each in stored.orphans(data, {"s1"})}
+    assert found == {str(one.worktree): (False, ("s2",)), str(two.worktree): (True, ())}
+    stored.forget(data, {"s2", "s3"})
+    assert stored.size(data) < before - MIB // 8
+    assert len(one.content(kept)) == MIB // 4
+    with pytest.raises(ContextError):
+        one.content(gone)
+    assert [each.is_gone for each in stored.orphans(data, {"s1"})] == [True]
