@@ -13,7 +13,7 @@ from holdfast.schema.session_lists import FileDiff
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from tests.stories import inside
-from tests.stories.test_step_trees import command
+from tests.stories.tools import command
 from tests.stories.world import World
 from tests.until import until
 

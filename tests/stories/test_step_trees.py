@@ -1,6 +1,5 @@
 """The files around the steps of an answer: what is recorded of them, and when git is asked for anything."""
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,20 +23,10 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
-from holdfast.toolkit.declare import Tool, tool
+from holdfast.toolkit.declare import tool
 from holdfast.tools.builtin import change
+from tests.stories.tools import command
 from tests.stories.world import World
-
-
-def command(work: str) -> Tool:
-    """A tool that can write anything, as `bash` can: it runs a line of Python."""
-
-    @tool(name="act", description="Runs a line of Python.")
-    async def act(context: ToolContext, line: str = work) -> str:
-        subprocess.run([sys.executable, "-c", line], cwd=context.directory, check=True)
-        return "done"
-
-    return act
 
 
 async def answered(hf: Holdfast, session: str) -> list[MessageWithParts]:

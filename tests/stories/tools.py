@@ -1,5 +1,7 @@
 """Tools for stories."""
 
+import subprocess
+import sys
 from typing import Any
 
 import anyio
@@ -36,3 +38,14 @@ class Deed:
             return f"did {what}"
 
         self.tool: Tool = act
+
+
+def command(work: str) -> Tool:
+    """A tool that can write anything, as `bash` can: it runs a line of Python."""
+
+    @tool(name="act", description="Runs a line of Python.")
+    async def act(context: ToolContext, line: str = work) -> str:
+        subprocess.run([sys.executable, "-c", line], cwd=context.directory, check=True)
+        return "done"
+
+    return act
