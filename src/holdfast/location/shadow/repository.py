@@ -68,6 +68,8 @@ class Tree(msgspec.Struct, frozen=True):
 
     id: str
     left_out: tuple[str, ...] = ()
+    bytes: float = 0
+    """How much was read to take it: it takes no more room than that."""
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -84,6 +86,8 @@ class Shadow:
     def __init__(self, git_dir: Path, worktree: Path) -> None:
         self.git_dir = git_dir
         self.worktree = worktree
+        self._theirs: Path | None = None
+        """The file in which the user's own repository says what it ignores beside `.gitignore` files."""
 
     def take(self, folder: str | None = None) -> Tree:
         """The files as they are now, as a tree that is on disk.
@@ -215,7 +219,8 @@ class Shadow:
         if any(path.rpartition("/")[2] == ".gitignore" for path in paths):
             self._drop_ignored()
         tree = self._git("write-tree").decode("ascii").strip()
-        return Tree(tree, tuple(path for path in large if path not in tracked))
+        read = sum(each for path in paths if (each := self._bytes(path)) < math.inf)
+        return Tree(tree, tuple(path for path in large if path not in tracked), read)
 
     def _in_repositories(self, folders: Sequence[str]) -> Iterator[str]:
         """The files of repositories inside the worktree, by their own rules of what is ignored."""
@@ -279,7 +284,12 @@ class Shadow:
 
     def _exclude(self) -> None:
         """Take over what the user's own repository ignores beside its `.gitignore` files."""
-        theirs = _user_exclude(self.worktree)
+        if self._theirs is None:
+            self._theirs = _user_exclude(self.worktree)
+        try:
+            theirs = self._theirs.read_bytes()
+        except OSError:  # There is none, or no repository.
+            theirs = b""
         ours = self.git_dir / "info" / "exclude"
         if not ours.exists() or ours.read_bytes() != theirs:
             self._write("info/exclude", theirs)
@@ -328,11 +338,11 @@ class Shadow:
             raise ContextError(f"git cannot be started: {error.strerror or error}") from error
 
 
-def _user_exclude(worktree: Path) -> bytes:
-    """The `info/exclude` of the repository that the worktree belongs to; empty where there is none."""
+def _user_exclude(worktree: Path) -> Path:
+    """The `info/exclude` of the repository that the worktree belongs to; it need not be there."""
     try:
         done = git.run(("rev-parse", "--git-path", "info/exclude"), cwd=worktree, timeout_s=10)
-        path = worktree / os.fsdecode(done.stdout.rstrip(b"\n"))
-        return path.read_bytes() if done.returncode == 0 else b""
     except (OSError, subprocess.TimeoutExpired):
-        return b""
+        return worktree / ".git/info/exclude"
+    found = done.stdout.rstrip(b"\n") if done.returncode == 0 else b".git/info/exclude"
+    return worktree / os.fsdecode(found)

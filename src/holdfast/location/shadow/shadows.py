@@ -24,6 +24,8 @@ T = TypeVar("T")
 KNOWN_MAX: Final = 1_000
 CHECKED_EACH: Final = 100
 """So many trees are taken before the room that they take is looked at."""
+CHECKED_PARTS: Final = 16
+"""Or what they hold is so large a part of the budget."""
 CHECK_S: Final = 600.0
 
 
@@ -53,7 +55,8 @@ class Worker:
     def __init__(self, shadow: Shadow, data: Path) -> None:
         self.shadow = shadow
         self._lock = anyio.Lock()
-        self._taken = 0
+        self._unchecked = 0.0
+        """How many trees were taken since the last check; large ones count for more."""
         self._checking: asyncio.Task[None] | None = None
         self.budget = budget.BUDGET
         self._refused = _refusal(shadow.worktree, data)
@@ -73,8 +76,9 @@ class Worker:
     async def take(self, folder: str, *, within_s: float) -> Tree:
         """Take a tree. Now and then the repository is brought within its budget afterwards."""
         tree = await self.run(lambda shadow: shadow.take(folder), within_s=within_s)
-        self._taken += 1
-        if self._taken % CHECKED_EACH == 0:
+        self._unchecked += 1 + tree.bytes / self.budget * CHECKED_EACH * CHECKED_PARTS
+        if self._unchecked >= CHECKED_EACH:
+            self._unchecked = 0.0
             self._checking = asyncio.create_task(self.check())
         return tree
 
