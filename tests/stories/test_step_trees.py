@@ -3,10 +3,12 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import force_setattr, replace
 
 from holdfast import git
 from holdfast.app import Holdfast
@@ -15,6 +17,7 @@ from holdfast.location.shadow import place
 from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow
 from holdfast.person import directories
 from holdfast.runtime.calls import step_trees
+from holdfast.runtime.calls.step_trees import StepTrees
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.message import MessageWithParts
@@ -23,10 +26,12 @@ from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
-from holdfast.toolkit.declare import tool
+from holdfast.toolkit.declare import Tool, tool
 from holdfast.tools.builtin import change
+from tests.stories import inside
+from tests.stories.permissions import asked
 from tests.stories.tools import command
-from tests.stories.world import World
+from tests.stories.world import Attached, World
 
 
 async def answered(hf: Holdfast, session: str) -> list[MessageWithParts]:
@@ -226,3 +231,84 @@ async def test_of_the_home_directory_no_tree_is_taken(world: World) -> None:
     (noted,) = file_changes.of_parts(first.parts)
     assert (noted.covered, noted.after is not None) == (True, True)
     assert only(first.parts, StepStartPart).snapshot is None
+
+
+async def test_a_call_that_waited_for_the_user_is_observed_by_itself(world: World) -> None:
+    """What the user did while it waited, over a restart, is theirs; what the step had done before stays."""
+    world.settings(snapshot=True, permission={"act": "ask"})
+
+    def acts() -> Tool:
+        @tool(name="act", description="Asks, then writes.")
+        async def act(context: ToolContext, name: str) -> str:
+            await context.ask("act", [name])
+            (Path(context.directory) / name).write_text("the agent\n")
+            return "done"
+
+        return act
+
+    write = Call("write", {"filePath": "first", "content": "one\n"})
+    async with world.open(Step(write, Call("act", {"name": "second"})), presence=Attached()) as (hf, _):
+        hf.tools.register(acts())
+        engine = inside.engine(hf)
+        force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go", check=False)
+        (waits,) = await asked(hf, session)
+    (world.project / "mine").write_text("the user\n")
+    async with world.open(Step(Say("ok")), presence=Attached()) as (hf, _):
+        hf.tools.register(acts())
+        await hf.sessions.reply(session, waits.id, "once")
+        await hf.sessions.wait(session)
+        answer = (await hf.sessions.messages(session)).messages[1]
+
+    found = file_changes.of_parts(answer.parts)
+    assert [(Path(each.path).name, each.observed) for each in found] == [("first", False), ("second", True)]
+    assert not file_changes.is_cut_off(answer)
+
+
+async def test_a_step_that_was_cut_off_stays_one(world: World) -> None:
+    """A call of it that is run again is observed; what the dead process had changed is not known."""
+    world.settings(snapshot=True)
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        run: Any = SimpleNamespace(
+            engine=inside.engine(hf), interrupted=False, changed_files=False, recorder=FakeRecorder(session)
+        )
+        worker = inside.engine(hf).shadows.at("global", world.project)
+        ids: Any = {"id": "prt_1", "session_id": session, "message_id": "msg_1"}
+        step = StepStartPart(**ids, snapshot="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+        trees = StepTrees(run, worker, step)
+        (world.project / "of the dead").write_text("x")
+        await trees.begin()
+        (world.project / "again").write_text("x")
+        await trees.end([])
+
+    assert run.recorder.held == []
+    (patch,) = run.recorder.added
+    assert [Path(each).name for each in patch.files] == ["again"]
+
+
+class FakeRecorder:
+    """Keeps what would be written."""
+
+    def __init__(self, session: str) -> None:
+        self.session, self.lost = session, False
+        self.held: list[Any] = []
+        self.added: list[Any] = []
+
+    def hold(self, *changes: Any) -> None:
+        self.held += changes
+
+    async def add_parts(self, *makes: Any) -> None:
+        self.added += [make("prt_2") for make in makes]
+
+
+async def test_settings_say_how_much_room_there_is(world: World) -> None:
+    """In MiB; without a word 2 GiB."""
+    world.settings(snapshot=True, snapshot_budget=7)
+    async with world.open() as (hf, _):
+        engine = inside.engine(hf)
+        session = await hf.sessions.get(await world.session(hf))
+        worker = engine.shadow(session, await engine.workspace(session))
+        assert worker is not None
+        assert worker.budget == 7 << 20
