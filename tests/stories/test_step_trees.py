@@ -16,7 +16,7 @@ from holdfast.errors import Conflict
 from holdfast.location.shadow import place
 from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow
 from holdfast.person import directories
-from holdfast.runtime.calls import step_trees
+from holdfast.runtime.calls import kept_files, step_trees
 from holdfast.runtime.calls.step_trees import StepTrees
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
@@ -158,14 +158,33 @@ async def test_what_a_formatter_makes_of_it_is_what_the_call_left(world: World) 
     """One change, from what the file held first to what it holds in the end."""
     upper = [sys.executable, "-c", "import sys;p=sys.argv[1];t=open(p).read();open(p,'w').write(t.upper())"]
     world.settings(snapshot=True, formatter={"up": {"command": [*upper, "$FILE"], "extensions": [".txt"]}})
-    steps = (Step(Call("write", {"filePath": "a.txt", "content": "one\n"})), Step(Say("ok")))
+    (world.project / "a.txt").write_text("zero\n")
+    steps = (
+        Step(Call("read", {"filePath": "a.txt"})),
+        Step(Call("write", {"filePath": "a.txt", "content": "one\n"})),
+        Step(Say("ok")),
+    )
     async with world.open(*steps) as (hf, _):
         session = await world.session(hf)
-        first, _last = await answered(hf, session)
+        _first, second, _last = await answered(hf, session)
         shadow = await shadow_of(hf, session)
 
-    (noted,) = file_changes.of_parts(first.parts)
-    assert (noted.before, shadow.content(noted.after or ""), noted.observed) == (None, b"ONE\n", False)
+    (noted,) = file_changes.of_parts(second.parts)
+    contents = [shadow.content(id or "") for id in (noted.before, noted.after)]
+    assert (contents, noted.observed) == ([b"zero\n", b"ONE\n"], False)
+
+
+async def test_a_content_that_is_too_large_is_not_kept(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The change is made and noted; undo will name it."""
+    world.settings(snapshot=True)
+    monkeypatch.setattr(kept_files, "BYTES_MAX", 3)
+    steps = (Step(Call("write", {"filePath": "a", "content": "four"})), Step(Say("ok")))
+    async with world.open(*steps) as (hf, _):
+        first, _last = await answered(hf, await world.session(hf))
+
+    assert file_changes.noted(only(first.parts, ToolPart).state.metadata) == [
+        FileChange(path=str(world.project / "a"), covered=False)
+    ]
 
 
 async def test_what_the_user_does_while_they_are_asked_is_theirs(
