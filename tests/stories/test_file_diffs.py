@@ -7,6 +7,8 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, NotFound, Refused
+from holdfast.location.shadow import budget
+from holdfast.location.shadow.repository import Shadow
 from holdfast.runtime.side_calls import changed_files
 from holdfast.schema.message import UserMessage
 from holdfast.schema.session_lists import FileDiff
@@ -167,3 +169,20 @@ async def test_a_session_without_changes_is_not_written(world: World) -> None:
         await inside.coordinator(hf).close()
         found = await hf.sessions.get(session)
         assert (found.summary, list(await hf.sessions.diffs(session))) == (None, [])
+
+
+async def test_the_budget_is_looked_at_after_the_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run that changed files may have made it too much."""
+    world.settings(snapshot=True, snapshot_budget=3)
+    asked: list[int] = []
+
+    def enforce(_: Shadow, most: int) -> bool:
+        asked.append(most)
+        return False
+
+    monkeypatch.setattr(budget, "enforce", enforce)
+    async with world.open(*steps()) as (hf, _):
+        hf.tools.register(command(WORK))
+        await hf.sessions.process(await world.session(hf), "go")
+
+    assert asked == [3 << 20]

@@ -239,14 +239,19 @@ async def test_an_interrupt_keeps_what_was_observed(world: World) -> None:
 
 
 async def test_of_the_home_directory_no_tree_is_taken(world: World) -> None:
-    """It would hold everything the user has; what a tool writes there is kept all the same."""
+    """It would hold everything the user has; what a tool writes there is kept and shown all the same."""
     world.settings(snapshot=True)
     world.project = world.home
     steps = (Step(Call("write", {"filePath": "new", "content": "one\n"})), Step(Say("ok")))
-    async with world.open(*steps) as (hf, _):
+    async with world.open(Step(Say("hello")), *steps) as (hf, _):
         session = await world.session(hf)
-        first, _last = await answered(hf, session)
+        await hf.sessions.process(session, "hello?")
+        _hello, first, _last = await answered(hf, session)
+    async with world.open() as (hf, _):  # Closing waits for what is written beside the work.
+        summary = (await hf.sessions.get(session)).summary
 
+    assert summary is not None
+    assert (summary.files, summary.additions) == (1, 1)
     (noted,) = file_changes.of_parts(first.parts)
     assert (noted.covered, noted.after is not None) == (True, True)
     assert only(first.parts, StepStartPart).snapshot is None

@@ -235,3 +235,14 @@ def test_contents_are_kept_by_their_ids(project: Project) -> None:
     assert [each.folder for each in project.shadow.kept()] == ["sessions/s2"]
     with pytest.raises(ContextError):
         project.shadow.content(ids[1])
+
+
+def test_a_large_file_that_the_user_tracks_is_taken(project: Project) -> None:
+    """It is part of the project; one that nobody tracks is left out, and said to be."""
+    project.git("init", "-q", ".")
+    project.write("data/tracked", b"x" * (NEW_BYTES_MAX + 1))
+    project.git("add", "-A")
+    project.write("loose", b"x" * (NEW_BYTES_MAX + 1))
+    tree = project.shadow.take()
+
+    assert (project.names(tree.id), tree.left_out) == (["data/tracked"], ("loose",))
