@@ -120,9 +120,7 @@ class Terminals:
                 self._guard.unexpect(mark)
             if isinstance(error, OSError):
                 await anyio.to_thread.run_sync(lambda: processes.end_group(0, "", mark=mark))
-                raise ContextError(
-                    f"no terminal is started: it could not be watched over: {error}"
-                ) from error
+                raise ContextError(f"{error.strerror or error}: the terminal was not started") from error
             raise
         info = Terminal(
             id=id,
