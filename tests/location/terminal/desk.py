@@ -14,6 +14,7 @@ from holdfast.location.terminal.open_terminal import OpenTerminal
 from holdfast.location.terminal.scrollback import PIECE_BYTES_MAX
 from holdfast.location.terminal.terminals import NewTerminal, Terminals
 from holdfast.schema.ids import Mint
+from holdfast.schema.terminal import Terminal
 from holdfast.schema.terminal_event import TerminalEvent
 
 PATIENCE_S = 60.0
@@ -33,11 +34,9 @@ class Desk:
 
     def new(self, command: str, args: Sequence[str] = (), **more: Any) -> NewTerminal:
         """A terminal in the folder, with an environment that does not depend on the tester's."""
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PS1": PROMPT, "TERM": "xterm"}
         here = str(self.folder)
-        return NewTerminal(
-            command=command, args=args, directory=here, cwd=here, **{"env": env, **more}
-        )
+        env = {"PATH": os.environ["PATH"], "HOME": here, "PS1": PROMPT, "TERM": "xterm", "LC_ALL": "C.UTF-8"}
+        return NewTerminal(command=command, args=args, directory=here, cwd=here, **{"env": env, **more})
 
     async def open(self, command: str, args: Sequence[str] = (), **more: Any) -> OpenTerminal:
         """Start a program."""
@@ -78,6 +77,18 @@ async def all_of(terminal: OpenTerminal, cursor: int = 0) -> bytes:
             async for piece in pieces:
                 data += piece.data
     return data
+
+
+async def over(terminal: OpenTerminal) -> Terminal:
+    """Wait until a program has ended: how."""
+    with anyio.fail_after(PATIENCE_S):
+        await terminal.over()
+    return terminal.info
+
+
+def descriptors() -> int:
+    """How many are open in this process."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def runs(pid: int) -> bool:

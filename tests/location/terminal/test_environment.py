@@ -25,7 +25,9 @@ def test_the_caller_s_values_then_the_host_s_then_what_is_forced() -> None:
     }
 
 
-@pytest.mark.parametrize("wrong", [{"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "secret\0"}, {"A": 5}, {5: "x"}])
+@pytest.mark.parametrize(
+    "wrong", [{"": "x"}, {"A=B": "x"}, {"A\0": "x"}, {"A": "secret\0"}, {"A": 5}, {5: "x"}]
+)
 def test_what_the_system_does_not_take_is_refused_without_its_value(wrong: dict[Any, Any]) -> None:
     """By the name of the variable; a value may be a secret."""
     for given in ((wrong, {}), ({}, wrong)):

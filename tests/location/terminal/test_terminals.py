@@ -21,7 +21,7 @@ from holdfast.schema.terminal_event import (
     PtyProperties,
     PtyUpdated,
 )
-from tests.location.terminal.desk import CTRL_C, CTRL_D, PROMPT, all_of, desk, runs, shown
+from tests.location.terminal.desk import CTRL_C, CTRL_D, PROMPT, all_of, descriptors, desk, over, runs, shown
 from tests.until import until
 
 
@@ -31,11 +31,14 @@ async def test_what_cannot_be_started_is_refused_in_one_line(tmp_path: Path) -> 
     (tmp_path / "broken").write_text("#!/no/such/interpreter\n")
     (tmp_path / "broken").chmod(0o700)
     async with desk(tmp_path) as here:
-        before = len(os.listdir("/proc/self/fd"))
+        before = descriptors()
         for new, why in (
             (here.new("nosuch"), "there is no program nosuch; give its path, or the name of one on the PATH"),
             (here.new("./plain"), "./plain cannot be run: Permission denied"),
-            (here.new("./broken"), "there is no program ./broken; give its path, or the name of one on the PATH"),
+            (
+                here.new("./broken"),
+                "there is no program ./broken; give its path, or the name of one on the PATH",
+            ),
             (here.new(""), "a terminal needs a program; leave it out for the user's shell"),
             (here.new("a\0b"), "a\ufffdb cannot be run: its arguments are no text that the system takes"),
             (here.new("cat", ("x" * 3_000_000,)), "cat cannot be run: Argument list too long"),
@@ -47,7 +50,7 @@ async def test_what_cannot_be_started_is_refused_in_one_line(tmp_path: Path) -> 
             with pytest.raises(InvalidInput) as refused:
                 await here.terminals.create(new)
             assert str(refused.value) == why
-        left = len(os.listdir("/proc/self/fd"))
+        left = descriptors()
         for call in (here.terminals.get, lambda id: here.terminals.rename(id, "x")):
             with pytest.raises(NotFound, match="terminal pty_none does not exist in this process"):
                 call("pty_none")
@@ -69,7 +72,7 @@ async def test_a_shell_is_used_as_at_a_window(tmp_path: Path) -> None:
         at = await shown(shell, PROMPT, at)
         here.terminals.rename(shell.info.id, "two\nlines")
         await shell.write(b"(exit 7)\n" + CTRL_D)
-        await shell.over()
+        await over(shell)
         ended = shell.info
         await here.terminals.remove(ended.id)
 
@@ -116,7 +119,7 @@ async def test_a_program_that_was_killed_has_the_exit_code_of_its_signal(tmp_pat
     """As shells count."""
     async with desk(tmp_path) as here:
         made = await here.sh("kill -9 $$")
-        await made.over()
+        await over(made)
 
         assert made.info.exit_code == 137
 
@@ -125,7 +128,7 @@ async def test_an_ended_terminal_is_read_but_takes_no_input(tmp_path: Path) -> N
     """Until it is removed; what it printed last is there."""
     async with desk(tmp_path) as here:
         made = await here.sh("echo last words; exit 3")
-        await made.over()
+        await over(made)
 
         assert made.read(0, PIECE_BYTES_MAX).data == b"last words\r\n"
         assert await all_of(made, 5) == b"words\r\n"
@@ -181,7 +184,8 @@ async def test_a_program_that_closes_its_terminal_still_runs_on_it(tmp_path: Pat
     """It may open it again, and ends when it ends."""
     async with desk(tmp_path) as here:
         made = await here.sh(
-            "exec <&- >&- 2>&-; touch closed; until [ -e go ]; do sleep 0.01; done; echo back >/dev/tty; exit 3"
+            "exec <&- >&- 2>&-; touch closed; until [ -e go ]; do sleep 0.01; done; echo back >/dev/tty; "
+            "exit 3"
         )
         await until((tmp_path / "closed").exists)
         assert made.running
@@ -204,7 +208,7 @@ async def test_whatever_a_terminal_has_started_ends_with_it(tmp_path: Path, how:
         assert all(map(runs, pids))
         if how == "exit":
             await shell.write(b"exit\n")
-            await shell.over()
+            await over(shell)
         elif how == "remove":
             await here.terminals.remove(shell.info.id)
             assert not runs(shell.info.pid)
@@ -266,7 +270,7 @@ async def test_writers_do_not_interleave(tmp_path: Path) -> None:
         async with anyio.create_task_group() as writing:
             for text in texts:
                 writing.start_soon(made.write, text)
-        await made.over()
+        await over(made)
 
     got = (tmp_path / "got").read_bytes()
     assert sorted(got[at : at + 20_000] for at in (0, 20_000, 40_000)) == texts
@@ -294,7 +298,7 @@ async def test_one_that_has_ended_makes_room_for_another(
     async with desk(tmp_path) as here:
         one = await here.open("cat")
         two = await here.open("true")
-        await two.over()
+        await over(two)
         three = await here.open("cat")
 
         assert here.terminals.of() == [one.info, three.info]
