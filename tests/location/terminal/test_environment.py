@@ -30,8 +30,9 @@ def test_the_caller_s_values_then_the_host_s_then_what_is_forced() -> None:
 )
 def test_what_the_system_does_not_take_is_refused_without_its_value(wrong: dict[Any, Any]) -> None:
     """By the name of the variable; a value may be a secret."""
-    for given in ((wrong, {}), ({}, wrong)):
+    nothing: dict[str, str] = {}
+    for caller, overlay in ((wrong, nothing), (nothing, wrong)):
         with pytest.raises(InvalidInput) as refused:
-            merged({}, *given, cwd="/")
+            merged({}, caller, overlay, cwd="/")
         assert "secret" not in str(refused.value)
         assert "\n" not in str(refused.value)
