@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.errors import ContextError, InvalidInput, NotFound, Refused
-from holdfast.location.terminal import open_terminal, terminals
+from holdfast.location.terminal import open_terminal, start, terminals
 from holdfast.location.terminal.scrollback import PIECE_BYTES_MAX
 from holdfast.schema.terminal import Terminal
 from holdfast.schema.terminal_event import (
@@ -96,7 +96,8 @@ async def test_a_shell_is_used_as_at_a_window(tmp_path: Path) -> None:
 
 async def test_a_program_finds_what_it_was_given_and_nothing_else(tmp_path: Path) -> None:
     """Its environment but for the mark of the guard, three descriptors, no ignored signal, the size."""
-    script = "env | grep -v ^HOLDFAST_GROUP=; ls -1 /proc/self/fd; grep SigIgn /proc/self/status; stty size"
+    script = "env | grep -v ^HOLDFAST_GROUP=; ls -1 /proc/self/fd; grep SigIgn /proc/self/status; stty size; "
+    script += "stty -a | grep -o '.iutf8'"
     async with desk(tmp_path) as here:
         for more in ({}, {"LC_CTYPE": "C"}):
             env = {"PATH": os.environ["PATH"], "PWD": str(tmp_path), "BASH_FUNC_f%%": "() { :; }", **more}
@@ -111,6 +112,7 @@ async def test_a_program_finds_what_it_was_given_and_nothing_else(tmp_path: Path
                 *("0", "1", "2", "3"),  # 3 is the folder that `ls` reads
                 "SigIgn:\t0000000000000000",
                 "33 99",
+                " iutf8",
                 "",
             ]
 
@@ -326,6 +328,19 @@ async def test_a_cancelled_creation_is_whole(tmp_path: Path) -> None:
         assert runs(made.pid)
 
     assert not runs(made.pid)
+
+
+async def test_a_program_that_does_not_begin_in_time_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller does not wait for ever."""
+    monkeypatch.setattr(start, "START_S", 0)
+    async with desk(tmp_path) as here:
+        before = descriptors()
+        with pytest.raises(ContextError, match="cat did not begin within 0 s"):
+            await here.open("cat")
+
+        assert (here.terminals.of(), descriptors() <= before + 1) == ([], True)
 
 
 async def test_without_a_guard_nothing_is_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

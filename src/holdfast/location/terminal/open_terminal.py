@@ -122,7 +122,6 @@ class OpenTerminal:
             if piece.data or piece.dropped:
                 at = piece.cursor
                 yield piece
-                await anyio.lowlevel.checkpoint()  # A reader that never waits must not hold up the others.
             elif self._scrollback.complete:
                 return
             else:
