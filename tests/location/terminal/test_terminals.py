@@ -3,12 +3,15 @@
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from msgspec.structs import replace
 
+from holdfast import processes
 from holdfast.errors import ContextError, InvalidInput, NotFound, Refused
+from holdfast.location.guard import Guard
 from holdfast.location.terminal import open_terminal, start, terminals
 from holdfast.location.terminal.scrollback import PIECE_BYTES_MAX
 from holdfast.schema.terminal import Terminal
@@ -328,6 +331,29 @@ async def test_a_cancelled_creation_is_whole(tmp_path: Path) -> None:
         assert runs(made.pid)
 
     assert not runs(made.pid)
+
+
+async def test_the_guard_knows_a_program_before_it_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And, before that, until when this process lives, by the clock that does not count sleep."""
+    orders: list[dict[str, Any]] = []
+    write = Guard._write
+
+    def record(guard: Guard, order: dict[str, Any]) -> None:
+        orders.append(order)
+        write(guard, order)
+
+    monkeypatch.setattr(Guard, "_write", record)
+    async with desk(tmp_path) as here:
+        made = await here.open("cat")
+
+        assert [set(order) for order in orders[:3]] == [{"deadline", "awake"}, {"expect"}, {"watch"}]
+        assert orders[2]["watch"] == [
+            made.info.pid,
+            processes.started(made.info.pid),
+            orders[1]["expect"],
+        ]
 
 
 async def test_a_program_that_does_not_begin_in_time_is_ended(

@@ -71,7 +71,9 @@ class OpenTerminal:
                 data = os.read(self._device.master, _READ_BYTES)
             except BlockingIOError:
                 break
-            except OSError:  # Hung up by the program; nothing comes any more.
+            except OSError:
+                data = b""
+            if not data:  # Hung up by the program: nothing comes any more.
                 self._loop.remove_reader(self._device.master)
                 break
             taken = True
