@@ -1,5 +1,6 @@
 """Starts the program of a terminal: in a session of its own, whose terminal it is."""
 
+import contextlib
 import errno
 import os
 import sys
@@ -49,7 +50,8 @@ async def start(
         os.close(report)
     if failure is None:
         return process
-    process.kill()
+    with contextlib.suppress(ProcessLookupError):  # It has gone by itself.
+        process.kill()
     await process.wait()
     raise _failed(command[0], failure or None, failure)
 
