@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         StoreUnsure,
     )
     from holdfast.feed.frame import RESYNC, Frame
+    from holdfast.location.project import Location
+    from holdfast.location.terminal.environment import PtyEnvironment
     from holdfast.one_prompt import run, run_sync
     from holdfast.provider.port import Provider
     from holdfast.runtime.engine.engine import OnAsk, Presence
@@ -129,6 +131,8 @@ if TYPE_CHECKING:
     )
     from holdfast.schema.session import Session
     from holdfast.schema.session_lists import FileDiff, Todo
+    from holdfast.schema.terminal import Terminal, TerminalOutput
+    from holdfast.schema.terminal_event import PtyCreated, PtyDeleted, PtyExited, PtyUpdated
     from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolPending, ToolRunning, ToolState
     from holdfast.schema.usage import Tokens
     from holdfast.sessions.context import ContextView
@@ -184,6 +188,7 @@ __all__ = [
     "InvariantBroken",
     "JsonSchemaFormat",
     "LeaseLost",
+    "Location",
     "Message",
     "MessageRemoved",
     "MessageUpdated",
@@ -211,6 +216,11 @@ __all__ = [
     "Provider",
     "ProviderAuthFault",
     "ProviderError",
+    "PtyCreated",
+    "PtyDeleted",
+    "PtyEnvironment",
+    "PtyExited",
+    "PtyUpdated",
     "Question",
     "QuestionAnswer",
     "QuestionAsked",
@@ -253,6 +263,8 @@ __all__ = [
     "SystemContext",
     "SystemContextRegistry",
     "SystemMessage",
+    "Terminal",
+    "TerminalOutput",
     "TextFormat",
     "TextPart",
     "TextPartInput",
@@ -295,6 +307,8 @@ _NAMES = {
         "StoreTooNew StoreUnsure"
     ),
     "holdfast.feed.frame": "RESYNC Frame",
+    "holdfast.location.project": "Location",
+    "holdfast.location.terminal.environment": "PtyEnvironment",
     "holdfast.one_prompt": "run run_sync",
     "holdfast.provider.port": "Provider",
     "holdfast.runtime.engine.engine": "OnAsk Presence",
@@ -330,6 +344,8 @@ _NAMES = {
     ),
     "holdfast.schema.session": "Session",
     "holdfast.schema.session_lists": "FileDiff Todo",
+    "holdfast.schema.terminal": "Terminal TerminalOutput",
+    "holdfast.schema.terminal_event": "PtyCreated PtyDeleted PtyExited PtyUpdated",
     "holdfast.schema.tool_state": "ToolCompleted ToolError ToolPending ToolRunning ToolState",
     "holdfast.schema.usage": "Tokens",
     "holdfast.sessions.context": "ContextView",

@@ -30,13 +30,17 @@ if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does 
     from holdfast.config.checks import Check
     from holdfast.context.registry import SystemContextRegistry
     from holdfast.location.skills import Skill
+    from holdfast.location.terminal.environment import PtyEnvironment
     from holdfast.net.stream import Http
     from holdfast.provider.port import Provider
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
     from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.sessions.prompts import Prompts
+    from holdfast.sessions.terminals import TerminalService
+    from holdfast.sessions.workspaces import Workspaces
     from holdfast.tools.registry import Registry
+    from holdfast.workspace.plugins import WorkspacePlugins
     from holdfast.workspace.watches import Watches
     from holdfast.workspace.workspace import Workspace
 
@@ -59,6 +63,7 @@ class Holdfast:
         on_ask: "OnAsk | None" = None,
         workspace: "Callable[[Session], Workspace] | None" = None,
         stored_at: Path | None = None,
+        pty_environment: "PtyEnvironment | None" = None,
     ) -> None:
         self.store = store
         self._stored_at = stored_at
@@ -76,6 +81,10 @@ class Holdfast:
         self._presence = presence
         self._on_ask = on_ask
         self._workspace = workspace
+        self._pty_environment = pty_environment
+        self._workspaces_made: Workspaces | None = None
+        self._plugins: WorkspacePlugins | None = None
+        self._terminals: TerminalService | None = None
         self._tools: Registry | None = None
         self._tools_at: dict[str, Registry] = {}
         self._context: SystemContextRegistry | None = None
@@ -84,7 +93,7 @@ class Holdfast:
         self._wires: Wires | None = None
         self._coordinator: Coordinator | None = None
         self._prompting: Prompts | None = None
-        self._closing = Closing("coordinator", "watches", "wires", "http", "feed", "store")
+        self._closing = Closing("terminals", "coordinator", "watches", "wires", "http", "feed", "store")
         self._closing.add("feed", self.feed.close)
         self._closing.add("store", store.close)
 
@@ -118,6 +127,38 @@ class Holdfast:
 
         record = await self.store.session(session)
         return () if record is None else checks((await self._workspaces.of(record.value())).loaded.config)
+
+    @property
+    def terminals(self) -> "TerminalService":
+        """The terminals of this process."""
+        if self._terminals is None:
+            from holdfast.location.terminal.environment import no_overlay
+            from holdfast.sessions.terminals import TerminalService
+
+            self._terminals = TerminalService(
+                self._access,
+                self.feed,
+                self._workspaces.of,
+                self._plugins_now(),
+                self._pty_environment or no_overlay,
+            )
+            self._closing.add("terminals", self._terminals.close)
+        return self._terminals
+
+    @property
+    def _workspaces(self) -> "Workspaces":
+        if self._workspaces_made is None:
+            from holdfast.sessions.workspaces import Workspaces
+
+            self._workspaces_made = Workspaces(self._access, self.trust, self._workspace)
+        return self._workspaces_made
+
+    def _plugins_now(self) -> "WorkspacePlugins":
+        if self._plugins is None:
+            from holdfast.workspace.plugins import WorkspacePlugins
+
+            self._plugins = WorkspacePlugins(_warn)
+        return self._plugins
 
     def tools_at(self, directory: str | os.PathLike[str]) -> "Registry":
         """The tools of one directory, over those of the application."""
@@ -180,13 +221,10 @@ class Holdfast:
             from holdfast.sessions import expired_runs
             from holdfast.sessions.brought_tools import BroughtTools
             from holdfast.sessions.prompts import Prompts
-            from holdfast.sessions.workspaces import Workspaces
             from holdfast.tools.standard import managed_output
-            from holdfast.workspace.plugins import WorkspacePlugins
 
-            self._workspaces = Workspaces(self._access, self.trust, self._workspace)
             output = managed_output(self.clock, trouble=_warn)
-            plugins = WorkspacePlugins(_warn)
+            plugins = self._plugins_now()
             brought = BroughtTools(
                 lambda session: self._tools_at.get(session.directory) or self.tools, plugins
             )
@@ -235,7 +273,6 @@ class Holdfast:
         return self._watches.hold(session)
 
     async def _workspace_of(self, session: str) -> "Workspace | None":
-        self._prompting_now()
         record = await self.store.session(session)
         return None if record is None else await self._workspaces.of(record.value())
 
@@ -310,12 +347,13 @@ async def open(
     presence: "Presence | None" = None,
     on_ask: "OnAsk | None" = None,
     workspace: "Callable[[Session], Workspace] | None" = None,
+    pty_environment: "PtyEnvironment | None" = None,
 ) -> AsyncIterator[Holdfast]:
     """`async with holdfast.open() as hf:` — the store is a URL; without one, the user's own.
 
     `provider` answers in the place of the real ones (a script, in tests); `presence` knows whether a user
     would see a question; `on_ask` answers such questions itself; `workspace` gives a session's settings in
-    the place of the files.
+    the place of the files; `pty_environment` adds to the environment of terminals.
     """
     host = host or ThisHost()
     # Without a `clock` each store uses its own: PostgreSQL that of the database.
@@ -332,6 +370,7 @@ async def open(
         on_ask=on_ask,
         workspace=workspace,
         stored_at=find_place(store).path,
+        pty_environment=pty_environment,
     )
     try:
         yield holdfast

@@ -57,54 +57,61 @@ def end_group(pgid: int, began: str, *, mark: str = "", grace_s: float = GRACE_S
 
     `began` is the start time of its leader: a group whose number belongs to another by now is left alone. A
     leader that is gone while others of its group live cannot be told apart, and the group is ended. With a
-    `mark`, processes that left the group and still carry it in their environment are ended too.
+    `mark`, processes that left the group are ended too: those that carry the mark in their environment, and
+    those of the session that the leader of the group led (a shell gives each of its jobs a group).
     """
-    is_group_ended = _may_end(pgid, began)
-    if not is_group_ended and not marked(mark):
+    is_ours = _is_ours(pgid, began)
+    group = pgid if is_ours and is_group(pgid) else 0
+    session = pgid if is_ours else 0
+    if not group and not strays(mark, session):
         return False
-    _signal(pgid if is_group_ended else 0, mark, signal.SIGTERM)
+    _signal(group, strays(mark, session), signal.SIGTERM)
     give_up = time.monotonic() + grace_s
-    while (is_group_ended and is_group(pgid)) or marked(mark):
+    while (group and is_group(group)) or strays(mark, session):
         if time.monotonic() >= give_up:
             for _ in range(_ROUNDS):  # A process may fork while its parent is ended.
-                _signal(pgid if is_group_ended else 0, mark, signal.SIGKILL)
-                if not marked(mark):
+                _signal(group, strays(mark, session), signal.SIGKILL)
+                if not strays(mark, session):
                     break
             return True
         time.sleep(_POLL_S)
     return True
 
 
-def _may_end(pgid: int, began: str) -> bool:
-    if pgid <= 1 or pgid == os.getpgrp() or not is_group(pgid):
+def _is_ours(pgid: int, began: str) -> bool:
+    """Whether a group or session of that number can only be the one that is meant."""
+    if pgid <= 1 or pgid in (os.getpgrp(), os.getsid(0)):
         return False
     now = started(pgid)
     return not now or now == began
 
 
-def marked(mark: str) -> list[int]:
-    """The processes of this user that carry a mark in their environment, this one aside."""
+def strays(mark: str, session: int = 0) -> list[int]:
+    """The processes of this user that carry a mark, or belong to a session, this one aside."""
     if not mark:
         return []
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+        if not entry.name.isdigit() or (pid := int(entry.name)) == os.getpid():
             continue
         try:
+            if session and os.getsid(pid) == session and started(pid):
+                found.append(pid)
+                continue
             with open(f"/proc/{entry.name}/environ", "rb") as file:  # noqa: PTH123 - one of hundreds
                 environment = file.read()
         except OSError:
             continue
         if wanted in environment.split(b"\0"):
-            found.append(int(entry.name))
+            found.append(pid)
     return found
 
 
-def _signal(pgid: int, mark: str, number: signal.Signals) -> None:
+def _signal(pgid: int, others: list[int], number: signal.Signals) -> None:
     if pgid:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pgid, number)
-    for pid in marked(mark):
+    for pid in others:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)

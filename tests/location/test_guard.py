@@ -1,5 +1,6 @@
 """The guard ends the tools of an owner that died, was paused or lost its lease; and nobody else's."""
 
+import json
 import os
 import signal
 import subprocess
@@ -10,8 +11,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from holdfast import processes
+from holdfast.location import guard_process
 from holdfast.location.guard import Guard
-from holdfast.location.guard_process import boot_ms
+from holdfast.location.guard_process import awake_ms, boot_ms
 
 PLAIN = "import time; print('up', flush=True); time.sleep(60)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {PLAIN}"
@@ -186,3 +188,56 @@ def test_what_was_about_to_be_started_is_ended_by_its_mark() -> None:
         assert processes.is_group(dropped)
     finally:
         os.killpg(dropped, signal.SIGKILL)
+
+
+@pytest.mark.ci
+def test_a_deadline_by_the_clock_that_does_not_count_sleep(start: Callable[[str], int]) -> None:
+    """It ends what is watched, as the other does; a later one takes its place."""
+    pgid = start(PLAIN)
+    guard = Guard(sleep_counts=False)
+    guard.renew(awake_ms() + 60_000)
+    guard.watch(pgid, processes.started(pgid))
+    guard.renew(awake_ms() + 200)
+
+    assert gone(pgid)
+    guard.close()
+
+
+@pytest.mark.parametrize(("order", "late"), [({"awake": True}, False), ({}, True)])
+def test_the_guard_compares_a_deadline_with_its_own_clock(
+    monkeypatch: pytest.MonkeyPatch, order: dict[str, bool], late: bool
+) -> None:
+    """A machine that slept for a day: one clock has counted it, the other has not."""
+    monkeypatch.setattr(guard_process, "boot_ms", lambda: 86_401_000)
+    monkeypatch.setattr(guard_process, "awake_ms", lambda: 1_000)
+    watched = guard_process.Watched()
+    watched.obey(json.dumps({"deadline": 60_000, **order}).encode())
+
+    assert watched.is_late() is late
+
+
+JOB = """
+import subprocess, time
+print(subprocess.Popen(["sleep", "60"], env={}, process_group=0, stdout=subprocess.DEVNULL).pid, flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_left_a_group_but_not_its_session_is_ended_with_a_mark() -> None:
+    """As a job of a shell, which has a group of its own; with no environment by which it would be known."""
+    mark = "a mark of this test"
+    leader = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", JOB],
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={"PATH": os.environ["PATH"], processes.MARK: mark},
+    )
+    assert leader.stdout is not None
+    job = int(leader.stdout.readline())
+    try:
+        assert (os.getpgid(job), os.getsid(job)) == (job, leader.pid)
+        assert processes.end_group(leader.pid, processes.started(leader.pid), mark=mark)
+        assert not processes.started(job)
+    finally:
+        leader.kill()
+        leader.communicate()

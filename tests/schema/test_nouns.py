@@ -254,6 +254,16 @@ STATUSES: list[dict[str, Any]] = [
     },
 ]
 OF = {"sessionID": "ses_1"}
+TERMINAL = {
+    "id": "pty_1",
+    "title": "Terminal 1",
+    "command": "/bin/sh",
+    "args": [],
+    "cwd": "/work/app",
+    "status": "exited",
+    "pid": 42,
+    "exitCode": 0,
+}
 EVENTS: list[dict[str, Any]] = [
     *(
         {"id": "evt_1", "type": f"session.{what}", "properties": {**OF, "info": SESSION}}
@@ -306,6 +316,10 @@ EVENTS: list[dict[str, Any]] = [
     {"type": "question.replied", "properties": {**OF, "requestID": "que_1", "answers": [["a"]]}},
     {"type": "question.rejected", "properties": {**OF, "requestID": "que_1"}},
     {"type": "project.updated", "properties": PROJECT},
+    {"type": "pty.created", "properties": {"info": TERMINAL}},
+    {"type": "pty.updated", "properties": {"info": {**TERMINAL, "title": "t"}}},
+    {"type": "pty.exited", "properties": {"id": "pty_1", "exitCode": 0}},
+    {"type": "pty.deleted", "properties": {"id": "pty_1"}},
 ]
 
 SPELT: list[tuple[Any, dict[str, Any]]] = [

@@ -79,6 +79,7 @@ PLAYED: dict[str, tuple[list[Turn], list[str]]] = {
         [],
         ["['two']", "two user Remember two.", "one user Remember one."],
     ),
+    "Terminals": ([], ["True", "3", "hello world 20 0"]),
     "Records by key": ([], ["The parser", "['mend it']", "['project', 'session', 'todo']", "gone"]),
     "Tests": ([], ["It says hello.", "2 requests"]),
 }

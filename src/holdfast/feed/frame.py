@@ -52,6 +52,8 @@ class Frame(msgspec.Struct):
     """The part that it shows or continues."""
     concerns: frozenset[str] = frozenset()
     """Sessions whose listeners receive it too, though it is an event of none."""
+    directory: str | None = None
+    """Where it happened, for what belongs to a directory and to no session."""
     _id: str | None = None
     _json: bytes | None = None
 

@@ -39,11 +39,18 @@ class Feed:
         self._pump = Pump(store, self._broadcast, clock, mint)
 
     def publish(
-        self, type: str, session: str | None, properties: bytes, *, concerns: frozenset[str] = frozenset()
+        self,
+        type: str,
+        session: str | None,
+        properties: bytes,
+        *,
+        concerns: frozenset[str] = frozenset(),
+        directory: str | None = None,
     ) -> None:
         """Announce something that is no state (an error, idle, a status): live only, never replayed."""
         frame = self._pump.frame(type, session, properties)
         frame.concerns = concerns
+        frame.directory = directory
         self._pump.publish(frame)
 
     def delta(self, delta: Delta) -> None:

@@ -1,4 +1,4 @@
-"""The owner's side of the guard: started with the first process group, given each and the lease.
+"""The owner's side of the guard: started with the first process group, given each and the deadline.
 
 What must stay true: a group is watched before anything can happen to its owner unnoticed, so `watch` comes
 right after the start of a process; a guard that died is started again and given everything again.
@@ -15,9 +15,13 @@ COMMAND = (sys.executable, "-P", "-m", "holdfast.location.guard_process")
 
 
 class Guard:
-    """One guard process, for all tools of this process."""
+    """One guard process, for all tools of this process, or for all its terminals.
 
-    def __init__(self) -> None:
+    `sleep_counts`: whether the time in which the machine sleeps counts for the deadline.
+    """
+
+    def __init__(self, *, sleep_counts: bool = True) -> None:
+        self._clock = {} if sleep_counts else {"awake": True}
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: dict[int, tuple[str, str]] = {}
         self._marks: set[str] = set()
@@ -51,11 +55,11 @@ class Guard:
             self._send({"end": pgid})
 
     def renew(self, deadline_ms: int) -> None:
-        """The lease holds until then, by the clock that counts suspension."""
+        """The owner lives until then, by the clock that counts suspension, or the one that does not."""
         self._deadline_ms = deadline_ms
         if self._process is not None:
             with contextlib.suppress(OSError):  # The next group goes to a new guard, or is not started.
-                self._send({"deadline": deadline_ms})
+                self._send({"deadline": deadline_ms, **self._clock})
 
     def close(self, *, wait_s: float = 5.0) -> None:
         """Let the guard end what is left, and go. It does so by itself when it takes longer than `wait_s`.
@@ -87,7 +91,7 @@ class Guard:
             COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         )
         if self._deadline_ms is not None:
-            self._write({"deadline": self._deadline_ms})
+            self._write({"deadline": self._deadline_ms, **self._clock})
         for mark in self._marks:
             self._write({"expect": mark})
         for pgid, (began, mark) in self._groups.items():

@@ -2,8 +2,9 @@
 
 It reads lines of JSON from its standard input: `{"watch": [pgid, began, mark]}`, `{"forget": pgid}`,
 `{"expect": mark}` before a process with a mark is started, `{"unexpect": mark}` when it was not,
-`{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted). When the input ends, its
-owner is dead; when the deadline passes without a later one, its owner is paused or has lost its lease.
+`{"end": pgid}` and `{"deadline": ms}` (milliseconds since boot, suspension counted; or, with `"awake": true`,
+not counted). When the input ends, its owner is dead; when the deadline passes without a later one, its owner
+is paused or has lost its lease.
 In both cases every watched group is ended.
 
 What must stay true: nothing but its input and the deadline moves it; no signal to the terminal ends it.
@@ -16,6 +17,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from holdfast import processes
 
@@ -28,6 +30,11 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(_BOOT) // 1_000_000
 
 
+def awake_ms() -> int:
+    """Milliseconds since boot, without those in which the machine was suspended."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1_000_000
+
+
 class Watched:
     """The groups that live and die with the owner."""
 
@@ -36,12 +43,18 @@ class Watched:
         self.marks: set[str] = set()
         """What was about to be started, and may have been."""
         self.deadline_ms: int | None = None
+        self.now_ms: Callable[[], int] = boot_ms
+        """The clock of the deadline."""
+
+    def is_late(self) -> bool:
+        """Whether the deadline has passed."""
+        return self.deadline_ms is not None and self.now_ms() >= self.deadline_ms
 
     def wait_s(self) -> float | None:
         """How long nothing can happen by itself; a paused machine may oversleep, so never for long."""
         if self.deadline_ms is None or not (self.groups or self.marks):
             return None
-        return min(1.0, max(0.0, (self.deadline_ms - boot_ms()) / 1_000))
+        return min(1.0, max(0.0, (self.deadline_ms - self.now_ms()) / 1_000))
 
     def obey(self, line: bytes) -> None:
         """Carry out one order; one that cannot be read is left alone."""
@@ -61,6 +74,7 @@ class Watched:
                 self.end(int(order["end"]))
             elif "deadline" in order:
                 self.deadline_ms = int(order["deadline"])
+                self.now_ms = awake_ms if order.get("awake") else boot_ms
         except (ValueError, TypeError, KeyError):
             return
 
@@ -95,7 +109,7 @@ def main() -> None:
     rest = b""
     while True:
         ready, _, _ = select.select([0], [], [], watched.wait_s())
-        if watched.deadline_ms is not None and boot_ms() >= watched.deadline_ms:
+        if watched.is_late():
             watched.end_all()
         if not ready:
             continue

@@ -1,14 +1,15 @@
 """The events of the bus: what happened, by `type`, with its `properties`.
 
 An event that carries a record announces state that is in the store; the others (`session.error`,
-`session.idle`, `session.status`, deltas) are live only and never replayed. The feed gives an event its id
-when it leaves the process.
+`session.idle`, `session.status`, deltas, those of terminals) are live only and never replayed. The feed gives
+an event its id when it leaves the process.
 """
 
 from typing import ClassVar, Literal, assert_never
 
+from holdfast.schema.event_head import EventHead
 from holdfast.schema.fault import Fault
-from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
+from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.project import Project
@@ -25,13 +26,8 @@ from holdfast.schema.request import (
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import FileDiff, Todo
 from holdfast.schema.status import SessionStatus
+from holdfast.schema.terminal_event import PtyCreated, PtyDeleted, PtyExited, PtyUpdated
 from holdfast.schema.wire import Count, JsonMap, Wire
-
-
-class EventHead(Wire, frozen=True, kw_only=True):
-    """What every event begins with."""
-
-    id: EventID | None = None
 
 
 class OfSession(Wire, frozen=True, kw_only=True):
@@ -264,6 +260,10 @@ Event = (
     | QuestionReplied
     | QuestionRejected
     | ProjectUpdated
+    | PtyCreated
+    | PtyUpdated
+    | PtyExited
+    | PtyDeleted
 )
 
 

@@ -49,8 +49,18 @@ async def command_environment(
     call: str | None = None,
 ) -> dict[str, str]:
     """The environment of a command that is run in `cwd`."""
-    added: dict[str, str] = {}
-    if plugins.wants(SHELL_ENV):
-        where = ShellWhere(cwd=os.fspath(cwd), session_id=session, call_id=call)
-        added = (await plugins.call(SHELL_ENV, where, ShellEnv())).env
-    return {**base(workspace), "TERM": "dumb", **added}
+    return {**base(workspace), "TERM": "dumb", **await added(plugins, cwd, session=session, call=call)}
+
+
+async def added(
+    plugins: Dispatcher,
+    cwd: str | os.PathLike[str],
+    *,
+    session: str | None = None,
+    call: str | None = None,
+) -> dict[str, str]:
+    """What plugins add to the environment of what is run in `cwd`."""
+    if not plugins.wants(SHELL_ENV):
+        return {}
+    where = ShellWhere(cwd=os.fspath(cwd), session_id=session, call_id=call)
+    return (await plugins.call(SHELL_ENV, where, ShellEnv())).env

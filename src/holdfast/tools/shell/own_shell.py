@@ -1,4 +1,4 @@
-"""How a command of the user's own is started: in the user's shell, as at a terminal."""
+"""The user's own shell: how a command is started in it, as at a terminal, and how it is started itself."""
 
 import os
 import shutil
@@ -7,6 +7,8 @@ from typing import Final
 
 _RC: Final = {"bash": ".bashrc", "zsh": ".zshrc"}
 _OTHERS: Final = frozenset(("fish", "nu", "elvish", "xonsh", "pwsh", "tcsh", "csh"))
+_LOGIN: Final = frozenset(("bash", "zsh", "sh", "dash", "ksh", "mksh", "fish", "nu", "tcsh", "csh"))
+"""Shells that take `-l`."""
 _SCRIPT: Final = (
     "{ shopt -s expand_aliases; } >/dev/null 2>&1\n"
     'if [ -f "$1" ]; then . "$1" >/dev/null 2>&1 </dev/null; fi\n'
@@ -25,3 +27,9 @@ def argv(command: str, cwd: Path, home: Path, *, wanted: str | None) -> tuple[st
         shell = shutil.which("bash") or "/bin/sh"
     rc = _RC.get(Path(shell).name)
     return (shell, "-l", "-c", _SCRIPT, shell, "" if rc is None else str(home / rc), str(cwd), command)
+
+
+def interactive(*, wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """The user's shell (the setting `shell`, else $SHELL) for a terminal; as a login shell if it can be."""
+    shell = shutil.which(wanted or os.environ.get("SHELL") or "bash") or shutil.which("bash") or "/bin/sh"
+    return shell, ("-l",) if Path(shell).name in _LOGIN else ()

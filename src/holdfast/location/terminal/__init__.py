@@ -1,0 +1,1 @@
+"""Terminals of the user: programs on pseudo-terminals, which live no longer than this process."""
