@@ -20,6 +20,7 @@ from tests.stories.world import World
 from tests.until import until
 
 WORK = "open('b', 'w').write('two\\n'); open('bin', 'wb').write(b'\\0\\1')"
+LARGE = "open('large', 'wb').truncate(3 << 20)"
 
 
 def steps(*more: Step) -> tuple[Step, ...]:
@@ -186,3 +187,18 @@ async def test_the_budget_is_looked_at_after_the_work(world: World, monkeypatch:
         await hf.sessions.process(await world.session(hf), "go")
 
     assert asked == [3 << 20]
+
+
+async def test_what_was_not_kept_is_named(world: World) -> None:
+    """That it was changed is all that a diff can tell; the records, which have numbers, leave it out."""
+    world.settings(snapshot=True)
+    async with world.open(Step(Call("act", {})), Step(Say("ok"))) as (hf, _):
+        hf.tools.register(command(LARGE))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        found = await hf.sessions.diff(session)
+    async with world.open() as (hf, _):
+        stored = await hf.sessions.diffs(session)
+
+    assert told(found.diffs) == [("large", "modified", 0, 0)]
+    assert list(stored) == []

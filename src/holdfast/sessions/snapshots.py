@@ -5,7 +5,7 @@ from typing import Final, TypeVar
 
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.location.shadow import file_diffs, place
-from holdfast.location.shadow.change_diffs import change_diffs
+from holdfast.location.shadow.change_diffs import change_diffs, name_of
 from holdfast.location.shadow.file_diffs import Difference, differences
 from holdfast.location.shadow.repository import Shadow
 from holdfast.location.shadow.shadows import Worker
@@ -106,7 +106,7 @@ async def diff(
             lambda shadow: change_diffs(
                 shadow, changes, context=file_diffs.CONTEXT, renames=True, chars_max=CHARS_MAX
             ),
-            [each.path for each in changes if not each.covered],
+            [name_of(each.path, worker.shadow.worktree) for each in changes if not each.covered],
         )
     if start is None or message is not None:
         raise InvalidInput("a diff of snapshots needs a start, and names no message")

@@ -8,6 +8,7 @@ import pytest
 from holdfast.errors import ContextError
 from holdfast.location.shadow import budget, place, stored
 from holdfast.location.shadow.repository import GIVEN_UP, Shadow
+from holdfast.location.shadow.shadows import Shadows
 
 MIB = 1 << 20
 
@@ -32,6 +33,7 @@ def test_the_oldest_go_first_and_what_is_staged_stays(data: Path) -> None:
     """Down to less than the budget; what is left can be read, and git finds no fault."""
     shadow = shadow_at(data, "p")
     staged = shadow.keep_contents(place.staged_of("s"), [noise()])
+    os.utime(shadow.git_dir / "refs" / place.staged_of("s") / staged[0], (0, 0))
     ids = []
     for number in range(24):
         ids += shadow.keep_contents(place.folder_of("s"), [noise()])
@@ -83,3 +85,18 @@ def test_whose_they_are(data: Path) -> None:
     with pytest.raises(ContextError):
         one.content(gone)
     assert [each.is_gone for each in stored.orphans(data, {"s1"})] == [True]
+
+
+async def test_the_room_is_looked_at_while_trees_are_taken(data: Path) -> None:
+    """After a share of the budget was read, or after many trees; small ones do not make it due."""
+    top = data.parent / "p"
+    top.mkdir()
+    worker = Shadows(data).at("global", top)
+    worker.budget = 2 * MIB
+    for number in range(40):
+        (top / "noise").write_bytes(os.urandom(MIB // 8))
+        await worker.take(place.folder_of("s"), within_s=60)
+        if number == 0:
+            assert worker.shadow.size() > MIB // 8
+
+    assert worker.shadow.size() < 3 * MIB

@@ -27,7 +27,7 @@ def change_diffs(
     for each in changes:
         if not each.covered:
             continue
-        name = _name(each.path, shadow.worktree)
+        name = name_of(each.path, shadow.worktree)
         inside = name.lstrip("/")  # The name in a tree, which has no root.
         if inside not in names and each.before is not None:
             old[inside] = (each.before_mode or each.after_mode or _FILE, each.before)
@@ -47,6 +47,7 @@ def change_diffs(
     ]
 
 
-def _name(path: str, top: Path) -> str:
+def name_of(path: str, top: Path) -> str:
+    """A path as diffs name it: from the top of the worktree, absolute where it lies outside."""
     found = os.path.relpath(path, top)
     return path if found == ".." or found.startswith("../") else found
