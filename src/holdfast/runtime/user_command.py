@@ -24,6 +24,7 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import choice
 from holdfast.runtime.inbox.choice import Wish
+from holdfast.runtime.undo.commit import committed
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.message import AssistantMessage, AssistantPath, MessageWithParts, UserMessage
 from holdfast.schema.model import ModelRef
@@ -32,7 +33,7 @@ from holdfast.schema.session import Session
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import Started, ToolRunning
 from holdfast.schema.wire import JsonMap
-from holdfast.store.batch import Change
+from holdfast.store.batch import Change, Unchanged
 from holdfast.store.put import put
 from holdfast.toolkit.cancellation import is_cancelled
 from holdfast.toolkit.output import ToolFailure
@@ -86,12 +87,18 @@ async def run_command(run: Run, given: UserCommand) -> Drained:
 
 
 async def _recorded(run: Run, given: UserCommand) -> None:
-    session = await run.session()
+    record = await run.engine.store.session(run.recorder.session)
+    assert record is not None, "a claimed session cannot be removed"
+    revert = await committed(run.engine.store, record, run.engine.clock.now_ms())
+    session = revert.session
     workspace = await run.engine.workspace(session)
     workspace.check_here(session.id)
     agent, model = _named(given.wish, session, workspace, work.newest_user(await run.history.read()))
     now_ms = run.engine.clock.now_ms()
     made: list[tuple[AssistantMessage, ToolPart]] = []
+    is_staged = record.value().revert is not None
+    reverting = [*revert.changes, put(session)] if is_staged else []
+    expect = [Unchanged(session.id, "session", session.id, record.seq)] if is_staged else []
 
     def compose(ids: Ids) -> list[Change]:
         user = UserMessage(
@@ -119,9 +126,9 @@ async def _recorded(run: Run, given: UserCommand) -> None:
             state=ToolRunning(input={"command": given.command}, title="", time=Started(start=now_ms)),
         )
         made[:] = [(answer, call)]
-        return [put(user), put(said), put(answer), put(call)]
+        return [*reverting, put(user), put(said), put(answer), put(call)]
 
-    await run.recorder.write(compose)
+    await run.recorder.write(compose, expect=expect)
     answer, call = made[0]
     given.message = answer.id
     shown = _Shown(run, call)
