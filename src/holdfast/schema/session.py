@@ -58,9 +58,9 @@ class RevertFile(Wire, frozen=True, kw_only=True):
 class Revert(Wire, frozen=True, kw_only=True):
     """A revert that is staged and can still be undone: everything from the message (or part) on is to go.
 
-    `kept` and `writes` are ours: ids in the shadow repository of lists of `FileChange`. `kept` says what each
-    file held before the revert and holds since. `writes` is there until the files are written: a revert that
-    has it was cut off, and is finished from it.
+    The last three are ours. `kept` and `writes` are ids, in the shadow repository, of lists of `FileChange`.
+    `kept` says what each file held before the revert and holds since. `writes` is there until the files are
+    written: a revert that has it was cut off, and is finished from it. `leaving`: an `unrevert` was.
     """
 
     message_id: MessageID
@@ -70,6 +70,7 @@ class Revert(Wire, frozen=True, kw_only=True):
     files: list[RevertFile] | None = None
     kept: str | None = None
     writes: str | None = None
+    leaving: bool | None = None
 
 
 class CommittedRevert(Wire, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ The calls that need the engine stand in `engine_calls.py`, those about files in 
 
 import os
 from collections.abc import AsyncGenerator, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.message import Message, MessageWithParts
@@ -22,6 +22,9 @@ from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery, one_query
 from holdfast.store.record import Found, JsonPage, SessionRecord
+
+if TYPE_CHECKING:
+    from holdfast.sessions.undo.result import Undo
 
 
 class SessionService(FileCalls):
@@ -192,6 +195,36 @@ class SessionService(FileCalls):
         """A new session with the history before the message."""
         return await fork.fork(self.access, session, message)
 
+    async def revert(
+        self,
+        session: str,
+        message: str | None = None,
+        *,
+        part: str | None = None,
+        snapshot: str | None = None,
+        preview: bool = False,
+    ) -> "Undo":
+        """Take back everything from a message (or a part of it) on, else from the last prompt on.
+
+        The files that the agent has changed since are put back at once; where the user has changed one too,
+        both are merged, and `UndoConflict` names what cannot be, with nothing changed. The messages are
+        hidden, and go with the next prompt; until then `unrevert` brings everything back. `snapshot`: put
+        the files back as in this tree. `preview` only tells what would become of each file.
+        """
+        from holdfast.sessions.undo import revert
+
+        return await revert.revert(
+            self.access, session, message, part=part, snapshot=snapshot, preview=preview
+        )
+
+    async def unrevert(self, session: str, *, committed: bool = False, preview: bool = False) -> "Undo":
+        """Undo a staged revert. `committed`: put the files of the last one back that a prompt has committed,
+        up to 7 days later; its messages stay gone.
+        """
+        from holdfast.sessions.undo import unrevert
+
+        return await unrevert.unrevert(self.access, session, committed=committed, preview=preview)
+
     async def messages(
         self,
         session: str,
@@ -201,16 +234,29 @@ class SessionService(FileCalls):
         after: str | None = None,
         since_compaction: bool = False,
         system: bool = False,
+        reverted: bool = False,
     ) -> Messages:
-        """A page of messages with their parts, oldest first; `system` shows those for the model too."""
-        query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
+        """A page of messages with their parts, oldest first; `system` shows those for the model too,
+        `reverted` those that a staged revert hides.
+        """
+        query = MessageQuery(
+            session,
+            limit,
+            before,
+            after,
+            since_compaction=since_compaction,
+            system=system,
+            reverted=reverted,
+        )
         return await read.messages(self.access, query)
 
     def each_message(
-        self, session: str, *, since_compaction: bool = False, system: bool = False
+        self, session: str, *, since_compaction: bool = False, system: bool = False, reverted: bool = False
     ) -> AsyncGenerator[MessageWithParts, None]:
         """Iterate over the messages of a session, oldest first, page by page; see `iterate.each_message`."""
-        return iterate.each_message(self.access, session, since_compaction=since_compaction, system=system)
+        return iterate.each_message(
+            self.access, session, since_compaction=since_compaction, system=system, reverted=reverted
+        )
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON, not decoded."""

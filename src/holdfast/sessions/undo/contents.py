@@ -14,7 +14,7 @@ TIMEOUT_S: Final = 120.0
 
 def contents(shadow: Shadow, ids: Iterable[str]) -> dict[str, bytes]:
     """The contents that are kept, by their ids."""
-    wanted = [id for id in dict.fromkeys(ids) if _is_id(id)]
+    wanted = [id for id in dict.fromkeys(ids) if is_id(id)]
     if not wanted or not (shadow.git_dir / "HEAD").exists():
         return {}
     found: dict[str, bytes] = {}
@@ -23,7 +23,7 @@ def contents(shadow: Shadow, ids: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def _is_id(id: str) -> bool:
+def is_id(id: str) -> bool:
     """Whether it is a full id: what stands in a record may have been made elsewhere."""
     return len(id) in (40, 64) and not set(id) - set("0123456789abcdef")
 
