@@ -1,5 +1,6 @@
 """A project, a user and an agent, without a model: the agent's edits are recorded as its tools record them."""
 
+import json
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,11 @@ class UndoWorld:
 def outcomes(undo: Undo) -> dict[str, str]:
     """What became of each file."""
     return {each.path: each.outcome for each in undo.files}
+
+
+def configure(home: Path) -> None:
+    """The settings of a user with one model, so that a session can be prompted."""
+    folder = home / ".config" / "holdfast"
+    folder.mkdir(parents=True)
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "http://127.0.0.1:9/v1"}, "models": {"m": {}}}
+    (folder / "holdfast.json").write_text(json.dumps({"model": "scripted/m", "provider": {"scripted": provider}}))
