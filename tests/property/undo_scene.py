@@ -10,6 +10,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import NotFound, Refused, UndoConflict
 from holdfast.location import write_path
 from holdfast.location.shadow.repository import Shadow
+from holdfast.sessions.undo.contents import contents
 from holdfast.testing.clock import FakeClock
 from tests.sessions.undo_world import UndoWorld, outcomes
 
@@ -164,7 +165,8 @@ class Scene:
         id, then = self.prompts[session][which % len(self.prompts[session])]
         before, was = self.world.files(), self.staged.get(session)
         again = session in self.staged
-        if await self.undo(session, lambda: self.hf.sessions.revert(self.ids[session], id)):
+        work = lambda: self.hf.sessions.revert(self.ids[session], id)  # noqa: E731 - it is short
+        if await self.undo(session, work, strict=not again):
             if then is not None and not again:
                 assert self.world.files() == then, "the agent's files come back exactly"
             self.others_changed(session)
@@ -180,8 +182,14 @@ class Scene:
                     assert self.world.files() == exact, "what was staged comes back exactly"
                 self.staged.pop(session, None)
 
-    async def undo(self, session: str, work: Callable[[], Awaitable[Any]]) -> bool:
-        """An undo of any kind: whether it was done. Nobody else's line goes, and git's files stay."""
+    async def undo(
+        self, session: str, work: Callable[[], Awaitable[Any]], *, strict: bool = False
+    ) -> bool:
+        """An undo of any kind: whether it was done.
+
+        No line of another author goes out of the files, when it is a revert (`strict`); when what the agent
+        had done is done again, with the lines that the agent had removed, they are still kept.
+        """
         before, beside = self.world.files(), self.beside()
         self.left, self.kill_after = self.kill_after, -1
         try:
@@ -197,7 +205,8 @@ class Scene:
             undo = None
         finally:
             self.left = -1
-            assert protected(before, session) <= protected(self.world.files(), session)
+            lost = protected(before, session) - protected(self.world.files(), session)
+            assert not lost or not (strict or lost - await self.kept())
             assert self.beside() == beside
         if undo is None:
             self.others_changed("undo")
@@ -209,6 +218,12 @@ class Scene:
             return False
         assert set(outcomes(undo).values()) <= {"restored", "merged", "deleted", "unchanged"}
         return True
+
+    async def kept(self) -> set[str]:
+        """The lines in everything that is kept under a name."""
+        shadow = await self.world.shadow()
+        ids = [id for each in shadow.kept() for id in each.ids]
+        return {match[0] for data in contents(shadow, ids).values() for match in _TOKEN.finditer(data.decode())}
 
     def beside(self) -> dict[str, bytes]:
         """What no undo may touch: git's own files, and what lies beside the project."""
