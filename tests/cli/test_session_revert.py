@@ -37,7 +37,10 @@ def test_revert_and_unrevert(shell: Shell, session: str) -> None:
     done = shell("session", "revert", session, "--yes", "--format", "json")
     shown = done.json()
     assert (done.code, shown["session"], shown["done"]) == (0, session, True)
-    assert [(each["path"], each["outcome"]) for each in shown["files"]] == [("a", "restored"), ("new", "deleted")]
+    assert [(each["path"], each["outcome"]) for each in shown["files"]] == [
+        ("a", "restored"),
+        ("new", "deleted"),
+    ]
     assert sorted(path.name for path in shell.folder.iterdir()) == ["a"]
     show = shell("session", "show", session).out
     assert ("please" in show, "  reverted   from msg_" in show) == (False, True)

@@ -74,7 +74,11 @@ async def story(actions: list[Action], folder: Path) -> None:
         shadow = await scene.world.shadow()
         await scene.close()
         if (shadow.git_dir / "HEAD").exists():
-            subprocess.run(["git", f"--git-dir={shadow.git_dir}", "fsck", "--no-dangling"], check=True, capture_output=True)
+            subprocess.run(
+                ["git", f"--git-dir={shadow.git_dir}", "fsck", "--no-dangling"],
+                check=True,
+                capture_output=True,
+            )
     finally:
         patch.undo()
 

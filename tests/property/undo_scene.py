@@ -71,6 +71,7 @@ class Scene:
         await self.open()
         self.world.git("init", "-q", ".")
         self.world.put("a", text(LINES))
+        self.world.put("readme", b"of the user\n")
         self.world.git("add", "-A")
         self.world.git("commit", "-qm", "first")
         self.ids["one"] = self.world.session = await self.world.new_session()
@@ -182,9 +183,7 @@ class Scene:
                     assert self.world.files() == exact, "what was staged comes back exactly"
                 self.staged.pop(session, None)
 
-    async def undo(
-        self, session: str, work: Callable[[], Awaitable[Any]], *, strict: bool = False
-    ) -> bool:
+    async def undo(self, session: str, work: Callable[[], Awaitable[Any]], *, strict: bool = False) -> bool:
         """An undo of any kind: whether it was done.
 
         No line of another author goes out of the files, when it is a revert (`strict`); when what the agent
@@ -223,7 +222,9 @@ class Scene:
         """The lines in everything that is kept under a name."""
         shadow = await self.world.shadow()
         ids = [id for each in shadow.kept() for id in each.ids]
-        return {match[0] for data in contents(shadow, ids).values() for match in _TOKEN.finditer(data.decode())}
+        return {
+            match[0] for data in contents(shadow, ids).values() for match in _TOKEN.finditer(data.decode())
+        }
 
     def beside(self) -> dict[str, bytes]:
         """What no undo may touch: git's own files, and what lies beside the project."""

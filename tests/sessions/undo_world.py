@@ -1,4 +1,4 @@
-"""A project, a user and an agent, without a model: the agent's edits are recorded as its tools record them."""
+"""A project, a user and an agent without a model: its edits are recorded as the tools record them."""
 
 import json
 import subprocess
@@ -78,12 +78,19 @@ class UndoWorld:
         return (await ask(self.hf, session or self.session, words)).id
 
     async def agent(
-        self, files: dict[str, bytes | None], *, session: str | None = None, observed: bool = False, **more: Any
+        self,
+        files: dict[str, bytes | None],
+        *,
+        session: str | None = None,
+        observed: bool = False,
+        **more: Any,
     ) -> str:
         """An answer whose call changes files; `observed`: by a command, seen in the trees around it."""
         session = session or self.session
         self.clock.advance(10)
-        changes = [await self._change(session, name, data, observed=observed, **more) for name, data in files.items()]
+        changes = [
+            await self._change(session, name, data, observed=observed, **more) for name, data in files.items()
+        ]
         asked = (await self.hf.sessions.messages(session)).messages[-1]
         said = await answer(self.hf, session, asked.info.id, "done")
         await self._record(session, said.id, changes, observed=observed)
@@ -107,9 +114,7 @@ class UndoWorld:
         self.put(name, data)
         return msgspec.structs.replace(change, **more)
 
-    async def _record(
-        self, session: str, message: str, changes: list[FileChange], *, observed: bool
-    ) -> None:
+    async def _record(self, session: str, message: str, changes: list[FileChange], *, observed: bool) -> None:
         head: dict[str, Any] = {
             "id": PartID(await self.hf.sessions.new_id(session, "prt")),
             "session_id": SessionID(session),
@@ -161,5 +166,11 @@ def configure(home: Path) -> None:
     """The settings of a user with one model, so that a session can be prompted."""
     folder = home / ".config" / "holdfast"
     folder.mkdir(parents=True)
-    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": "http://127.0.0.1:9/v1"}, "models": {"m": {}}}
-    (folder / "holdfast.json").write_text(json.dumps({"model": "scripted/m", "provider": {"scripted": provider}}))
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "options": {"baseURL": "http://127.0.0.1:9/v1"},
+        "models": {"m": {}},
+    }
+    (folder / "holdfast.json").write_text(
+        json.dumps({"model": "scripted/m", "provider": {"scripted": provider}})
+    )

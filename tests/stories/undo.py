@@ -70,5 +70,3 @@ async def said(hf: Holdfast, session: str, *, reverted: bool = False) -> list[st
     """The prompts and answers of a session, in words."""
     page = await hf.sessions.messages(session, reverted=reverted)
     return [part.text for message in page.messages for part in message.parts if hasattr(part, "text")]
-
-

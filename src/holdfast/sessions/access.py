@@ -40,7 +40,9 @@ async def require_idle(access: StoreAccess, session: str) -> SessionRecord:
     if record.busy:
         raise Refused(f"session {session} is busy; wait until it is idle, or interrupt it")
     if reverted.point_in(record.data) is not None:
-        raise Refused(f"session {session} has a staged revert; undo it with `unrevert`, or prompt the session")
+        raise Refused(
+            f"session {session} has a staged revert; undo it with `unrevert`, or prompt the session"
+        )
     return record
 
 

@@ -103,7 +103,7 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
         budget=[source, *above][-1].budget,
     )
     forked = with_usage(forked, added=list(_steps(kept)))
-    shown = {part.id: stored.strip("part", part) for part in restored_epoch.unpruned(kept)}
+    shown: dict[str, bytes] = {part.id: stored.strip("part", part) for part in restored_epoch.unpruned(kept)}
     epochs = await access.store.select("epoch", session=session)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     telling = {part.position for each in kept for part in each.parts}

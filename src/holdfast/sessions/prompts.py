@@ -289,7 +289,9 @@ class Prompts:
     async def resume(self, session: str) -> None:
         """Continue an unfinished session, also after a call with an unknown outcome."""
         if (await read.get(self._access, session)).revert is not None:
-            raise Refused(f"session {session} has a staged revert; prompt it to go on from there, or unrevert it")
+            raise Refused(
+                f"session {session} has a staged revert; prompt it to go on from there, or unrevert it"
+            )
         await self._coordinator.wake(session, force=True)
 
     async def compact(self, session: str, *, force: bool) -> Answer:

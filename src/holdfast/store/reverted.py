@@ -76,6 +76,4 @@ def shown(message: StoredMessage, hidden: Hidden | None) -> StoredMessage | None
         return None
     if hidden.part is None or message.info.position != hidden.message:
         return message
-    return StoredMessage(
-        message.info, tuple(part for part in message.parts if part.position < hidden.part)
-    )
+    return StoredMessage(message.info, tuple(part for part in message.parts if part.position < hidden.part))

@@ -1,6 +1,6 @@
 """A process that is killed in the middle of an undo: between any two writes."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,6 @@ BEFORE = {"a": LINES, "b": b"1\n", "gone": b"was\n"}
 USER = edited((3, "agent\n"), (12, "user\n"))
 AFTER = {"a": USER, "b": b"2\n", "new": b"new\n"}
 REVERTED = {"a": edited((12, "user\n")), "b": b"1\n", "gone": b"was\n"}
-
-Work = Callable[[UndoWorld], Coroutine[Any, Any, Any]]
 
 
 class Killed(BaseException):
@@ -64,7 +62,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     made = Steps()
     for holder, name in ((write_path, "write"), (write_path, "remove"), (Shadow, "keep_contents")):
         monkeypatch.setattr(holder, name, made.around(getattr(holder, name)))
-    monkeypatch.setattr(write_files, "_set_mode", made.around(write_files._set_mode))  # noqa: SLF001
+    monkeypatch.setattr(write_files, "_set_mode", made.around(write_files._set_mode))
     return made
 
 
@@ -83,22 +81,33 @@ async def opened(place: Path, steps: Steps, clock: FakeClock) -> AsyncIterator[H
         yield hf
 
 
-async def changed(hf: Holdfast, clock: FakeClock, top: Path) -> tuple[UndoWorld, str]:
-    """A project in which the agent, and then the user, changed something; and the point to go back to."""
+async def changed(hf: Holdfast, clock: FakeClock, top: Path) -> UndoWorld:
+    """A project in which the agent, and then the user, changed something."""
     top.mkdir()
     world = await UndoWorld(hf, clock, top).begin()
     for name, data in BEFORE.items():
         world.put(name, data)
     await world.prompt()
     await world.agent({"first": b"first\n"})
-    point = await world.prompt()
+    await world.prompt()
     await world.agent(AGENT)
     world.put("a", USER)
-    return world, point
+    return world
 
 
 async def revert_all(world: UndoWorld) -> None:
     await world.revert((await world.said(reverted=True))[0])
+
+
+async def revert_last(world: UndoWorld) -> None:
+    await world.revert((await world.said(reverted=True))[2])
+
+
+async def unrevert(world: UndoWorld) -> None:
+    await world.unrevert()
+
+
+WORKS = {"revert": revert_last, "move": revert_all, "unrevert": unrevert}
 
 
 def states(*all_: dict[str, bytes]) -> dict[str, set[bytes | None]]:
@@ -131,18 +140,13 @@ async def test_killed_at_every_write(
         for then in THEN if EXPLORES else (THEN[(n + len(how)) % 3],):
             killed = False
             async with opened(tmp_path, steps, clock) as hf:
-                world, point = await changed(hf, clock, tmp_path / f"{n}-{then}")
-                works: dict[str, Work] = {
-                    "revert": lambda world, point=point: world.revert(point),
-                    "move": revert_all,
-                    "unrevert": lambda world: world.unrevert(),
-                }
+                world = await changed(hf, clock, tmp_path / f"{n}-{then}")
                 if how != "revert":
-                    await world.revert(point)
+                    await revert_last(world)
                 assert world.files() == begin
                 try:
                     async with steps.at(n):
-                        await works[how](world)
+                        await WORKS[how](world)
                 except Killed:
                     killed = True
             found = world.files()
@@ -151,11 +155,11 @@ async def test_killed_at_every_write(
             assert found.keys() <= allowed.keys()
             async with opened(tmp_path, steps, clock) as hf:
                 world.hf = hf
-                await finished(world, how, then, works)
+                await finished(world, how, then)
     assert n == {"revert": 9, "move": 5, "unrevert": 9}[how]
 
 
-async def finished(world: UndoWorld, how: str, then: str, works: dict[str, Work]) -> None:
+async def finished(world: UndoWorld, how: str, then: str) -> None:
     """What another process makes of it."""
     if then == "prompt":
         staged = (await world.hf.sessions.get(world.session)).revert
@@ -166,9 +170,9 @@ async def finished(world: UndoWorld, how: str, then: str, works: dict[str, Work]
         number = {0: REVERTED, 2: FIRST | REVERTED, 4: FIRST | AFTER}[len(kept)]
         assert world.files() == number
     elif then == "again":
-        await works[how](world)
+        await WORKS[how](world)
         assert world.files() == {"revert": FIRST | REVERTED, "move": REVERTED, "unrevert": FIRST | AFTER}[how]
     else:
-        await (works["revert"] if how == "unrevert" else works["unrevert"])(world)
+        await WORKS["revert" if how == "unrevert" else "unrevert"](world)
         assert world.files() == (FIRST | REVERTED if how == "unrevert" else FIRST | AFTER)
         assert len(await world.said(reverted=True)) == 4

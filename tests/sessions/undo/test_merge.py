@@ -33,7 +33,7 @@ def edited(*changes: tuple[int, bytes]) -> bytes:
             edited((15, b"")).replace(b"\n", b"\r\n"),
             edited((2, b"mine\n"), (15, b"")).replace(b"\n", b"\r\n"),
         ),
-        (BASE, edited((2, b"\xff\xfe mine\r\n")), edited((9, b"\xe9\n")), edited((2, b"\xff\xfe mine\r\n"), (9, b"\xe9\n"))),
+        (BASE, edited((2, b"\xff\r\n")), edited((9, b"\xe9\n")), edited((2, b"\xff\r\n"), (9, b"\xe9\n"))),
         (b"a\0", b"a\0", b"b\0", b"b\0"),
     ],
 )  # fmt: skip

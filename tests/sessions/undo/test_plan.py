@@ -131,7 +131,7 @@ def test_what_was_observed_is_marked() -> None:
         (0o100644, 0o100644, 0o600, True, 0o600),
     ],
 )
-def test_modes(before: int | None, after: int | None, now: int, observed: bool, then: int) -> None:  # noqa: FBT001 - a row
+def test_modes(before: int | None, after: int | None, now: int, observed: bool, then: int) -> None:
     """The agent's change of it is undone, the user's stays; of what was observed only the executable bits."""
     found = undone([change(A, B, before_mode=before, after_mode=after, observed=observed)], Held(B, now))
     assert (found.outcome, found.then) == ("restored", Held(A, then))

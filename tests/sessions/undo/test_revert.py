@@ -91,7 +91,7 @@ async def test_a_preview_changes_nothing(world: UndoWorld) -> None:
 
 
 async def test_the_point_moves(world: UndoWorld) -> None:
-    """Further back and forth: each time as if it were the first; what `unrevert` brings back stays the same."""
+    """Back and forth: each time as if it were the first; what `unrevert` brings back stays the same."""
     world.put("a", b"0\n")
     points = []
     for number in (b"1\n", b"2\n", b"3\n"):

@@ -47,7 +47,9 @@ def revert(
         session = named(store, name).id
     asks = not yes and not preview
     if asks and not sys.stdin.isatty():
-        raise click.UsageError(f"reverting {session} asks first, and this is no terminal; give --yes or --preview")
+        raise click.UsageError(
+            f"reverting {session} asks first, and this is no terminal; give --yes or --preview"
+        )
 
     async def look(hf: "Holdfast") -> "Undo":
         return await hf.sessions.revert(session, message, part=part, snapshot=snapshot, preview=True)

@@ -30,7 +30,9 @@ def print_undo(undo: "Undo", form: str) -> None:
     if not undo.done:
         note("Nothing was changed.")
     elif undo.session.revert is not None:
-        note(f"Reverted {id}; `holdfast session unrevert {id}` brings it back, the next prompt makes it last.")
+        note(
+            f"Reverted {id}; `holdfast session unrevert {id}` brings it back, the next prompt makes it last."
+        )
     else:
         note(f"{id} has no staged revert.")
 

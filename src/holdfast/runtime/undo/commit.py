@@ -69,9 +69,7 @@ def _remembered(session: Session, revert: Revert, now_ms: int) -> list[Committed
     """The reverts whose files can still be put back, with this one."""
     known = [each for each in session.reverted or () if each.time.created > now_ms - KEPT_MS]
     if revert.kept is not None:
-        made = CommittedRevert(
-            message_id=revert.message_id, kept=revert.kept, time=Created(created=now_ms)
-        )
+        made = CommittedRevert(message_id=revert.message_id, kept=revert.kept, time=Created(created=now_ms))
         known = [*known, made][-KEPT_MAX:]
     return known or None
 
@@ -92,9 +90,7 @@ def _hidden_steps(message: StoredMessage, hidden: Hidden) -> list[StepFinishPart
     """The steps of a message that go: their use leaves the session's totals."""
     shown = reverted.shown(message, hidden)
     left = set() if shown is None else {part.id for part in shown.parts}
-    values = [
-        part.value() for part in message.parts if part.id not in left and _STEP_FINISH in part.data
-    ]
+    values = [part.value() for part in message.parts if part.id not in left and _STEP_FINISH in part.data]
     return [value for value in values if isinstance(value, StepFinishPart)]
 
 

@@ -24,8 +24,11 @@ DEPTH_MAX: Final = 64
 
 # What these do to files they note by themselves, or they do nothing to files.
 _KNOWN_TOOLS: Final = frozenset(
-    "apply_patch edit glob grep list multiedit patch question read recall skill todoread todowrite "
-    "webfetch websearch write".split()
+    (
+        *("apply_patch", "edit", "multiedit", "patch", "write"),
+        *("glob", "grep", "list", "question", "read", "recall", "skill", "todoread", "todowrite"),
+        *("webfetch", "websearch"),
+    )
 )
 
 
@@ -64,7 +67,7 @@ async def ledger(
     begun_ms = begins_ms(later, point)
     entries = [entry for message in later for entry in _entries(message, session.id, 0)]
     notes = [note for message in later for note in _notes(message)]
-    depths = {session.id: 0}
+    depths: dict[str, int] = {session.id: 0}
     for child in below:  # Parents come first.
         depths[child.id] = depths.get(child.parent_id or "", 0) + 1
         said = [each for each in await whole_history(access, child.id) if _created_ms(each) >= begun_ms]

@@ -107,9 +107,7 @@ def _uncovered(changes: Sequence[FileChange], content: Content) -> str | None:
     return None
 
 
-def _undone(
-    path: str, changes: Sequence[FileChange], now: Held, content: Content, merge: Merge
-) -> Planned:
+def _undone(path: str, changes: Sequence[FileChange], now: Held, content: Content, merge: Merge) -> Planned:
     """Undo the changes of one file, the last first."""
     state, merged, reason = now, False, None
     for change in reversed(changes):
@@ -124,7 +122,9 @@ def _undone(
         elif change.before is None:
             return _conflict(path, now, Merged(reason="the agent made it, and it has been changed since"))
         elif change.after is None:
-            return _conflict(path, now, Merged(reason="the agent deleted it, and it has been made anew since"))
+            return _conflict(
+                path, now, Merged(reason="the agent deleted it, and it has been made anew since")
+            )
         else:
             assert before is not None, "it is covered"
             assert state.data is not None, "or it would be missing"

@@ -25,7 +25,9 @@ async def require_resting(access: StoreAccess, session: str) -> tuple[SessionRec
     for kind in kinds:
         for left in await access.store.select(kind, session=session, mark=Mark.OPEN):
             if kind != "part" or not is_settled(left.value()):
-                raise Refused(f"session {session} was left unfinished; `holdfast session abort {session}` first")
+                raise Refused(
+                    f"session {session} was left unfinished; `holdfast session abort {session}` first"
+                )
     return record, below
 
 

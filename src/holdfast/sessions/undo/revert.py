@@ -68,7 +68,7 @@ async def revert(
             diff=diff or None,
             files=named or None,
         )
-        staged = await stage(access, worktree, record, made, new, made.kept)
+        staged = await stage(access, worktree, record, made, new, kept=made.kept)
         await _drop_former(worktree, record, staged)
         return Undo(session=staged, files=files, notes=found.notes)
 

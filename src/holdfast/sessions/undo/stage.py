@@ -30,6 +30,7 @@ async def stage(
     record: SessionRecord,
     made: Draft,
     revert: Revert,
+    *,
     kept: Sequence[FileChange],
 ) -> Session:
     """Carry out a draft under a revert whose lists are `kept` and the draft's own writes.
@@ -65,7 +66,9 @@ async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord)
         if found is None:
             raise NotFound(f"what a revert of session {record.id} had left to write is no longer kept")
         made = drafting.finishing(worktree, found)
-        shadow.keep_contents(kept_state.folder(record.id, revert.kept or writes), list(made.contents.values()))
+        shadow.keep_contents(
+            kept_state.folder(record.id, revert.kept or writes), list(made.contents.values())
+        )
         write_files.write_all(made.written)
 
     try:

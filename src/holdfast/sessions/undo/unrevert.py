@@ -66,7 +66,7 @@ async def _undo_staged(
     if made.conflicts:
         raise result.conflict(worktree, made.conflicts)
     leaving = replace(value.revert, leaving=True)
-    left = await stage(access, worktree, record, made, leaving, kept or ())
+    left = await stage(access, worktree, record, made, leaving, kept=kept or ())
     ids = [value.revert.kept]
     await anyio.to_thread.run_sync(lambda: kept_state.drop(worktree.shadow, record.id, ids))
     return Undo(session=left, files=files, notes=notes)

@@ -12,7 +12,7 @@ from holdfast.location.write_path import Kept
 from holdfast.sessions.undo.plan import Held, Planned
 
 
-class NotWritten(Exception):  # noqa: N818 - says what the others hold, and never leaves this room
+class NotWritten(Exception):
     """A file could not be written. `restored`: whether all others hold again what they held."""
 
     def __init__(self, cause: HoldfastError, *, restored: bool) -> None:

@@ -232,9 +232,7 @@ class Reader(RecordReader):
         pieces: list[bytes] = [b"["]
         add = pieces.append
         last = -1
-        for k, info, part in self._db.execute(
-            statement, (head, part_head, at.low, at.high, at.place)
-        ):
+        for k, info, part in self._db.execute(statement, (head, part_head, at.low, at.high, at.place)):
             if k != last:
                 add(b'{"info":' if last < 0 else b']},{"info":')
                 add(info)
@@ -378,7 +376,9 @@ def shown(statement: str, *, system: bool, hidden: Hidden | None = None) -> str:
     place = f"AND ifnull(m.place, m.k & {POSITION_MASK}) < {hidden.below}"
     parts = ""
     if hidden.part is not None:
-        parts = f"AND NOT (m.k & {POSITION_MASK} = {hidden.message} AND p.k & {POSITION_MASK} >= {hidden.part})"
+        parts = (
+            f"AND NOT (m.k & {POSITION_MASK} = {hidden.message} AND p.k & {POSITION_MASK} >= {hidden.part})"
+        )
     system_ = "" if system else _NO_SYSTEM
     return statement.replace("{shown}", f"{system_} {place}").replace("{parts}", parts)
 

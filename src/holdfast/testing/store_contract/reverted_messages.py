@@ -22,9 +22,7 @@ from holdfast.testing.store_contract.world import Contract, World, same_page
 
 def reverting(message: int, part: int | None = None) -> Put:
     """The session with a staged revert."""
-    return session(
-        revert={"messageID": msg(message)} | ({} if part is None else {"partID": prt(part)})
-    )
+    return session(revert={"messageID": msg(message)} | ({} if part is None else {"partID": prt(part)}))
 
 
 async def talk(world: World, count: int) -> None:
@@ -73,7 +71,7 @@ class Reverting(Contract):
         assert parts(await page(world))[-1] == []
 
     @pytest.mark.parametrize("limit", [1, 2, 3])
-    async def test_pages_count_only_what_they_show(self, world: World, limit: int) -> None:
+    async def test_pages_end_where_it_hides(self, world: World, limit: int) -> None:
         """Backwards and forwards; what is hidden is no newer page."""
         await talk(world, 7)
         await world.put(reverting(5))
@@ -91,7 +89,7 @@ class Reverting(Contract):
         last = (await page(world, limit=1, reverted=True)).older
         assert await page(world, limit=limit, after=last) == MessagePage(())
 
-    async def test_the_cut_goes_by_place(self, world: World) -> None:
+    async def test_it_hides_by_place(self, world: World) -> None:
         """A prompt that was admitted before the point and promoted behind it is hidden."""
         await world.put(session(), user(1), user(2), user(3))
         await world.put(replace(user(2), placed=True))
