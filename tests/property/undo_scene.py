@@ -221,7 +221,7 @@ class Scene:
     async def kept(self) -> set[str]:
         """The lines in everything that is kept under a name."""
         shadow = await self.world.shadow()
-        ids = [id for each in shadow.kept() for id in each.ids]
+        ids = [each.id for each in shadow.kept()]
         return {
             match[0] for data in contents(shadow, ids).values() for match in _TOKEN.finditer(data.decode())
         }

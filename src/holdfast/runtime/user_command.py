@@ -34,6 +34,7 @@ from holdfast.schema.times import Created
 from holdfast.schema.tool_state import Started, ToolRunning
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Change, Unchanged
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.toolkit.cancellation import is_cancelled
 from holdfast.toolkit.output import ToolFailure
@@ -87,6 +88,21 @@ async def run_command(run: Run, given: UserCommand) -> Drained:
 
 
 async def _recorded(run: Run, given: UserCommand) -> None:
+    # Another process may change the session while a staged revert is committed with the command.
+    workspace, answer, call = await on_conflict(lambda: _begin(run, given))
+    given.message = answer.id
+    shown = _Shown(run, call)
+    settlement = await _run(run, workspace, given.command, shown)
+    with anyio.CancelScope(shield=True):
+        end_ms = run.engine.clock.now_ms()
+        done = settled(shown.part, settlement, now_ms=end_ms, mint=run.engine.mint)
+        ended = replace(answer, time=replace(answer.time, completed=end_ms), finish=work.COMMAND)
+        if not run.abandoned:
+            await run.recorder.commit(put(done), put(ended))
+
+
+async def _begin(run: Run, given: UserCommand) -> tuple[Workspace, AssistantMessage, ToolPart]:
+    """Record that the command runs."""
     record = await run.engine.store.session(run.recorder.session)
     assert record is not None, "a claimed session cannot be removed"
     revert = await committed(run.engine.store, record, run.engine.clock.now_ms())
@@ -129,16 +145,7 @@ async def _recorded(run: Run, given: UserCommand) -> None:
         return [*reverting, put(user), put(said), put(answer), put(call)]
 
     await run.recorder.write(compose, expect=expect)
-    answer, call = made[0]
-    given.message = answer.id
-    shown = _Shown(run, call)
-    settlement = await _run(run, workspace, given.command, shown)
-    with anyio.CancelScope(shield=True):
-        end_ms = run.engine.clock.now_ms()
-        done = settled(shown.part, settlement, now_ms=end_ms, mint=run.engine.mint)
-        ended = replace(answer, time=replace(answer.time, completed=end_ms), finish=work.COMMAND)
-        if not run.abandoned:
-            await run.recorder.commit(put(done), put(ended))
+    return workspace, *made[0]
 
 
 def _named(

@@ -5,7 +5,7 @@ The calls that need the engine stand in `engine_calls.py`, those about files in 
 
 import os
 from collections.abc import AsyncGenerator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.message import Message, MessageWithParts
@@ -22,9 +22,6 @@ from holdfast.sessions.read import Messages, Sessions
 from holdfast.sessions.update import SessionEditor
 from holdfast.store.query import MessageQuery, SearchQuery, SessionQuery, one_query
 from holdfast.store.record import Found, JsonPage, SessionRecord
-
-if TYPE_CHECKING:
-    from holdfast.sessions.undo.result import Undo
 
 
 class SessionService(FileCalls):
@@ -194,36 +191,6 @@ class SessionService(FileCalls):
     async def fork(self, session: str, message: str | None = None) -> Session:
         """A new session with the history before the message."""
         return await fork.fork(self.access, session, message)
-
-    async def revert(
-        self,
-        session: str,
-        message: str | None = None,
-        *,
-        part: str | None = None,
-        snapshot: str | None = None,
-        preview: bool = False,
-    ) -> "Undo":
-        """Take back everything from a message (or a part of it) on, else from the last prompt on.
-
-        The files that the agent has changed since are put back at once; where the user has changed one too,
-        both are merged, and `UndoConflict` names what cannot be, with nothing changed. The messages are
-        hidden, and go with the next prompt; until then `unrevert` brings everything back. `snapshot`: put
-        the files back as in this tree. `preview` only tells what would become of each file.
-        """
-        from holdfast.sessions.undo import revert
-
-        return await revert.revert(
-            self.access, session, message, part=part, snapshot=snapshot, preview=preview
-        )
-
-    async def unrevert(self, session: str, *, committed: bool = False, preview: bool = False) -> "Undo":
-        """Undo a staged revert. `committed`: put the files of the last one back that a prompt has committed,
-        up to 7 days later; its messages stay gone.
-        """
-        from holdfast.sessions.undo import unrevert
-
-        return await unrevert.unrevert(self.access, session, committed=committed, preview=preview)
 
     async def messages(
         self,

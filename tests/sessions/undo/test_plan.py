@@ -4,18 +4,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.location.shadow.objects import blob_id
 from holdfast.schema.file_change import FileChange
+from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import MISSING, Held, Merged, Planned, plan
 
 A, B, C, D, X = (f"{letter}\n".encode() for letter in "abcdx")
-KEPT = {blob_id(each): each for each in (A, B, C, D, X)}
+KEPT = {content_id(each): each for each in (A, B, C, D, X)}
 MERGED = {(B, X, A): b"merged\n"}
 
 
 def change(before: bytes | None, after: bytes | None, path: str = "/p", **more: Any) -> FileChange:
     """A change whose contents are kept."""
-    ids = [None if each is None else blob_id(each) for each in (before, after)]
+    ids = [None if each is None else content_id(each) for each in (before, after)]
     return FileChange(path=path, before=ids[0], after=ids[1], **more)
 
 

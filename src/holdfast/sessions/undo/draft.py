@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.location.shadow.objects import blob_id
 from holdfast.person.private import make_folder
 from holdfast.schema.file_change import FileChange
 from holdfast.sessions.undo import contents, merge, plan, present
+from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import MISSING, Held, Planned
 from holdfast.sessions.undo.worktree import Worktree
 
@@ -72,8 +72,8 @@ def change(path: str, *, before: Held, after: Held) -> FileChange:
     """A change from one state of a file to another."""
     return FileChange(
         path=path,
-        before=None if before.data is None else blob_id(before.data),
-        after=None if after.data is None else blob_id(after.data),
+        before=None if before.data is None else content_id(before.data),
+        after=None if after.data is None else content_id(after.data),
         before_mode=before.mode,
         after_mode=after.mode,
     )
@@ -85,7 +85,7 @@ def _ids(changes: Iterable[FileChange], held: Mapping[str, Held]) -> list[str]:
     for each in changes:
         found += [] if each.before is None else [each.before]
         data = held.get(each.path, MISSING).data
-        if each.after is not None and data is not None and blob_id(data) != each.after:
+        if each.after is not None and data is not None and content_id(data) != each.after:
             found.append(each.after)
     return found
 
@@ -114,7 +114,7 @@ def _draft(files: Sequence[Planned], before: Mapping[str, Held]) -> Draft:
             kept.append(change(each.path, before=was, after=each.then))
         for state in (was, each.now, each.then) if is_kept or each.is_written else ():
             if state.data is not None:
-                known[blob_id(state.data)] = state.data
+                known[content_id(state.data)] = state.data
     return Draft(tuple(files), tuple(kept), known)
 
 

@@ -1,20 +1,20 @@
-"""Keeps what undo replaces and writes in the shadow repository, under names of its own, before it writes.
+"""Keeps what undo replaces and writes in the shadow repository, before it writes.
 
-A revert names its lists by their ids; the folder of references is named by the same id, so that all of one
-revert is dropped at once. Waits for the disk: run it in a thread.
+While a revert is staged, nothing of it is pruned. Once it is committed, it is kept like everything else of
+its session, within the budget. Waits for the disk: run it in a thread.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.location.shadow import place
-from holdfast.location.shadow.objects import blob_id
 from holdfast.location.shadow.repository import Shadow
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.wire import decode, encode
 from holdfast.sessions.undo import contents
+from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.draft import Draft, writes_of
 
 
@@ -27,18 +27,11 @@ class Kept(msgspec.Struct, frozen=True):
 
 def keep(shadow: Shadow, session: str, made: Draft, kept: Sequence[FileChange]) -> Kept:
     """Keep a draft: its contents, what `unrevert` needs (`kept`), and what is to be written."""
-    lists = [encode(list(each)) for each in (kept, writes_of(made.written)) if each]
-    named = {blob_id(each) for each in lists}
-    changes = blob_id(encode(list(kept))) if kept else None
-    writes = blob_id(encode(writes_of(made.written))) if made.written else None
-    if named:
-        shadow.keep_contents(folder(session, changes or writes or ""), [*made.contents.values(), *lists])
-    return Kept(changes, writes)
-
-
-def folder(session: str, kept: str) -> str:
-    """The folder of references of one revert."""
-    return f"{place.folder_of(session)}/undo/{kept}"
+    lists = [encode(list(each)) if each else None for each in (kept, writes_of(made.written))]
+    data = [*made.contents.values(), *(each for each in lists if each is not None)]
+    if data:
+        shadow.keep_contents(place.staged_of(session), data)
+    return Kept(*(None if each is None else content_id(each) for each in lists))
 
 
 def changes(shadow: Shadow, id: str | None) -> list[FileChange] | None:
@@ -52,8 +45,15 @@ def changes(shadow: Shadow, id: str | None) -> list[FileChange] | None:
         return None
 
 
-def drop(shadow: Shadow, session: str, ids: Iterable[str | None]) -> None:
-    """Keep nothing any more for these reverts."""
-    for id in ids:
-        if id is not None:
-            shadow.drop(folder(session, id))
+def staged(shadow: Shadow) -> list[str]:
+    """The sessions for which something is kept that is not pruned."""
+    return sorted(
+        {place.session_of(each.folder) for each in shadow.kept() if not place.is_prunable(each.folder)}
+    )
+
+
+def release(shadow: Shadow, session: str) -> None:
+    """Keep what a committed revert of a session replaced, but only within the budget from now on."""
+    folder = place.staged_of(session)
+    shadow.keep(place.folder_of(session), [each.id for each in shadow.kept() if each.folder == folder])
+    shadow.drop(folder)

@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
-from holdfast.location.shadow.objects import blob_id
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
+from holdfast.sessions.undo.content_id import content_id
 
 Outcome = Literal["restored", "merged", "deleted", "unchanged", "conflict", "not covered"]
 
@@ -112,7 +112,7 @@ def _undone(path: str, changes: Sequence[FileChange], now: Held, content: Conten
     state, merged, reason = now, False, None
     for change in reversed(changes):
         before = None if change.before is None else content(change.before)
-        held = None if state.data is None else blob_id(state.data)
+        held = None if state.data is None else content_id(state.data)
         if held is None and change.before is not None and change.after is not None:
             reason = "it was deleted since, and stays so"
         elif held == change.after:

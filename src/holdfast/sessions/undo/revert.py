@@ -7,7 +7,7 @@ import anyio.to_thread
 from holdfast.errors import InvalidInput, Refused
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.message import MessageWithParts
-from holdfast.schema.session import Revert, Session
+from holdfast.schema.session import Revert
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.undo import kept_state, ledger, result, target_tree
 from holdfast.sessions.undo import point as pointing
@@ -16,10 +16,9 @@ from holdfast.sessions.undo.ledger import Ledger
 from holdfast.sessions.undo.point import Point
 from holdfast.sessions.undo.resting import require_resting
 from holdfast.sessions.undo.result import Undo
-from holdfast.sessions.undo.stage import finish, stage
+from holdfast.sessions.undo.stage import finish, release_committed, stage
 from holdfast.sessions.undo.worktree import Worktree, worktree_of
 from holdfast.store.on_conflict import on_conflict
-from holdfast.store.record import SessionRecord
 
 TRIES = 5
 
@@ -69,10 +68,10 @@ async def revert(
             files=named or None,
         )
         staged = await stage(access, worktree, record, made, new, kept=made.kept)
-        await _drop_former(worktree, record, staged)
         return Undo(session=staged, files=files, notes=found.notes)
 
     async with worktree.locked():
+        await release_committed(access, worktree)
         return await on_conflict(once, tries=TRIES)
 
 
@@ -90,11 +89,3 @@ def _drafted(worktree: Worktree, found: Ledger, staged: Revert | None, snapshot:
     if kept is None:
         raise Refused("what the staged revert replaced is no longer kept, so that its point cannot be moved")
     return draft(worktree, changes, kept)
-
-
-async def _drop_former(worktree: Worktree, record: SessionRecord, staged: Session) -> None:
-    """What the former point kept is kept by the new one too."""
-    before, now = record.value().revert, staged.revert
-    if before is not None and before.kept is not None and (now is None or now.kept != before.kept):
-        kept = before.kept
-        await anyio.to_thread.run_sync(lambda: kept_state.drop(worktree.shadow, record.id, [kept]))

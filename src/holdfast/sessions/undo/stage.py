@@ -11,6 +11,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound
+from holdfast.location.shadow import place
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.session import Revert, Session
 from holdfast.sessions.access import StoreAccess, put_session, require_session
@@ -21,6 +22,7 @@ from holdfast.sessions.undo.resting import expected
 from holdfast.sessions.undo.worktree import Worktree
 from holdfast.sessions.undo.write_files import NotWritten
 from holdfast.store.batch import Batch
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.record import SessionRecord
 
 
@@ -49,9 +51,9 @@ async def stage(
         await anyio.to_thread.run_sync(write_files.write_all, made.written)
     except NotWritten as error:
         if error.restored:
-            await _save(access, await require_session(access, record.id), before.revert)
+            await _settle(access, record.id, before.revert)
         raise error.cause from error
-    return await _written(access, await require_session(access, record.id))
+    return await _settle(access, record.id, None if revert.leaving else replace(revert, writes=None))
 
 
 async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord) -> SessionRecord:
@@ -66,9 +68,7 @@ async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord)
         if found is None:
             raise NotFound(f"what a revert of session {record.id} had left to write is no longer kept")
         made = drafting.finishing(worktree, found)
-        shadow.keep_contents(
-            kept_state.folder(record.id, revert.kept or writes), list(made.contents.values())
-        )
+        shadow.keep_contents(place.staged_of(record.id), list(made.contents.values()))
         write_files.write_all(made.written)
 
     try:
@@ -77,16 +77,17 @@ async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord)
         raise error.cause from error
     except NotFound:
         pass  # Each file holds one or the other; there is nothing left to finish it from.
-    await _written(access, record)
+    await _settle(access, record.id, None if revert.leaving else replace(revert, writes=None))
     return await require_session(access, record.id)
 
 
-async def _written(access: StoreAccess, record: SessionRecord) -> Session:
-    """Note that the files are written; the revert that an undo leaves is gone."""
-    revert = record.value().revert
-    if revert is None or revert.leaving:
-        return await _save(access, record, None)
-    return await _save(access, record, replace(revert, writes=None))
+async def _settle(access: StoreAccess, session: str, revert: Revert | None) -> Session:
+    """Note that the files are written, or put back, whatever else changed in the session meanwhile."""
+
+    async def once() -> Session:
+        return await _save(access, await require_session(access, session), revert)
+
+    return await on_conflict(once)
 
 
 async def _save(access: StoreAccess, record: SessionRecord, revert: Revert | None) -> Session:
@@ -95,3 +96,11 @@ async def _save(access: StoreAccess, record: SessionRecord, revert: Revert | Non
     session = replace(session, revert=revert, time=time)
     await access.store.commit(Batch((put_session(session),), expected(record)))
     return session
+
+
+async def release_committed(access: StoreAccess, worktree: Worktree) -> None:
+    """What committed reverts keep counts from now on like everything else of their sessions."""
+    for session in await anyio.to_thread.run_sync(kept_state.staged, worktree.shadow):
+        record = await access.store.session(session)
+        if record is None or record.value().revert is None:
+            await anyio.to_thread.run_sync(kept_state.release, worktree.shadow, session)

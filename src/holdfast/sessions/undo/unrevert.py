@@ -4,6 +4,7 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from holdfast.errors import NotFound, Refused
+from holdfast.location.shadow import place
 from holdfast.runtime.undo.commit import KEPT_MS
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.session import CommittedRevert, Session
@@ -13,7 +14,7 @@ from holdfast.sessions.undo.draft import Draft, draft
 from holdfast.sessions.undo.resting import expected, require_resting
 from holdfast.sessions.undo.result import Undo
 from holdfast.sessions.undo.revert import TRIES
-from holdfast.sessions.undo.stage import finish, stage
+from holdfast.sessions.undo.stage import finish, release_committed, stage
 from holdfast.sessions.undo.worktree import Worktree, worktree_of
 from holdfast.sessions.undo.write_files import NotWritten
 from holdfast.store.batch import Batch
@@ -40,6 +41,7 @@ async def unrevert(
         return await undo(access, worktree, record, preview=preview)
 
     async with worktree.locked():
+        await release_committed(access, worktree)
         return await on_conflict(once, tries=TRIES)
 
 
@@ -67,8 +69,7 @@ async def _undo_staged(
         raise result.conflict(worktree, made.conflicts)
     leaving = replace(value.revert, leaving=True)
     left = await stage(access, worktree, record, made, leaving, kept=kept or ())
-    ids = [value.revert.kept]
-    await anyio.to_thread.run_sync(lambda: kept_state.drop(worktree.shadow, record.id, ids))
+    await anyio.to_thread.run_sync(worktree.shadow.drop, place.staged_of(record.id))
     return Undo(session=left, files=files, notes=notes)
 
 
@@ -90,8 +91,7 @@ async def _undo_committed(
         raise result.conflict(worktree, made.conflicts)
 
     def write() -> None:
-        folder = kept_state.folder(value.id, last.kept)
-        worktree.shadow.keep_contents(folder, list(made.contents.values()))
+        worktree.shadow.keep_contents(place.folder_of(value.id), list(made.contents.values()))
         write_files.write_all(made.written)
 
     try:

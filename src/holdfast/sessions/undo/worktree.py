@@ -55,8 +55,9 @@ class Worktree:
     @asynccontextmanager
     async def locked(self) -> AsyncIterator[None]:
         """Keep other processes from undoing anything here meanwhile."""
-        make_folder(self.shadow.git_dir)
-        lock = FileLock(self.shadow.git_dir / "undo-lock")
+        place_ = self.shadow.git_dir
+        make_folder(place_.parent)
+        lock = FileLock(place_.with_name(f"{place_.name}.undo-lock"))  # The repository may be removed.
         try:
             try:
                 await anyio.to_thread.run_sync(lambda: lock.acquire(wait_s=LOCK_S))
