@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         StoreMissing,
         StoreTooNew,
         StoreUnsure,
+        UndoConflict,
     )
     from holdfast.feed.frame import RESYNC, Frame
     from holdfast.location.project import Location
@@ -138,6 +139,7 @@ if TYPE_CHECKING:
     from holdfast.sessions.context import ContextView
     from holdfast.sessions.read import Messages, Sessions
     from holdfast.sessions.state import State
+    from holdfast.sessions.undo.result import Undo, UndoneFile
     from holdfast.store.query import SearchQuery, SessionQuery
     from holdfast.store.record import Found, Hit
     from holdfast.toolkit.context import ToolContext
@@ -282,6 +284,9 @@ __all__ = [
     "ToolPending",
     "ToolRunning",
     "ToolState",
+    "Undo",
+    "UndoConflict",
+    "UndoneFile",
     "UnknownFault",
     "UserMessage",
     "__version__",
@@ -304,7 +309,7 @@ _NAMES = {
     "holdfast.errors": (
         "Ambiguous CallerError Conflict ContextError HoldfastError InvalidInput InvariantBroken LeaseLost "
         "NotFound ProviderError RecordCorrupt Refused StoreBusy StoreDamaged StoreError StoreMissing "
-        "StoreTooNew StoreUnsure"
+        "StoreTooNew StoreUnsure UndoConflict"
     ),
     "holdfast.feed.frame": "RESYNC Frame",
     "holdfast.location.project": "Location",
@@ -351,6 +356,7 @@ _NAMES = {
     "holdfast.sessions.context": "ContextView",
     "holdfast.sessions.read": "Messages Sessions",
     "holdfast.sessions.state": "State",
+    "holdfast.sessions.undo.result": "Undo UndoneFile",
     "holdfast.store.query": "SearchQuery SessionQuery",
     "holdfast.store.record": "Found Hit",
     "holdfast.toolkit.context": "ToolContext",

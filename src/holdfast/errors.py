@@ -7,6 +7,7 @@
     │   ├── InvalidInput       it does not have the right shape
     │   │   └── Ambiguous      a name stands for more than one thing
     │   └── Refused            it is not allowed now (a busy session, a missing permission)
+    │       └── UndoConflict   the user has changed the same lines since
     ├── ContextError           the world around the session cannot be observed
     ├── ProviderError          the model provider failed: retry, or tell the person
     ├── StoreError             the store could not do it: the operator acts
@@ -84,6 +85,17 @@ class Ambiguous(InvalidInput):
 
 class Refused(CallerError):
     """The request is well formed but not allowed in the present state."""
+
+
+class UndoConflict(Refused):
+    """Files could not be put back without overwriting what the user wrote since; none was written.
+
+    `files` has the path of each, why, and the lines (first and last, from 1) that are in the way.
+    """
+
+    def __init__(self, message: str, files: tuple[tuple[str, str, tuple[tuple[int, int], ...]], ...]) -> None:
+        super().__init__(message)
+        self.files = files
 
 
 class ContextError(HoldfastError):

@@ -29,9 +29,9 @@ LEVELS = [
     {"tools", "context.sources", "feed", "workspace"},
     {"runtime.history"},
     {"runtime.engine"},
-    {"runtime.inbox", "runtime.epoch", "runtime.calls", "runtime.budget"},
-    {"runtime.answer"},
-    {"runtime.compaction", "runtime.side_calls"},
+    {"runtime.epoch", "runtime.calls", "runtime.budget"},
+    {"runtime.answer", "runtime.undo"},
+    {"runtime.compaction", "runtime.inbox", "runtime.side_calls"},
     {"runtime"},  # the spine: drain, turn, boundary, recovery
     {"runtime.process"},
     {"sessions"},

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 SOMEWHERE = "system"
 """The place of an error of the system that does not say where it happened; `main.py` looks for it."""
 
+CONFLICT = 4
+"""The exit code for files that the user has changed where the agent had."""
+
 
 class Complaint(NamedTuple):
     """The name of an error and its message on one line.
 
-    `more` is what else a program may want to know; `before` are lines for people, above the message.
+    `more` is what else a program may want to know; `before` are lines for people, above the message; `code`
+    is the exit code.
     """
 
     name: str
     message: str
     more: dict[str, Any] = {}  # noqa: RUF012 - never changed
     before: tuple[str, ...] = ()
+    code: int = 1
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
@@ -36,10 +41,13 @@ def wants_json(arguments: Sequence[str]) -> bool:
 
 def of_error(error: BaseException) -> Complaint:
     """Name an error of ours, of the system, or of nobody's intention."""
-    from holdfast.errors import Ambiguous, HoldfastError
+    from holdfast.errors import Ambiguous, HoldfastError, UndoConflict
 
     if isinstance(error, Ambiguous):
         return _of_ambiguous(error)
+    if isinstance(error, UndoConflict):
+        files = [{"path": path, "reason": why, "lines": lines} for path, why, lines in error.files]
+        return Complaint("UndoConflictError", str(error), {"files": files}, code=CONFLICT)
     if isinstance(error, HoldfastError):
         name = type(error).__name__
         return Complaint(name if name.endswith("Error") else f"{name}Error", str(error))

@@ -1,6 +1,7 @@
 """The entry: a look at the arguments, then click; every error becomes one line and an exit code.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied (`run`, `resume`), 130 interrupted.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied (`run`, `resume`), 4 in conflict
+with the user's changes (`revert`, `unrevert`), 130 interrupted.
 """
 
 import os
@@ -105,7 +106,7 @@ def carry_out(arguments: list[str]) -> "tuple[int, Complaint | None]":
         found = of_error(error)
         if found.name == "UnknownError" and os.environ.get("HOLDFAST_DEBUG"):
             raise
-        return 1, found
+        return found.code, found
     # A command that ends by `ctx.exit` has its code returned here; the others return nothing.
     return (code if isinstance(code, int) else 0), None
 

@@ -37,6 +37,7 @@ from holdfast.schema.fault import (
     UnknownFault,
 )
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, UserMessage
+from holdfast.store import reverted
 from holdfast.toolkit.cancellation import ends_the_program, is_cancelled
 from holdfast.tools.plain import described
 
@@ -109,6 +110,8 @@ async def _work(run: Run, *, force: bool) -> bool:
     failing = run.breaks = 0
     try:
         history: list[MessageWithParts] | None = await run.history.read()
+        if run.history.record is not None and reverted.point_in(run.history.record.data) is not None:
+            return True  # A session rests while a revert is staged: the next prompt commits it.
         if run.history.is_open:
             assert history is not None
             if await recovery.recover(run, history):

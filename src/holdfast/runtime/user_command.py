@@ -24,6 +24,7 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.history import work
 from holdfast.runtime.inbox import choice
 from holdfast.runtime.inbox.choice import Wish
+from holdfast.runtime.undo.commit import committed
 from holdfast.schema.ids import MessageID, SessionID
 from holdfast.schema.message import AssistantMessage, AssistantPath, MessageWithParts, UserMessage
 from holdfast.schema.model import ModelRef
@@ -32,7 +33,8 @@ from holdfast.schema.session import Session
 from holdfast.schema.times import Created
 from holdfast.schema.tool_state import Started, ToolRunning
 from holdfast.schema.wire import JsonMap
-from holdfast.store.batch import Change
+from holdfast.store.batch import Change, Unchanged
+from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put
 from holdfast.toolkit.cancellation import is_cancelled
 from holdfast.toolkit.output import ToolFailure
@@ -86,12 +88,33 @@ async def run_command(run: Run, given: UserCommand) -> Drained:
 
 
 async def _recorded(run: Run, given: UserCommand) -> None:
-    session = await run.session()
+    # Another process may change the session while a staged revert is committed with the command.
+    workspace, answer, call = await on_conflict(lambda: _begin(run, given))
+    given.message = answer.id
+    shown = _Shown(run, call)
+    settlement = await _run(run, workspace, given.command, shown)
+    with anyio.CancelScope(shield=True):
+        end_ms = run.engine.clock.now_ms()
+        done = settled(shown.part, settlement, now_ms=end_ms, mint=run.engine.mint)
+        ended = replace(answer, time=replace(answer.time, completed=end_ms), finish=work.COMMAND)
+        if not run.abandoned:
+            await run.recorder.commit(put(done), put(ended))
+
+
+async def _begin(run: Run, given: UserCommand) -> tuple[Workspace, AssistantMessage, ToolPart]:
+    """Record that the command runs."""
+    record = await run.engine.store.session(run.recorder.session)
+    assert record is not None, "a claimed session cannot be removed"
+    revert = await committed(run.engine.store, record, run.engine.clock.now_ms())
+    session = revert.session
     workspace = await run.engine.workspace(session)
     workspace.check_here(session.id)
     agent, model = _named(given.wish, session, workspace, work.newest_user(await run.history.read()))
     now_ms = run.engine.clock.now_ms()
     made: list[tuple[AssistantMessage, ToolPart]] = []
+    is_staged = record.value().revert is not None
+    reverting = [*revert.changes, put(session)] if is_staged else []
+    expect = [Unchanged(session.id, "session", session.id, record.seq)] if is_staged else []
 
     def compose(ids: Ids) -> list[Change]:
         user = UserMessage(
@@ -119,19 +142,10 @@ async def _recorded(run: Run, given: UserCommand) -> None:
             state=ToolRunning(input={"command": given.command}, title="", time=Started(start=now_ms)),
         )
         made[:] = [(answer, call)]
-        return [put(user), put(said), put(answer), put(call)]
+        return [*reverting, put(user), put(said), put(answer), put(call)]
 
-    await run.recorder.write(compose)
-    answer, call = made[0]
-    given.message = answer.id
-    shown = _Shown(run, call)
-    settlement = await _run(run, workspace, given.command, shown)
-    with anyio.CancelScope(shield=True):
-        end_ms = run.engine.clock.now_ms()
-        done = settled(shown.part, settlement, now_ms=end_ms, mint=run.engine.mint)
-        ended = replace(answer, time=replace(answer.time, completed=end_ms), finish=work.COMMAND)
-        if not run.abandoned:
-            await run.recorder.commit(put(done), put(ended))
+    await run.recorder.write(compose, expect=expect)
+    return workspace, *made[0]
 
 
 def _named(

@@ -9,6 +9,7 @@ from holdfast.schema.ids import MessageID, PartID, ProjectID, SessionID, Workspa
 from holdfast.schema.model import SessionModel
 from holdfast.schema.permission import Rule
 from holdfast.schema.session_lists import DiffStatus, FileDiff
+from holdfast.schema.times import Created
 from holdfast.schema.usage import Tokens
 from holdfast.schema.wire import Count, JsonMap, Num, Record, Wire
 
@@ -55,13 +56,29 @@ class RevertFile(Wire, frozen=True, kw_only=True):
 
 
 class Revert(Wire, frozen=True, kw_only=True):
-    """A revert that is staged and can still be undone: everything from the message (or part) on is to go."""
+    """A revert that is staged and can still be undone: everything from the message (or part) on is to go.
+
+    The last three are ours. `kept` and `writes` are ids, in the shadow repository, of lists of `FileChange`.
+    `kept` says what each file held before the revert and holds since. `writes` is there until the files are
+    written: a revert that has it was cut off, and is finished from it. `leaving`: an `unrevert` was.
+    """
 
     message_id: MessageID
     part_id: PartID | None = None
     snapshot: str | None = None
     diff: str | None = None
     files: list[RevertFile] | None = None
+    kept: str | None = None
+    writes: str | None = None
+    leaving: bool | None = None
+
+
+class CommittedRevert(Wire, frozen=True, kw_only=True):
+    """A revert whose messages are gone. Its files can be put back as long as `kept` is."""
+
+    message_id: MessageID
+    kept: str
+    time: Created
 
 
 class AgentRun(Wire, frozen=True, kw_only=True):
@@ -77,7 +94,7 @@ class Session(Record, frozen=True, kw_only=True):
 
     `budget` and `spent` are ours too; the root of a tree keeps them for all of it. So is `agent_run`: lists
     leave such a session out unless they are asked for it, and it is pruned when it has not been used for a
-    week.
+    week. `reverted` holds the last reverts that were committed, the oldest first.
     """
 
     id: SessionID
@@ -103,3 +120,4 @@ class Session(Record, frozen=True, kw_only=True):
     budget: Budget | None = None
     spent: Spent | None = None
     agent_run: AgentRun | None = None
+    reverted: list[CommittedRevert] | None = None

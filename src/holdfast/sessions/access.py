@@ -7,6 +7,7 @@ from holdfast.errors import NotFound, Refused
 from holdfast.schema.ids import Mint
 from holdfast.schema.session import Session
 from holdfast.schema.wire import checked
+from holdfast.store import reverted
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.host import Host
@@ -34,10 +35,14 @@ async def require_session(access: StoreAccess, session: str) -> SessionRecord:
 
 
 async def require_idle(access: StoreAccess, session: str) -> SessionRecord:
-    """The session's record; `Refused` while a process runs the session."""
+    """The session's record; `Refused` while a process runs the session, or a revert is staged in it."""
     record = await require_session(access, session)
     if record.busy:
         raise Refused(f"session {session} is busy; wait until it is idle, or interrupt it")
+    if reverted.point_in(record.data) is not None:
+        raise Refused(
+            f"session {session} has a staged revert; undo it with `unrevert`, or prompt the session"
+        )
     return record
 
 

@@ -229,7 +229,7 @@ async def _note_edit(
         return []
     # The whole history: an epoch may have sent messages that a compaction has since taken out of the model
     # view.
-    history = (await access.store.messages(MessageQuery(session))).messages
+    history = (await access.store.messages(MessageQuery(session, reverted=True))).messages
     # None: a new message was sent nowhere.
     place = next((each.info.place for each in history if each.info.id == message), None)
     requests = _requests(history, gone)
@@ -275,7 +275,7 @@ def _last_sent(
 
 def _steps_of(history: Sequence[StoredMessage]) -> list[MessageWithParts]:
     # Imported here: it loads the context sources, which takes time.
-    from holdfast.sessions import restored_epoch
+    from holdfast.runtime.epoch import restored_epoch
 
     return restored_epoch.steps(history)
 

@@ -121,7 +121,7 @@ def _sources(record: SessionRecord) -> Iterator[str]:
 
 
 async def _outputs(store: Store, session: str) -> set[str]:
-    page = await store.messages(MessageQuery(session, damaged=True))
+    page = await store.messages(MessageQuery(session, damaged=True, reverted=True))
     return {
         name.decode()
         for message in page.messages

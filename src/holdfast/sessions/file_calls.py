@@ -1,4 +1,4 @@
-"""The calls of the public API of sessions that are about files: snapshots and diffs."""
+"""The calls of the public API of sessions that are about files: snapshots, diffs, undo."""
 
 from typing import TYPE_CHECKING
 
@@ -7,6 +7,7 @@ from holdfast.sessions.engine_calls import EngineCalls
 if TYPE_CHECKING:
     from holdfast.schema.session import SessionSummary
     from holdfast.schema.snapshot import Snapshot
+    from holdfast.sessions.undo.result import Undo
 
 
 class FileCalls(EngineCalls):
@@ -45,3 +46,33 @@ class FileCalls(EngineCalls):
 
         engine = self._prompting().engine
         return await snapshots.diff(self.access, engine, session, start=start, end=end, message=message)
+
+    async def revert(
+        self,
+        session: str,
+        message: str | None = None,
+        *,
+        part: str | None = None,
+        snapshot: str | None = None,
+        preview: bool = False,
+    ) -> "Undo":
+        """Take back everything from a message (or a part of it) on, else from the last prompt on.
+
+        The files that the agent has changed since are put back at once; where the user has changed one too,
+        both are merged, and `UndoConflict` names what cannot be, with nothing changed. The messages are
+        hidden, and go with the next prompt; until then `unrevert` brings everything back. `snapshot`: put
+        the files back as in this tree. `preview` only tells what would become of each file.
+        """
+        from holdfast.sessions.undo import revert
+
+        return await revert.revert(
+            self.access, session, message, part=part, snapshot=snapshot, preview=preview
+        )
+
+    async def unrevert(self, session: str, *, committed: bool = False, preview: bool = False) -> "Undo":
+        """Undo a staged revert. `committed`: put the files of the last one back that a prompt has committed,
+        up to 7 days later; its messages stay gone.
+        """
+        from holdfast.sessions.undo import unrevert
+
+        return await unrevert.unrevert(self.access, session, committed=committed, preview=preview)

@@ -18,22 +18,22 @@ from holdfast.provider.request import cache_marks
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import stored, title, typed
 from holdfast.schema.ids import Mint, SessionID
-from holdfast.schema.part import StepFinishPart, ToolPart
+from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import CEILINGS, FORK, SOURCES, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.access import StoreAccess, put_session, require_session
+from holdfast.store import reverted
 from holdfast.store.batch import Batch, Change, Copies
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast.sessions.restored_epoch import RestoredEpoch
+    from holdfast.runtime.epoch.restored_epoch import RestoredEpoch
 
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
-_PRUNED_FOR = b'"prunedFor"'
 _TELLS = re.compile(rb'"(?:step-finish|prunedFor|prefix|refused|tail_start_id)"').search
 """Whether a part holds anything that a fork asks for, whatever it is."""
 _NOTHING: Mapping[str, bytes] = MappingProxyType({})
@@ -59,11 +59,16 @@ async def fork(access: StoreAccess, session: str, message: str | None = None) ->
 
 async def _fork(access: StoreAccess, session: str, message: str | None) -> Session:
     # Imported here: it loads the context sources, which takes time.
-    from holdfast.sessions import restored_epoch
+    from holdfast.runtime.epoch import restored_epoch
 
-    source = (await require_session(access, session)).value()
+    record = await require_session(access, session)
+    source = record.value()
     cut = None if message is None else await _place_of(access, session, message)
-    originals = await access.store.originals(session, cut)
+    hidden = await reverted.find(access.store, record)
+    if hidden is not None:
+        cut = hidden.below if cut is None else min(cut, hidden.below)
+    read = (reverted.shown(each, hidden) for each in await access.store.originals(session, cut))
+    originals = [each for each in read if each is not None]
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
     whole = prefix(each for each in originals if each.info.id not in pending)
     kept = [_telling(each) for each in whole]
@@ -98,7 +103,7 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
         budget=[source, *above][-1].budget,
     )
     forked = with_usage(forked, added=list(_steps(kept)))
-    shown = _shown_again(kept)
+    shown: dict[str, bytes] = {part.id: stored.strip("part", part) for part in restored_epoch.unpruned(kept)}
     epochs = await access.store.select("epoch", session=session)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     telling = {part.position for each in kept for part in each.parts}
@@ -208,20 +213,6 @@ def _changed(
 def _telling(message: StoredMessage) -> StoredMessage:
     """The message with only those of its parts that hold anything that a fork asks for."""
     return StoredMessage(message.info, tuple(part for part in message.parts if _TELLS(part.data)))
-
-
-def _shown_again(kept: Sequence[StoredMessage]) -> dict[str, bytes]:
-    """The parts whose output was pruned after the cut, as they were at the cut."""
-    parts = [part for message in kept for part in message.parts if _PRUNED_FOR in part.data]
-    if not parts:
-        return {}
-    from holdfast.runtime.epoch import prefix_change, pruning
-    from holdfast.sessions import restored_epoch
-
-    requests = prefix_change.requests(restored_epoch.steps(kept))
-    values = [value for part in parts if isinstance(value := part.value(), ToolPart)]
-    whole = [(value, pruning.unpruned(value, requests)) for value in values]
-    return {value.id: stored.strip("part", now) for value, now in whole if now is not value}
 
 
 def _renamed(data: bytes, field: str, names: Mapping[bytes, bytes]) -> bytes:

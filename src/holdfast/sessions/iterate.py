@@ -35,7 +35,7 @@ async def each(access: StoreAccess, query: SessionQuery) -> AsyncGenerator[Sessi
 
 
 async def each_message(
-    access: StoreAccess, session: str, *, since_compaction: bool, system: bool
+    access: StoreAccess, session: str, *, since_compaction: bool, system: bool, reverted: bool
 ) -> AsyncGenerator[MessageWithParts, None]:
     """Every message of a session in the order of its creation, also those that come during the loop.
 
@@ -44,7 +44,12 @@ async def each_message(
     cursor: str | None = BEFORE_ALL
     while cursor is not None:
         query = MessageQuery(
-            session, limit=MESSAGES, after=cursor, since_compaction=since_compaction, system=system
+            session,
+            limit=MESSAGES,
+            after=cursor,
+            since_compaction=since_compaction,
+            system=system,
+            reverted=reverted,
         )
         page = await read.messages(access, query)
         for message in page.messages:

@@ -1,9 +1,9 @@
 """Everything that makes a session work: prompt, wait, interrupt, resume, compact, reply."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import cast
+from typing import TypeVar, cast
 
 from holdfast.errors import InvalidInput, LeaseLost, NotFound, Refused
 from holdfast.feed.frame import Frame
@@ -14,6 +14,7 @@ from holdfast.runtime.inbox import admission
 from holdfast.runtime.inbox.admission import Admitted, Prompt
 from holdfast.runtime.inbox.choice import Wish
 from holdfast.runtime.process.coordinator import Coordinator
+from holdfast.runtime.undo.commit import RevertUnfinished
 from holdfast.runtime.user_command import UserCommand
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.model import ModelRef
@@ -36,6 +37,8 @@ LATE_S = 0.5
 """How long nothing may come after the end of a session before it is looked whether all of it has come."""
 LATE_MAX_S = 30.0
 """How long the last events may take to arrive here after its end."""
+
+T = TypeVar("T")
 
 Shown = dict[tuple[str, str], int]
 """The numbers of the messages and parts that a follower was shown last, by kind and id."""
@@ -64,6 +67,11 @@ class Prompts:
         if not isinstance(command, str) or not command.strip() or "\0" in command:
             raise InvalidInput("the command is empty, or holds a NUL character")
         await self._check_here(session)
+        revert = (await read.get(self._access, session)).revert
+        if revert is not None and revert.writes is not None:
+            from holdfast.sessions.undo import unrevert
+
+            await unrevert.finish_cut_off(self._access, session)
         given = UserCommand(command=command, wish=Wish(agent=agent, model=model_ref(model)))
         await self._coordinator.run_command(session, given)
         assert given.message is not None, "it was recorded"
@@ -95,13 +103,25 @@ class Prompts:
             format=options.format,
             no_reply=options.no_reply,
         )
-        admitted = await admission.admit(self.engine, session, given, runs=resume)
+        admitted = await self._finished(
+            session, lambda: admission.admit(self.engine, session, given, runs=resume)
+        )
         # A prompt without reply is promoted at once, unless a process ran the session: that one may just have
         # stopped and missed it. A session of another placement is run by an owner there.
         here = admitted.prompt.placement is None
         if resume and here and (not options.no_reply or admitted.prompt.promoted is None):
             await self._coordinator.wake(session)
         return admitted
+
+    async def _finished(self, session: str, work: Callable[[], Awaitable[T]]) -> T:
+        """Do the work; if a revert of the session was cut off, finish that first."""
+        try:
+            return await work()
+        except RevertUnfinished:
+            from holdfast.sessions.undo import unrevert
+
+            await unrevert.finish_cut_off(self._access, session)
+            return await work()
 
     async def process(
         self, session: str, parts: str | Sequence[PartInput], options: PromptOptions, *, check: bool
@@ -268,12 +288,17 @@ class Prompts:
 
     async def resume(self, session: str) -> None:
         """Continue an unfinished session, also after a call with an unknown outcome."""
-        await read.get(self._access, session)
+        if (await read.get(self._access, session)).revert is not None:
+            raise Refused(
+                f"session {session} has a staged revert; prompt it to go on from there, or unrevert it"
+            )
         await self._coordinator.wake(session, force=True)
 
     async def compact(self, session: str, *, force: bool) -> Answer:
         """Admit a compaction and wake the session for it."""
-        answer = await compact.request_compaction(self.engine, session, force=force)
+        answer = await self._finished(
+            session, lambda: compact.request_compaction(self.engine, session, force=force)
+        )
         if answer == "admitted":
             await self._coordinator.wake(session)
         return answer

@@ -201,16 +201,29 @@ class SessionService(FileCalls):
         after: str | None = None,
         since_compaction: bool = False,
         system: bool = False,
+        reverted: bool = False,
     ) -> Messages:
-        """A page of messages with their parts, oldest first; `system` shows those for the model too."""
-        query = MessageQuery(session, limit, before, after, since_compaction=since_compaction, system=system)
+        """A page of messages with their parts, oldest first; `system` shows those for the model too,
+        `reverted` those that a staged revert hides.
+        """
+        query = MessageQuery(
+            session,
+            limit,
+            before,
+            after,
+            since_compaction=since_compaction,
+            system=system,
+            reverted=reverted,
+        )
         return await read.messages(self.access, query)
 
     def each_message(
-        self, session: str, *, since_compaction: bool = False, system: bool = False
+        self, session: str, *, since_compaction: bool = False, system: bool = False, reverted: bool = False
     ) -> AsyncGenerator[MessageWithParts, None]:
         """Iterate over the messages of a session, oldest first, page by page; see `iterate.each_message`."""
-        return iterate.each_message(self.access, session, since_compaction=since_compaction, system=system)
+        return iterate.each_message(
+            self.access, session, since_compaction=since_compaction, system=system, reverted=reverted
+        )
 
     async def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON, not decoded."""

@@ -51,6 +51,8 @@ class MessageQuery(msgspec.Struct, frozen=True):
     """Whether Mid-Conversation System Messages are among them: they are for the model, not for users."""
     damaged: bool = False
     """Whether a record that cannot be read is among them, without content, or ends the page by its name."""
+    reverted: bool = False
+    """Whether what a staged revert hides is among them. A message that is asked for by its id is whole."""
 
 
 class SearchQuery(msgspec.Struct, frozen=True):

@@ -18,6 +18,8 @@ _HERE = "holdfast.cli.session"
         "resume": (f"{_HERE}.resume:resume", "Go on with a session that was left unfinished."),
         "abort": (f"{_HERE}.abort:abort", "Interrupt a session, whichever process runs it."),
         "compact": (f"{_HERE}.compact:compact", "Summarise the beginning, in the model's view."),
+        "revert": (f"{_HERE}.revert:revert", "Take back what was said and done from a prompt on."),
+        "unrevert": (f"{_HERE}.unrevert:unrevert", "Undo a revert."),
         "shell": (f"{_HERE}.shell:shell", "Run a command of your own in a session's directory."),
         "context": (f"{_HERE}.context:context", "What the model is sent, block by block."),
         "diff": (f"{_HERE}.diff:diff", "What a session changed in files."),

@@ -71,6 +71,7 @@ def print_head(record: SessionRecord, info: dict[str, Any]) -> None:
         "model": _model(info),
         "tokens": _tokens(info),
         "cost": _cost(info),
+        "reverted": _reverted(info),
     }
     for key, fact in facts.items():
         if fact:
@@ -81,6 +82,13 @@ def _cost(info: dict[str, Any]) -> str:
     spent = info.get("spent")
     known = not (isinstance(spent, dict) and spent.get("unknown"))
     return message_lines.money(info.get("cost") or 0, known=known)
+
+
+def _reverted(info: dict[str, Any]) -> str | None:
+    revert = info.get("revert")
+    if not isinstance(revert, dict):
+        return None
+    return f"from {revert.get('messageID')} on; `session unrevert` brings it back, the next prompt removes it"
 
 
 def _model(info: dict[str, Any]) -> str | None:

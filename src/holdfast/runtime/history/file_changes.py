@@ -61,7 +61,8 @@ def is_cut_off(message: MessageWithParts) -> bool:
 def joined(changes: Iterable[FileChange]) -> list[FileChange]:
     """The changes with those of one file joined that follow each other without a gap, the oldest first.
 
-    A gap, where a file did not hold what the agent had left, is somebody else's change.
+    A gap, where a file did not hold what the agent had left, is somebody else's change. What is not covered
+    is never taken for no change.
     """
     found: list[FileChange] = []
     last: dict[str, int] = {}
@@ -78,7 +79,11 @@ def joined(changes: Iterable[FileChange]) -> list[FileChange]:
         else:
             last[change.path] = len(found)
             found.append(change)
-    return [each for each in found if (each.before, each.before_mode) != (each.after, each.after_mode)]
+    return [
+        each
+        for each in found
+        if not each.covered or (each.before, each.before_mode) != (each.after, each.after_mode)
+    ]
 
 
 def _follows(before: FileChange, change: FileChange) -> bool:

@@ -12,9 +12,11 @@ from holdfast.runtime.history import model_view
 from holdfast.runtime.history.files_seen import FilesSeen
 from holdfast.schema.message import MessageWithParts, SystemMessage
 from holdfast.schema.stored import Mark
+from holdfast.store import reverted
 from holdfast.store.base import Store
 from holdfast.store.query import MessageQuery
 from holdfast.store.record import Resync, SessionRecord, StoredMessage, StoredRecord
+from holdfast.store.reverted import Point
 
 _BATCH = 500
 
@@ -70,6 +72,8 @@ class SessionHistory:
         self._store = store
         self._session = session
         self._cursor: str | None = None
+        self._point: Point | None = None
+        """Where a staged revert cut it, at the last reading."""
         self._seen = 0
         self._held: dict[str, CachedMessage] = {}
         self._order: list[CachedMessage] = []
@@ -92,7 +96,10 @@ class SessionHistory:
     async def read(self) -> list[MessageWithParts]:
         """The messages by place, from the last compaction on, including those that wait in the inbox."""
         self.record = await self._store.session(self._session)
-        if self._cursor is None or not await self._catch_up():
+        point = None if self.record is None else reverted.point_in(self.record.data)
+        # What is hidden, or shown again, did not change by itself.
+        same, self._point = point is None and self._point is None, point
+        if self._cursor is None or not same or not await self._catch_up():
             await self._read_all()
         return self._messages()
 

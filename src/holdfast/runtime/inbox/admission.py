@@ -17,6 +17,7 @@ from holdfast.runtime.inbox import attached_files
 from holdfast.runtime.inbox import choice as choosing
 from holdfast.runtime.inbox.choice import Choice, Wish
 from holdfast.runtime.inbox.promotion import pending
+from holdfast.runtime.undo.commit import committed
 from holdfast.schema import ids
 from holdfast.schema.file_part import FilePart, FileRead
 from holdfast.schema.ids import MessageID, PartID
@@ -71,6 +72,8 @@ class Admitted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def admit(engine: Engine, session: str, prompt: Prompt, *, runs: bool = True) -> Admitted:
     """Admit a prompt durably. The same id with other content is a `Conflict`, a full inbox is `Refused`.
+
+    A staged revert is committed with it.
 
     If the prompt is to be run (`runs`) and this process does not offer the session's placement, the receipt
     names that placement.
@@ -152,7 +155,9 @@ def elsewhere(engine: Engine, session: Session) -> str | None:
 
 
 async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs: bool) -> Admitted:
-    session = record.value()
+    now_ms = engine.clock.now_ms()
+    revert = await committed(engine.store, record, now_ms)
+    session = revert.session
     waiting = await pending(engine, session.id)
     if len(waiting) >= engine.limits.backlog_max:
         raise Refused(
@@ -163,7 +168,6 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
         workspace.check_here(session.id)
     wish = Wish(agent=prompt.agent, model=prompt.model, variant=prompt.variant)
     choice = choosing.choose(wish, session, workspace, last=await _last_model(engine, session))
-    now_ms = engine.clock.now_ms()
     id = prompt.id or engine.mint.above("msg", record.top)
     # No process runs the session, and none will for this: promote the prompt at once.
     at_once = prompt.no_reply and not record.busy
@@ -184,6 +188,7 @@ async def _write(engine: Engine, record: SessionRecord, prompt: Prompt, *, runs:
     if at_once:
         expect.append(Unclaimed(session.id))
     changes = (
+        *revert.changes,
         put(_chosen(session, choice, now_ms)),
         put(admitted),
         put(message),

@@ -34,7 +34,7 @@ from holdfast.store.record import (
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_MASK
 from holdfast.store.tables.feed import Feed
-from holdfast.store.tables.reader import Reader, shown
+from holdfast.store.tables.reader import Range, Reader, shown
 from holdfast.store.tables.search import Search
 
 T = TypeVar("T")
@@ -42,13 +42,13 @@ R = TypeVar("R")
 
 _MESSAGES = (
     "SELECT m.k, m.mark, m.seq, m.place, m.id, p.k, p.mark, p.seq, p.place, p.id, p.data "
-    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL {parts} "
     "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
     "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
 )
 _NAMES = (
     "SELECT m.id, p.id, p.data "
-    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL "
+    "FROM record m LEFT JOIN record p ON p.parent = m.k AND p.data IS NOT NULL {parts} "
     "WHERE m.k BETWEEN ?1 AND ?2 AND m.kind=1 AND m.data IS NOT NULL "
     "AND ifnull(m.place, m.k & 1099511627775) >= ?3 {shown} ORDER BY m.k, p.k"
 )
@@ -101,12 +101,12 @@ class TreeReader(Reader):
             return msgspec.structs.replace(record, data=b"")
 
     def messages(self, query: MessageQuery) -> MessagePage:
-        low, high, place, older, newer = self._range(query)
+        place = self._range(query)
         session, load = query.session, self._data if query.damaged else self.content.data
         messages: list[StoredMessage] = []
-        for k, rows in groupby(
-            self._db.execute(shown(_MESSAGES, system=query.system), (low, high, place)), itemgetter(0)
-        ):
+        statement = shown(_MESSAGES, system=query.system, hidden=place.hidden)
+        found = self._db.execute(statement, (place.low, place.high, place.place))
+        for k, rows in groupby(found, itemgetter(0)):
             position, parts, info = k & POSITION_MASK, [], None
             for _, mark, seq, mplace, id, pk, pmark, pseq, pplace, pid, aside in rows:
                 if info is None:
@@ -123,7 +123,7 @@ class TreeReader(Reader):
                     )
             if info is not None:
                 messages.append(StoredMessage(info, tuple(parts)))
-        return MessagePage(tuple(messages), older, newer)
+        return MessagePage(tuple(messages), place.older, place.newer)
 
     def originals(self, session: str, below: int | None = None) -> list[StoredMessage]:
         return [
@@ -140,23 +140,24 @@ class TreeReader(Reader):
 
     def messages_json(self, query: MessageQuery) -> JsonPage:
         """The same page as JSON: each file's bytes without our numbers, one join."""
-        low, high, place, older, newer = self._range(query)
+        place = self._range(query)
         pieces: list[bytes] = []
-        for each in self._json(query, low, high, place):
+        for each in self._json(query, place):
             pieces.append(b"," if pieces else b"[")
             pieces += each
         pieces.append(b"]" if pieces else b"[]")
-        return JsonPage(b"".join(pieces), older, newer)
+        return JsonPage(b"".join(pieces), place.older, place.newer)
 
     def messages_made(self, query: MessageQuery, make: Callable[[bytes], T]) -> MadePage[T]:
-        low, high, place, older, newer = self._range(query)
-        made = tuple(make(b"".join(each)) for each in self._json(query, low, high, place))
-        return MadePage(made, older, newer)
+        place = self._range(query)
+        made = tuple(make(b"".join(each)) for each in self._json(query, place))
+        return MadePage(made, place.older, place.newer)
 
-    def _json(self, query: MessageQuery, low: int, high: int, place: int) -> Iterator[list[bytes]]:
+    def _json(self, query: MessageQuery, place: Range) -> Iterator[list[bytes]]:
         """The JSON of each message, in pieces."""
         session, wire = query.session, self.content.wire
-        rows = self._db.execute(shown(_NAMES, system=query.system), (low, high, place))
+        statement = shown(_NAMES, system=query.system, hidden=place.hidden)
+        rows = self._db.execute(statement, (place.low, place.high, place.place))
         for id, parts in groupby(rows, itemgetter(0)):
             pieces = [
                 b'{"info":',
@@ -170,11 +171,11 @@ class TreeReader(Reader):
             pieces.append(b"]}")
             yield pieces
 
-    def _tail(self, n: int, session: str) -> int:
+    def _tail(self, n: int, session: str, below: int) -> int:
         summaries = [id for (id,) in self._db.execute(_SUMMARIES, (n,))]
         found = (self.get(session, "message", id) for id in summaries)
         return tail_of(
-            (record for record in found if record is not None),
+            (record for record in found if record is not None and record.place < below),
             lambda id: self.get(session, "message", id),
             lambda id: self._parts(n, session, id),
         )

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.schema import typed
 from holdfast.schema.stored import Mark
+from holdfast.store import reverted
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.postgres.connections import Connection, Connections, Row
@@ -17,6 +18,7 @@ from holdfast.store.postgres.reader import plain, stored_record
 from holdfast.store.postgres.sql import statements
 from holdfast.store.query import MessageQuery, check_limit
 from holdfast.store.record import JsonPage, MadePage, MessagePage, StoredMessage, StoredRecord
+from holdfast.store.reverted import Hidden
 
 T = TypeVar("T")
 
@@ -76,14 +78,18 @@ class Pages:
             self._connections.use() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            n = await connection.fetchval(self._sql["session_number"], plain(query.session))
-            if n is None:
+            found = await connection.fetchrow(self._sql["session_number"], plain(query.session))
+            if found is None:
                 raise NotFound(f"session {query.session} does not exist")
+            n, hidden = found["n"], None
             if query.only is not None:
                 low, high = await self._around(connection, query)
                 limit = None
-            place = await self._tail(connection, query.session) if query.since_compaction else 0
-            statement = self._shown("messages", query).replace("{direction}", "ASC" if forward else "DESC")
+            elif found["data"] is not None and not query.reverted:
+                hidden = await self._hidden(connection, query.session, found["data"].encode())
+            place = await self._tail(connection, query.session, hidden) if query.since_compaction else 0
+            statement = self._shown("messages", query, hidden)
+            statement = statement.replace("{direction}", "ASC" if forward else "DESC")
             rows = await connection.fetch(
                 statement, n, low, high, place, None if limit is None else limit + 1
             )
@@ -91,17 +97,35 @@ class Pages:
                 return rows, None, None
             rows, more = _cut(rows, limit, forward=forward)
             first, last = rows[0]["position"], rows[-1]["position"]
-            exists = self._shown("message_exists", query)
+            exists = self._shown("message_exists", query, hidden)
             if forward:
                 older, newer = await connection.fetchval(exists, n, 0, first, place), more
             else:
                 older, newer = more, await connection.fetchval(exists, n, last, POSITION_MAX, place)
         return rows, page_text(first) if older else None, page_text(last) if newer else None
 
-    def _shown(self, name: str, query: MessageQuery) -> str:
-        """A statement over messages, without those of the system where the query leaves them out."""
-        hidden = "" if query.system else f"AND mark <> {int(Mark.SYSTEM)}"
-        return self._sql[name].replace("{shown}", hidden)
+    def _shown(self, name: str, query: MessageQuery, hidden: Hidden | None) -> str:
+        """A statement over messages, without those of the system where the query leaves them out, and
+        without what is hidden.
+        """
+        shown = "" if query.system else f"AND mark <> {int(Mark.SYSTEM)}"
+        parts = ""
+        if hidden is not None:
+            shown += f" AND coalesce(place, position) < {hidden.below}"
+        if hidden is not None and hidden.part is not None:
+            parts = f"AND NOT (m.position = {hidden.message} AND p.position >= {hidden.part})"
+        return self._sql[name].replace("{shown}", shown).replace("{parts}", parts)
+
+    async def _hidden(self, connection: Connection, session: str, data: bytes) -> Hidden | None:
+        """What a revert that is staged in the session hides."""
+        point = reverted.point_in(data)
+        if point is None:
+            return None
+        found = await self._records(
+            connection, session, "r.id = ANY($2)", [point.messageID, point.partID or ""]
+        )
+        by_kind = {each.kind: each for each in found}
+        return reverted.hidden(by_kind.get("message"), by_kind.get("part"))
 
     async def _around(self, connection: Connection, query: MessageQuery) -> tuple[int, int]:
         """Positions around the one message that is asked for; around nothing when there is none."""
@@ -110,10 +134,15 @@ class Pages:
         )
         return (found[0].position - 1, found[0].position + 1) if found else (0, 0)
 
-    async def _tail(self, connection: Connection, session: str) -> int:
-        """The place from which the model still sees messages: 0 when nothing was compacted."""
+    async def _tail(self, connection: Connection, session: str, hidden: Hidden | None) -> int:
+        """The place from which the model still sees messages: 0 when nothing was compacted.
+
+        Compactions whose summary is hidden do not count.
+        """
         marked = f"r.kind = 1 AND r.mark = {int(Mark.SUMMARY)} AND $2 = ''"
         summaries = await self._records(connection, session, marked, "")
+        if hidden is not None:
+            summaries = [each for each in summaries if each.place < hidden.below]
         if not summaries:
             return 0
         asked = [_named.decode(summary.data).parentID for summary in summaries]

@@ -28,6 +28,7 @@ from holdfast.testing.store_contract.owners import Burying, Claiming
 from holdfast.testing.store_contract.records import Getting
 from holdfast.testing.store_contract.refusals import Refusing
 from holdfast.testing.store_contract.replica import Replica
+from holdfast.testing.store_contract.reverted_messages import Reverting
 from holdfast.testing.store_contract.search import Searching
 from holdfast.testing.store_contract.session_lists import Listing
 from holdfast.testing.store_contract.world import World
@@ -47,6 +48,7 @@ class StoreContract(
     Burying,
     Getting,
     Hiding,
+    Reverting,
     Paging,
     Compacting,
     Listing,

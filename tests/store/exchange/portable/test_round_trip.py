@@ -126,7 +126,7 @@ async def test_what_is_marked_is_marked_again(store: Store, other: Store) -> Non
     for each in (store, other):
         told = await each.select("message", session=PARENT, mark=Mark.SYSTEM)
         assert [record.id for record in told] == [msg(9)]
-        page = await each.messages(MessageQuery(PARENT, limit=3, system=False))
+        page = await each.messages(MessageQuery(PARENT, limit=3, system=False, reverted=True))
         assert [message.info.id for message in page.messages] == [msg(1), msg(5), msg(3)]
         assert (page.older, page.newer) == (None, None)
 
@@ -147,7 +147,7 @@ async def test_a_promoted_message_keeps_both_its_places(store: Store, other: Sto
     await taken(other, await exported(store))
 
     for each in (store, other):
-        page = await each.messages(MessageQuery(PARENT))
+        page = await each.messages(MessageQuery(PARENT, reverted=True))
         placed = sorted(page.messages, key=lambda message: message.info.place)
         assert [message.info.id for message in page.messages] == [msg(1), msg(5), msg(3), msg(9)]
         assert [message.info.id for message in placed] == [msg(1), msg(3), msg(9), msg(5)]

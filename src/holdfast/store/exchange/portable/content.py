@@ -84,7 +84,7 @@ async def gather(store: Store, session: str, losses: Losses | None = None) -> Co
     """
     record = await _found(store, session)
     for attempt in range(1, TRIES + 1):
-        page = await store.messages(MessageQuery(session, damaged=losses is not None))
+        page = await store.messages(MessageQuery(session, damaged=losses is not None, reverted=True))
         beside = [each for kind in BESIDE for each in await store.select(kind, session=session)]
         lists = [each for kind in LISTS for each in await store.select(kind, session=session)]
         before, record = record, await _found(store, session)

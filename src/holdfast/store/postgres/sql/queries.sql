@@ -24,7 +24,7 @@ WITH page AS (
 SELECT m.id, m.position, m.seq, m.place, m.mark, m.data,
   p.id AS part, p.position AS part_position, p.seq AS part_seq, p.place AS part_place, p.mark AS part_mark,
   p.data AS part_data
-FROM page m LEFT JOIN {s}.record p ON p.session = $1 AND p.parent = m.position AND p.data IS NOT NULL
+FROM page m LEFT JOIN {s}.record p ON p.session = $1 AND p.parent = m.position AND p.data IS NOT NULL {parts}
 ORDER BY m.position, p.position
 
 -- name: originals
@@ -47,7 +47,8 @@ SELECT s.id FROM {s}.session s WHERE s.data IS NOT NULL AND (
 ORDER BY s.n;
 
 -- name: session_number
-SELECT n FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
+SELECT n, CASE WHEN strpos(data, '"revert"') > 0 THEN data END AS data
+FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
 
 -- name: head
 -- Which tables these are: a dump that was restored, or a database that took the other one's name, has others.

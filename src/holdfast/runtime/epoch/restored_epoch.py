@@ -1,6 +1,7 @@
 """The Context Epoch in force at a cut of the history, with the snapshot of that moment. Pure.
 
-What the model was told after the cut and still holds is told again at the fork's next boundary.
+What the model was told after the cut and still holds is told again at the next boundary, of the fork or of
+the session that was reverted.
 """
 
 from collections.abc import Sequence
@@ -11,12 +12,12 @@ from msgspec.structs import replace
 from holdfast.context.snapshot import Snapshot
 from holdfast.context.sources import nested_instructions
 from holdfast.provider.request import marks
-from holdfast.runtime.epoch import pins, prefix_change
+from holdfast.runtime.epoch import pins, prefix_change, pruning
 from holdfast.runtime.epoch.pins import Sent
 from holdfast.schema.epoch import ContextEpoch, SentRequest
 from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, SystemMessage
-from holdfast.schema.part import StepStartPart
+from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.wire import JsonMap
 from holdfast.store.batch import Put
 from holdfast.store.put import put
@@ -25,6 +26,7 @@ from holdfast.store.record import StoredMessage, StoredRecord
 _SNAPSHOT = b'"snapshot"'
 _PREFIX = b'"prefix"'
 _REFUSED = b'"refused"'
+_PRUNED_FOR = b'"prunedFor"'
 
 
 class RestoredEpoch(msgspec.Struct, frozen=True):
@@ -84,6 +86,17 @@ def restored(
         time=replace(epoch.time, ended=None),
     )
     return RestoredEpoch(put(restored), record.position)
+
+
+def unpruned(kept: Sequence[StoredMessage]) -> list[ToolPart]:
+    """The calls whose output was pruned after the cut, as they were at the cut."""
+    parts = [part for message in kept for part in message.parts if _PRUNED_FOR in part.data]
+    if not parts:
+        return []
+    requests = prefix_change.requests(steps(kept))
+    values = [value for part in parts if isinstance(value := part.value(), ToolPart)]
+    whole = [(value, pruning.unpruned(value, requests)) for value in values]
+    return [now for value, now in whole if now is not value]
 
 
 def _is_later(sent: SentRequest | None, cut: int | None) -> bool:

@@ -1,0 +1,59 @@
+"""Keeps what undo replaces and writes in the shadow repository, before it writes.
+
+While a revert is staged, nothing of it is pruned. Once it is committed, it is kept like everything else of
+its session, within the budget. Waits for the disk: run it in a thread.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from holdfast.errors import InvalidInput
+from holdfast.location.shadow import place
+from holdfast.location.shadow.repository import Shadow
+from holdfast.schema.file_change import FileChange
+from holdfast.schema.wire import decode, encode
+from holdfast.sessions.undo import contents
+from holdfast.sessions.undo.content_id import content_id
+from holdfast.sessions.undo.draft import Draft, writes_of
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The ids of the lists of a revert; None where a list is empty."""
+
+    changes: str | None
+    writes: str | None
+
+
+def keep(shadow: Shadow, session: str, made: Draft, kept: Sequence[FileChange]) -> Kept:
+    """Keep a draft: its contents, what `unrevert` needs (`kept`), and what is to be written."""
+    lists = [encode(list(each)) if each else None for each in (kept, writes_of(made.written))]
+    data = [*made.contents.values(), *(each for each in lists if each is not None)]
+    if data:
+        shadow.keep_contents(place.staged_of(session), data)
+    return Kept(*(None if each is None else content_id(each) for each in lists))
+
+
+def changes(shadow: Shadow, id: str | None) -> list[FileChange] | None:
+    """A list that was kept; None if it no longer is."""
+    if id is None:
+        return []
+    data = contents.contents(shadow, [id]).get(id)
+    try:
+        return None if data is None else decode(list[FileChange], data)
+    except InvalidInput:
+        return None
+
+
+def staged(shadow: Shadow) -> list[str]:
+    """The sessions for which something is kept that is not pruned."""
+    return sorted(
+        {place.session_of(each.folder) for each in shadow.kept() if not place.is_prunable(each.folder)}
+    )
+
+
+def release(shadow: Shadow, session: str) -> None:
+    """Keep what a committed revert of a session replaced, but only within the budget from now on."""
+    folder = place.staged_of(session)
+    shadow.keep(place.folder_of(session), [each.id for each in shadow.kept() if each.folder == folder])
+    shadow.drop(folder)

@@ -1,0 +1,178 @@
+"""A process that is killed in the middle of an undo: between any two writes."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.app import Holdfast
+from holdfast.location import write_path
+from holdfast.location.shadow.repository import Shadow
+from holdfast.sessions.undo import write_files
+from holdfast.testing.clock import FakeClock
+from tests.examples import EXPLORES
+from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
+
+pytestmark = pytest.mark.needs("git")
+
+AGENT = {"a": edited((3, "agent\n")), "b": b"2\n", "new": b"new\n", "gone": None}
+BEFORE = {"a": LINES, "b": b"1\n", "gone": b"was\n"}
+USER = edited((3, "agent\n"), (12, "user\n"))
+AFTER = {"a": USER, "b": b"2\n", "new": b"new\n"}
+REVERTED = {"a": edited((12, "user\n")), "b": b"1\n", "gone": b"was\n"}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class Steps:
+    """Counts what is written, and kills the process at the n-th step."""
+
+    def __init__(self) -> None:
+        self.left = -1
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise Killed
+
+    def around(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        def wrapped(*given: Any, **named: Any) -> Any:
+            self.step()
+            return work(*given, **named)
+
+        return wrapped
+
+    @asynccontextmanager
+    async def at(self, n: int) -> AsyncIterator[None]:
+        """Kill the process at the n-th step of what is done here."""
+        self.left = n
+        try:
+            yield
+        finally:
+            self.left = -1
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
+    made = Steps()
+    for holder, name in ((write_path, "write"), (write_path, "remove"), (Shadow, "keep_contents")):
+        monkeypatch.setattr(holder, name, made.around(getattr(holder, name)))
+    monkeypatch.setattr(write_files, "_set_mode", made.around(write_files._set_mode))
+    return made
+
+
+@asynccontextmanager
+async def opened(place: Path, steps: Steps, clock: FakeClock) -> AsyncIterator[Holdfast]:
+    """A process: its commits count."""
+    async with holdfast.open(f"sqlite://{place}/store.db", clock=clock) as hf:
+        store = hf.sessions.access.store
+        commit = store.commit
+
+        async def counted(batch: Any) -> Any:
+            steps.step()
+            return await commit(batch)
+
+        store.commit = counted  # type: ignore[method-assign]
+        yield hf
+
+
+async def changed(hf: Holdfast, clock: FakeClock, top: Path) -> UndoWorld:
+    """A project in which the agent, and then the user, changed something."""
+    top.mkdir()
+    world = await UndoWorld(hf, clock, top).begin()
+    for name, data in BEFORE.items():
+        world.put(name, data)
+    await world.prompt()
+    await world.agent({"first": b"first\n"})
+    await world.prompt()
+    await world.agent(AGENT)
+    world.put("a", USER)
+    return world
+
+
+async def revert_all(world: UndoWorld) -> None:
+    await world.revert((await world.said(reverted=True))[0])
+
+
+async def revert_last(world: UndoWorld) -> None:
+    await world.revert((await world.said(reverted=True))[2])
+
+
+async def unrevert(world: UndoWorld) -> None:
+    await world.unrevert()
+
+
+WORKS = {"revert": revert_last, "move": revert_all, "unrevert": unrevert}
+
+
+def states(*all_: dict[str, bytes]) -> dict[str, set[bytes | None]]:
+    """What each file may hold."""
+    names = {name for each in all_ for name in each}
+    return {name: {each.get(name) for each in all_} for name in names}
+
+
+FIRST = {"first": b"first\n"}
+THEN = ("again", "opposite", "prompt")
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("how", ["revert", "move", "unrevert"])
+async def test_killed_at_every_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: Steps, how: str
+) -> None:
+    """Each file holds what it held, or what it becomes. The next process finishes, or undoes, it exactly:
+    whether it is told to do the same again, the opposite, or to go on with a prompt.
+    """
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    configure(tmp_path / "home")
+    clock = FakeClock()
+    begin = {"revert": FIRST | AFTER, "move": FIRST | REVERTED, "unrevert": FIRST | REVERTED}[how]
+    end = {"revert": FIRST | REVERTED, "move": REVERTED, "unrevert": FIRST | AFTER}[how]
+    n, killed = 0, True
+    while killed:
+        n += 1
+        # In turn; each after each in the long run.
+        for then in THEN if EXPLORES else (THEN[(n + len(how)) % 3],):
+            killed = False
+            async with opened(tmp_path, steps, clock) as hf:
+                world = await changed(hf, clock, tmp_path / f"{n}-{then}")
+                if how != "revert":
+                    await revert_last(world)
+                assert world.files() == begin
+                try:
+                    async with steps.at(n):
+                        await WORKS[how](world)
+                except Killed:
+                    killed = True
+            found = world.files()
+            allowed = states(begin, end)
+            assert all(found.get(name) in allowed[name] for name in allowed)
+            assert found.keys() <= allowed.keys()
+            async with opened(tmp_path, steps, clock) as hf:
+                world.hf = hf
+                await finished(world, how, then)
+    assert n == {"revert": 9, "move": 5, "unrevert": 9}[how]
+
+
+async def finished(world: UndoWorld, how: str, then: str) -> None:
+    """What another process makes of it."""
+    if then == "prompt":
+        staged = (await world.hf.sessions.get(world.session)).revert
+        kept = await world.said() if staged is None or not staged.leaving else await world.said(reverted=True)
+        await world.hf.sessions.prompt(world.session, "on", no_reply=True)
+        assert (await world.hf.sessions.get(world.session)).revert is None
+        assert (await world.said(reverted=True))[:-1] == kept
+        number = {0: REVERTED, 2: FIRST | REVERTED, 4: FIRST | AFTER}[len(kept)]
+        assert world.files() == number
+    elif then == "again":
+        await WORKS[how](world)
+        assert world.files() == {"revert": FIRST | REVERTED, "move": REVERTED, "unrevert": FIRST | AFTER}[how]
+    else:
+        await WORKS["revert" if how == "unrevert" else "unrevert"](world)
+        assert world.files() == (FIRST | REVERTED if how == "unrevert" else FIRST | AFTER)
+        assert len(await world.said(reverted=True)) == 4
