@@ -40,7 +40,8 @@ def test_what_was_changed(shell: Shell, session: str) -> None:
     stat = shell("session", "diff", session, "--stat")
     assert stat.out == " a   |     2 +-\n new |     1 +\n 2 files changed, 2 lines added, 1 removed\n"
     shown = shell("session", "diff", session, "--format", "json").json()
-    assert [(each["file"], each["status"]) for each in shown["diffs"]] == [
+    changed = [(each["file"], each["status"]) for each in shown["diffs"]]
+    assert changed == [("a", "modified"), ("new", "added")]
         ("a", "modified"),
         ("new", "added"),
     ]
