@@ -139,6 +139,7 @@ async def test_snapshots_and_what_differs_between_them(world: World) -> None:
         ]
         assert [[Path(path).name for path in each.files] for each in listed] == [[], ["a"], ["b", "bin"], []]
         assert listed[-1].id == taken.id
+        assert list((await hf.sessions.state(session)).snapshots) == listed
         assert await files(listed[0].id, listed[1].id) == [("a", "added", 1, 0)]
         assert await files(listed[2].id, taken.id) == [("mine", "added", 1, 0)]
         assert await files(taken.id) == [("c", "modified", 0, 0), ("mine", "modified", 1, 1)]
