@@ -19,7 +19,8 @@ from holdfast.store.query import MessageQuery
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The session, its latest messages, its todos, the snapshots that these messages tell of, and what its agent may do.
+    """The session, its latest messages with the snapshots that they tell of, its todos, and what its agent
+    may do.
 
     `permission`: the rules of the session and its agent; the last match counts. `ceilings`: the rules of the
     sessions above, and of files that may only tighten; each list is evaluated by itself, and the strictest
