@@ -43,6 +43,11 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     done: bool = True
 
+    @property
+    def conflicts(self) -> list[UndoneFile]:
+        """The files that would stop it; of a preview."""
+        return [each for each in self.files if each.outcome == "conflict"]
+
 
 def undone(worktree: Worktree, files: Iterable[Planned]) -> tuple[UndoneFile, ...]:
     """The files of a plan, sorted by path."""
@@ -83,7 +88,7 @@ def _text(held: Held) -> str | None:
 def recorded(files: Sequence[UndoneFile]) -> tuple[list[RevertFile], str]:
     """The files that changed as the session's record has them, and one diff of all; both bounded."""
     room = RECORD_CHARS_MAX
-    found = []
+    found: list[RevertFile] = []
     for each in files:
         if each.status is None or len(found) == RECORD_FILES_MAX:
             continue
