@@ -144,6 +144,7 @@ async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) 
     session, workspace = await run.session(), None
     try:
         workspace = await run.engine.workspace(session)
+        await run.engine.connect(session, workspace)
     except StoreError:
         raise
     except HoldfastError:

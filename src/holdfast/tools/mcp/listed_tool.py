@@ -1,0 +1,114 @@
+"""What a server says of one of its tools, within bounds, and what is offered of it to the model.
+
+What must stay true: a definition from here is one that providers take; what cannot be made so is left out,
+and named. A description is bounded and begins with the server that it comes from.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from holdfast.schema.wire import JsonMap
+from holdfast.text import printable
+from holdfast.tools import schema_rules
+from holdfast.tools.mcp import names
+from holdfast.tools.mcp.server import Server
+
+TOOLS_MAX: Final = 128
+"""Of one server; more would fill the request and confuse the model."""
+DESCRIPTION_CHARS_MAX: Final = 2_000
+SCHEMA_BYTES_MAX: Final = 32 * 1024
+DEPTH_MAX: Final = 32
+_NAMED_MAX: Final = 10
+_COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
+"""Providers refuse these at the root of a tool's arguments."""
+
+
+class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a server's list."""
+
+    name: str
+    description: str = ""
+    schema: JsonMap = {}
+    read_only: bool = False
+    idempotent: bool = False
+
+
+class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the model is shown it. `tool` is what its server calls it."""
+
+    name: str
+    tool: str
+    description: str
+    schema: JsonMap
+    read_only: bool
+    repeatable: bool
+
+
+class Offer(msgspec.Struct, frozen=True):
+    """The tools of one server, and a line for each thing that was left out."""
+
+    tools: tuple[OfferedTool, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] = ()) -> Offer:
+    """What a server offers. It judges schemas, which takes a while for many: call it in a thread."""
+    problems: list[str] = []
+    wanted = {each.name: each for each in listed if each.name.strip() and server.offers(each.name)}
+    if len(wanted) > TOOLS_MAX:
+        problems.append(
+            f"it has {len(wanted)} tools, and the first {TOOLS_MAX} are offered; choose with `allow`"
+        )
+        wanted = dict(list(wanted.items())[:TOOLS_MAX])
+    sound = {name: schema for name, each in wanted.items() if (schema := _schema(each.schema)) is not None}
+    if unsound := [printable(name[:60]) for name in wanted if name not in sound]:
+        more = "" if len(unsound) <= _NAMED_MAX else f" and {len(unsound) - _NAMED_MAX} more"
+        problems.append(f"arguments without a usable schema: {', '.join(unsound[:_NAMED_MAX])}{more}")
+    called = names.named(server.name, sound, taken)
+    tools = [
+        OfferedTool(
+            name=called[name],
+            tool=name,
+            description=_description(server, wanted[name].description),
+            schema=schema,
+            read_only=wanted[name].read_only,
+            repeatable=wanted[name].read_only or wanted[name].idempotent,
+        )
+        for name, schema in sound.items()
+    ]
+    return Offer(tuple(sorted(tools, key=lambda each: each.name)), tuple(problems))
+
+
+def _description(server: Server, text: str) -> str:
+    lines = (printable(line) for line in text[: 2 * DESCRIPTION_CHARS_MAX].splitlines())
+    plain = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    if len(plain) > DESCRIPTION_CHARS_MAX or len(text) > 2 * DESCRIPTION_CHARS_MAX:
+        plain = f"{plain[:DESCRIPTION_CHARS_MAX].rstrip()} [cut]"
+    return f"(MCP server {printable(server.name[:60])}) {plain}".rstrip()
+
+
+def _schema(given: JsonMap) -> JsonMap | None:
+    """The schema of a tool's arguments as providers take it; None where there is none."""
+    if given.get("type", "object") != "object" or not _is_plain_json(given):
+        return None
+    schema = {key: item for key, item in given.items() if key not in _COMBINED}
+    schema = {"type": "object", "properties": {}, **schema}
+    schema.setdefault("required", [])
+    if len(msgspec.json.encode(schema)) > SCHEMA_BYTES_MAX or schema_rules.schema_problems(schema):
+        return None
+    return schema
+
+
+def _is_plain_json(value: Any, depth: int = 0) -> bool:
+    """Whether it is not nested too deeply, and refers to nothing outside itself."""
+    if depth > DEPTH_MAX:
+        return False
+    if isinstance(value, dict):
+        reference = value.get("$ref")
+        if isinstance(reference, str) and not reference.startswith("#"):
+            return False
+        return all(_is_plain_json(item, depth + 1) for item in value.values())
+    return not isinstance(value, list) or all(_is_plain_json(item, depth + 1) for item in value)
