@@ -124,13 +124,13 @@ async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
     await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)
 
 
-async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
-    """The calls of an answer that asked the user and have not received a reply."""
+async def _find_waiting(run: Run, last: MessageWithParts) -> dict[str, bool]:
+    """The calls of an answer that asked the user and have not received a reply; whether by a question."""
     requests = [
         record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
     ]
     return {
-        request.tool.call_id
+        request.tool.call_id: isinstance(request, QuestionRequest)
         for request in requests
         if isinstance(request, PermissionRequest | QuestionRequest)
         and request.time.heard is None
@@ -139,7 +139,7 @@ async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
     }
 
 
-async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
+async def _select_repeatable(run: Run, calls: list[ToolPart], waited: dict[str, bool]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for the user, or their tool may be repeated."""
     session, workspace = await run.session(), None
     try:
@@ -154,7 +154,9 @@ async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) 
     for part in calls:
         registration = _registered(registry, part)
         harmless = registration is not None and registration.tool.repeatable
-        if not isinstance(part.state, ToolPending) and (part.call_id in waited or harmless):
+        midway = registration is not None and registration.tool.asks_midway
+        only_waited = part.call_id in waited and not (midway and waited[part.call_id])
+        if not isinstance(part.state, ToolPending) and (only_waited or harmless):
             found.append(part)
     return found
 

@@ -51,11 +51,12 @@ class Connections:
         if here is None or here.below is not below:
             here = self._at[directory] = self._made(directory, below, here)
         self._at.move_to_end(directory)
-        await here.update(servers, world)
+        here.update(servers, world)
         await here.wait()
-        if not servers:
+        if not servers and self._at.get(directory) is here:
             del self._at[directory]
-        await self._let_go()
+            self._start(here.close())
+        self._let_go()
 
     def _made(self, directory: str, below: Registry, before: DirectoryServers | None) -> DirectoryServers:
         def changed(keeper: Keeper, what: Change) -> None:
@@ -77,13 +78,13 @@ class Connections:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _let_go(self) -> None:
+    def _let_go(self) -> None:
         for directory, each in list(self._at.items()):
             if len(self._at) <= DIRECTORIES_MAX:
                 return
             if not each.is_busy:
                 del self._at[directory]
-                await each.close()
+                self._start(each.close())
 
     async def keep(self) -> None:
         """Wait until this is cancelled, then end every connection: with the tasks of the process."""
@@ -100,5 +101,7 @@ class Connections:
             async with anyio.create_task_group() as group:
                 while self._at:
                     group.start_soon(self._at.popitem()[1].close)
+                if self._tasks:
+                    await asyncio.wait(self._tasks)
         for task in self._tasks:
             task.cancel()

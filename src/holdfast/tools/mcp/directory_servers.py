@@ -4,6 +4,7 @@ What must stay true: a tool whose definition is as it was keeps its registration
 not refused as stale; a server takes over no name that another tool has.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -46,9 +47,10 @@ class DirectoryServers:
         self._registered: dict[str, tuple[object, Registration]] = {}
         self._lock = anyio.Lock()
         self._seen: dict[str, tuple[ListedTool, ...]] = {}
+        self._ending: set[asyncio.Task[None]] = set()
         self._resource_tools = resource_tools(lambda: self.keepers)
 
-    async def update(self, servers: Mapping[str, Server], world: "Callable[[], World]") -> None:
+    def update(self, servers: Mapping[str, Server], world: "Callable[[], World]") -> None:
         """Connect to those that are new, let those go that are gone, and reconnect where an entry changed."""
         self._world = world
         over = [keeper for name, keeper in self.keepers.items() if servers.get(name) != keeper.server]
@@ -57,8 +59,10 @@ class DirectoryServers:
         for name, server in servers.items():
             if name not in self.keepers:
                 self.keepers[name] = self._started(server)
-        for keeper in over:
-            await keeper.close()
+        for keeper in over:  # A program that does not want to end holds nobody up.
+            task = asyncio.create_task(keeper.close(), name="holdfast-mcp-close")
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
 
     def _started(self, server: Server) -> Keeper:
         def world() -> "World":
@@ -108,7 +112,7 @@ class DirectoryServers:
         known = self._offers.get(name)
         if known is None or known[0] != basis:
             made = await anyio.to_thread.run_sync(listed_tool.offer, keeper.server, keeper.listed, taken)
-            for problem in made.problems:
+            for problem in made.problems if known is None or known[1].problems != made.problems else ():
                 self._warn(f"MCP server {name}: {problem}")
             known = self._offers[name] = (basis, made)
         return known[1]
@@ -149,6 +153,8 @@ class DirectoryServers:
         async with anyio.create_task_group() as group:
             for keeper in keepers:
                 group.start_soon(keeper.close)
+            if self._ending:
+                await asyncio.wait(self._ending)
 
 
 def _tool(keeper: Keeper, offered: OfferedTool) -> Tool:
@@ -174,4 +180,5 @@ def _tool(keeper: Keeper, offered: OfferedTool) -> Tool:
         run=run,
         permission=offered.name,
         repeatable=offered.repeatable,
+        asks_midway=True,
     )

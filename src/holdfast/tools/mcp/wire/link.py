@@ -123,7 +123,12 @@ class Link:
             client_info=types.Implementation(name="holdfast", version=__version__),
         )
         async with session:
-            await _greet(session)
+            try:
+                await _greet(session)
+            except MCPError as error:
+                if error.code == types.CONNECTION_CLOSED:
+                    raise Lost(self.why) from None
+                raise
             self._session = session
             yield self
 
@@ -338,8 +343,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, ContextError | Lost | Refused):
         return str(error)
     if isinstance(error, MCPError):
-        closed = error.code == types.CONNECTION_CLOSED
-        return "it ended before it answered" if closed else one_line(error.message, 300)
+        return one_line(error.message, 300)
     if isinstance(error, pydantic.ValidationError):
         return "its answer is none of the protocol"
     if isinstance(error, TimeoutError):

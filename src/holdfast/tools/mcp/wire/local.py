@@ -65,14 +65,15 @@ async def connected(
         assert process.stdout is not None
         why = "its program ended"
         try:
-            async with inward, contextlib.aclosing(messages(process.stdout)) as found:
+            async with contextlib.aclosing(messages(process.stdout)) as found:
                 async for message in found:
                     await inward.send(SessionMessage(message))
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return  # The session is over.
         except HoldfastError as error:
             why = str(error)
-        broke(why)
+        broke(why)  # First, so that whoever waits for an answer learns why there is none.
+        inward.close()
 
     async def send() -> None:
         assert process.stdin is not None
@@ -82,8 +83,8 @@ async def connected(
                     text = each.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await process.stdin.send(f"{text}\n".encode())
         except (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError):
-            await inward.aclose()
             broke("its program ended")
+            inward.close()
 
     async def note() -> None:
         assert process.stderr is not None
