@@ -18,7 +18,7 @@ from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
 from holdfast.runtime.answer.ending import Ending, as_left
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.calls import process_groups, repetition
+from holdfast.runtime.calls import process_groups, question_ask, repetition
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import ToolCalls
@@ -71,7 +71,10 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
         again=len(again),
         waiting=len(waited),
     )
-    info = await _close(run, last, [part for part in calls if part not in again])
+    over = [part for part in calls if part not in again]
+    if left := {part.call_id for part in over} & waited.keys():  # They asked in the middle of their work.
+        await run.recorder.commit(*await question_ask.withdraw(run.engine, run.recorder.session, left))
+    info = await _close(run, last, over)
     parked = await _run_again(run, history, info, again) if again else False
     run.answered = not parked and any(part.call_id in waited for part in again)
     return parked

@@ -2,7 +2,7 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`). What a call does is the tool's name.
+`old`, `count`, `long`, `stubborn`); `gate` is a file without which it reads nothing, `holds` one without which it answers no call. What a call does is the tool's name.
 """
 
 import json
@@ -71,6 +71,8 @@ def text(words: str) -> dict[str, Any]:
 
 def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any] | None:
     note(f"call {name} {json.dumps(given)}")
+    while "holds" in SPEC and not Path(SPEC["holds"]).exists():
+        time.sleep(0.005)
     match name:
         case "picture":
             return {"content": [{"type": "image", "data": PIXEL, "mimeType": "image/png"}]}
@@ -180,6 +182,8 @@ def main() -> None:
     sys.stdout.flush()
     if SPEC.get("mute"):
         time.sleep(300)
+    while "gate" in SPEC and not Path(SPEC["gate"]).exists():
+        time.sleep(0.005)
     for line in sys.stdin:
         threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
     while SPEC.get("stubborn"):
