@@ -60,7 +60,8 @@ async def _remote(server: Server, link: Link) -> AsyncIterator[Link]:
     """By streamable HTTP, else by SSE."""
     account = None if server.entry.oauth is False else await anyio.to_thread.run_sync(accounts.find, server)
     auth = None if account is None else StoredToken(server, account)
-    traffic = Traffic()
+    traffic = Traffic(server)
+    link.is_unauthorized = lambda: traffic.unauthorized
 
     async def opened(transport: Transport) -> AsyncExitStack:
         async with AsyncExitStack() as trial:

@@ -105,6 +105,8 @@ class Link:
         """Set when the server says that its tools are others now."""
         self.broken = anyio.Event()
         self.why = ENDED
+        self.is_unauthorized: Callable[[], bool] = lambda: False
+        """Whether a remote server has just answered that it does not know the user."""
 
     def break_(self, why: str) -> None:
         """The connection is of no more use."""
@@ -271,6 +273,9 @@ class Link:
                 raise Lost(self.why) from None
             if error.code == types.REQUEST_TIMEOUT:
                 raise TimeoutError from None
+            if self.is_unauthorized():
+                self.break_("it does not know the user any more")
+                raise Refused(f"it wants a sign-in: `holdfast mcp auth {self.server.name}`") from None
             if error.message == "Session terminated":
                 self.break_("the server has ended the session")
             raise Refused(one_line(error.message, 1_000)) from None

@@ -24,16 +24,18 @@ _EVENTS: Final = "text/event-stream"
 
 
 class Traffic:
-    """What was seen of a server's answers."""
+    """What was seen of a server's answers at its own address."""
 
-    def __init__(self) -> None:
+    def __init__(self, server: Server) -> None:
+        self._url = httpx2.URL(server.entry.url or "")
         self.unauthorized = False
         self.status: int | None = None
 
     async def look(self, response: httpx2.Response) -> None:
         """Note how an answer begins, and bound what follows."""
-        self.status = response.status_code
-        self.unauthorized = response.status_code == _UNAUTHORIZED
+        if response.request.url == self._url:  # A token is renewed elsewhere.
+            self.status = response.status_code
+            self.unauthorized = response.status_code == _UNAUTHORIZED
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.StreamError("the server compresses its answers, which was not asked for")
         if not response.headers.get("content-type", "").lower().startswith(_EVENTS):

@@ -166,7 +166,7 @@ def _provider(
 
 async def _visit(server: Server, provider: OAuthClientProvider) -> None:
     """Greet the server, which makes it ask for the sign-in."""
-    traffic = Traffic()
+    traffic = Traffic(server)
     try:
         with anyio.fail_after(WAIT_S + ANSWER_S):
             async with remote.client(server, traffic, provider) as http:
