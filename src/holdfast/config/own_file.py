@@ -29,10 +29,14 @@ def set_value(key: tuple[str, ...], value: Any) -> Path:
 
 def remove(key: tuple[str, ...]) -> Path | None:
     """Remove one value; None if it is not there."""
-    text = document.text_of(path()) or ""
-    if not _has(text, key):
+    if not has(key):
         return None
     return _change(lambda text: edit.without(text, key) if _has(text, key) else text)
+
+
+def has(key: tuple[str, ...]) -> bool:
+    """Whether it is there."""
+    return _has(document.text_of(path()) or "", key)
 
 
 def _has(text: str, key: tuple[str, ...]) -> bool:

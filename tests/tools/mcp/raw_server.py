@@ -27,7 +27,7 @@ FORM = {
     "required": ["color"],
 }
 lock = threading.Lock()
-answers: dict[str, Any] = {}
+answers: dict[Any, Any] = {}
 waiting = threading.Condition()
 
 
@@ -61,8 +61,8 @@ def tools() -> list[dict[str, Any]]:
             for n in range(SPEC["count"])
         ]
     if "file" in SPEC:
-        return json.loads(Path(SPEC["file"]).read_text())
-    return own + SPEC.get("tools", [])
+        own = json.loads(Path(SPEC["file"]).read_text())
+    return [*own, *SPEC.get("tools", [])]
 
 
 def text(words: str) -> dict[str, Any]:
@@ -168,6 +168,8 @@ def answer(message: dict[str, Any]) -> None:
         case _ if not method.startswith("notifications/"):
             say({"id": id, "error": {"code": -32601, "message": f"unknown: {method}"}})
             return
+        case _:
+            pass
     if id is not None and result is not None:
         say({"id": id, "result": result})
 

@@ -51,7 +51,7 @@ def output(text: str, name: str, **more: Any) -> ToolOutput:
 
 
 async def test_tools_are_offered_and_called(made: Servers) -> None:
-    """Text, a picture, resources, a structured value; progress is shown; answers to no request are ignored."""
+    """Text, a picture, resources, a structured value; progress is shown; other answers are ignored."""
     offers = ["picture", "resource", "structured", "slow", "wrong", "roots"]
     await made.connect({"one": entry(offers=offers)})
     context = FakeContext(made.directory)
@@ -141,8 +141,8 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
     said = "its program ended (it last said: fatal: out of luck, token=…hidden…)"
     assert made.states == {"one": ("failed", said)}
     assert await made.failure("one_echo", text="x") == (
-        f"The MCP server one is not connected ({said}), so one_echo was not called. Go on without it, or tell "
-        "the user."
+        f"The MCP server one is not connected ({said}), so one_echo was not called. Go on without it, or "
+        "tell the user."
     )
     made.here.keepers["one"].retry()
     await until(lambda: made.states["one"][0] == "connected")
@@ -241,10 +241,8 @@ async def test_a_tool_that_changes_is_registered_anew(made: Servers) -> None:
     await until(lambda: made.here.registry.current("one_three"))
     assert (turn.is_stale("one_two"), turn.is_stale("one_change")) == (True, False)
     await until(lambda: made.warnings)
-    assert made.warnings == [
-        "MCP server one has other definitions than before: two, three; `holdfast mcp debug one` shows them, "
-        "and `--accept` takes them as known"
-    ]
+    (warned,) = made.warnings
+    assert warned.startswith("MCP server one has other definitions than before: two, three; `holdfast mcp ")
 
 
 FORM = "one (MCP server) asks: Which one?"
@@ -324,7 +322,7 @@ async def test_many_directories_let_the_one_go_that_was_used_least(
     pid = int(log.read_text().split()[1])
     other = replace(made.here.keepers["one"].server, name="other")
 
-    await made.connections.connect("/elsewhere", {"other": other}, Registry(), made._world)  # noqa: SLF001
+    await made.connections.connect("/elsewhere", {"other": other}, Registry(), made._world)
 
     assert made.connections.at(str(tmp_path)) is None
     await until(lambda: not is_running(pid))

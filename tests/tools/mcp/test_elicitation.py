@@ -25,20 +25,25 @@ def asked(form: Any = FORM, **more: Any) -> Elicitation:
     return Elicitation(server="shop", message="Tell me", form=form, **more)
 
 
+def made(given: Elicitation) -> list[Question]:
+    found = questions(given)
+    assert found is not None
+    return found
+
+
 def option(label: str) -> QuestionOption:
     return QuestionOption(label=label, description="")
 
 
 def test_each_property_is_a_question_that_names_the_server() -> None:
     """Choices are options that nothing else may be typed beside; of a list several may be chosen."""
-    made = questions(asked())
-    assert made is not None
+    found = made(asked())
 
-    assert made[0] == Question(
+    assert found[0] == Question(
         question="shop (MCP server) asks: Tell me — name (string) Your name", header="name", options=[]
     )
     assert [
-        (each.header, [one.label for one in each.options], each.multiple, each.custom) for each in made
+        (each.header, [one.label for one in each.options], each.multiple, each.custom) for each in found
     ] == [
         ("name", [], None, None),
         ("size", [], None, None),
@@ -54,7 +59,14 @@ def test_answers_have_the_types_of_the_form() -> None:
     given = answer(asked(), [["Ann"], ["7"], ["1.5"], ["No"], ["Blue"], ["Monday", "tu"]])
     few = answer(asked(), [["Ann"], [], [], [], [], []])
 
-    content = {"name": "Ann", "size": 7, "weight": 1.5, "sure": False, "color": "b", "days": ["mo", "tu"]}
+    content: Any = {
+        "name": "Ann",
+        "size": 7,
+        "weight": 1.5,
+        "sure": False,
+        "color": "b",
+        "days": ["mo", "tu"],
+    }
     assert given == ElicitationAnswer(action="accept", content=content)
     assert few == ElicitationAnswer(action="accept", content={"name": "Ann"})
 
@@ -75,7 +87,7 @@ def test_an_answer_that_does_not_fit_is_a_refusal(chosen: list[list[str]]) -> No
 def test_a_form_without_properties_and_an_address_are_confirmed() -> None:
     """Yes or no; the user reads the address in full."""
     opened = asked({}, url="https://example.invalid/x")
-    (plain,), (address,) = questions(asked({})) or (), questions(opened) or ()
+    (plain,), (address,) = made(asked({})), made(opened)
 
     assert plain.options == [option("Yes"), option("No")]
     assert address.question == "shop (MCP server) asks: Tell me Open https://example.invalid/x"
@@ -94,8 +106,8 @@ def test_a_form_with_too_many_questions_is_not_asked() -> None:
 
 def test_a_server_s_words_are_bounded_and_stay_on_their_line() -> None:
     """It cannot write a screen of its own."""
-    (made,) = questions(Elicitation(server="s", message="a\n\x1b[2J" + "b" * 5_000, form={})) or ()
+    (one,) = made(Elicitation(server="s", message="a\n\x1b[2J" + "b" * 5_000, form={}))
 
-    assert len(made.question) < 700
-    assert "\n" not in made.question
-    assert "\x1b" not in made.question
+    assert len(one.question) < 700
+    assert "\n" not in one.question
+    assert "\x1b" not in one.question

@@ -38,7 +38,7 @@ def echoed(text: str) -> ToolOutput:
 
 @pytest.mark.ci
 @pytest.mark.parametrize("newer", [False, True])
-async def test_a_server_is_spoken_to_over_http(made: Servers, newer: bool) -> None:  # noqa: FBT001
+async def test_a_server_is_spoken_to_over_http(made: Servers, newer: bool) -> None:
     """In the protocol that it knows: tools, resources, and a list that changes."""
     app = tools().streamable_http_app()
     async with served(OldOnly(app) if newer else app) as url:

@@ -119,6 +119,7 @@ class TokenMaker:
     """Registers clients, asks nobody, makes tokens; lets only their bearers through to an application."""
 
     def __init__(self, inner: Starlette) -> None:
+        self._inner = inner
         self.clients: dict[str, dict[str, Any]] = {}
         self.codes: dict[str, dict[str, str]] = {}
         self.valid: set[str] = set()
@@ -136,8 +137,13 @@ class TokenMaker:
                 Route("/token", self._token, methods=["POST"]),
                 Mount("/", _Guarded(inner, self)),
             ],
-            lifespan=lambda _: inner.router.lifespan_context(inner),
+            lifespan=self._live,
         )
+
+    @asynccontextmanager
+    async def _live(self, _: Starlette) -> AsyncIterator[None]:
+        async with self._inner.router.lifespan_context(self._inner):
+            yield
 
     def end_tokens(self) -> None:
         """The server forgets every token that it gave for calls."""

@@ -25,7 +25,7 @@ from holdfast.schema.permission import Ruleset
 
 NAMED_MAX = 30
 SERVERS_MAX = 50
-ADDRESS_CHARS_MAX = 300
+WORDS_MAX, WORD_CHARS_MAX = 20, 200
 
 
 class UntrustedFolders:
@@ -36,7 +36,7 @@ class UntrustedFolders:
         self.untrusted: Path | None = None
         self.notices: list[str] = []
         self.contained: list[InstructionSource] = []
-        self.servers: dict[str, str] = {}
+        self.servers: dict[str, list[str]] = {}
         """MCP servers that they name, each with its command or address: they are shown, and not started."""
         self._aside: list[tuple[Document, Reduced]] = []
         self._dropped: dict[str, list[str]] = {}
@@ -122,8 +122,8 @@ class UntrustedFolders:
             given = (entry.get("command") or entry.get("url")) if isinstance(entry, dict) else None
             words = given if isinstance(given, list) else [given]
             if given and len(self.servers) < SERVERS_MAX:
-                shown = " ".join(each for each in words if isinstance(each, str))
-                self.servers[str(name)] = shown[:ADDRESS_CHARS_MAX]
+                shown = [each[:WORD_CHARS_MAX] for each in words[:WORDS_MAX] if isinstance(each, str)]
+                self.servers[str(name)] = shown
 
     def _drop(self, source: str, names: Iterable[str], each: Folder | None) -> None:
         names = list(dict.fromkeys(names))

@@ -13,6 +13,7 @@ import msgspec
 
 from holdfast.errors import HoldfastError
 from holdfast.person import directories, small_file
+from holdfast.schema import typed
 from holdfast.tools.mcp.listed_tool import ListedTool
 from holdfast.tools.mcp.server import Server
 
@@ -57,7 +58,7 @@ def _read() -> _Seen:
 
 def _decoded(data: bytes | None) -> _Seen:
     try:
-        return {} if data is None else msgspec.json.decode(data, type=_Seen)
+        return {} if data is None else typed.decode(data, _Seen)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}
 

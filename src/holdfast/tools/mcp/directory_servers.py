@@ -135,6 +135,11 @@ class DirectoryServers:
                 f"`holdfast mcp debug {name}` shows them, and `--accept` takes them as known"
             )
 
+    def offered(self, server: str) -> tuple[OfferedTool, ...]:
+        """The tools of one server, as the model is shown them."""
+        known = self._offers.get(server)
+        return () if known is None else known[1].tools
+
     def _absent(self, name: str) -> str | None:
         """Why a tool that the model was shown earlier is not there: its server has never connected here."""
         for keeper in self.keepers.values():

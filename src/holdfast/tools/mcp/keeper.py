@@ -34,6 +34,8 @@ PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
 STEADY_S: Final = 30.0
 """A connection that has held so long was a good one: the next pause is short again."""
+SIGN_IN_S: Final = 15.0
+"""How often a server is tried that the user has to sign in to, which they do in another process."""
 PROGRESS_S: Final = 0.1
 """The least time between two reports of progress that are shown."""
 SETTLE_S: Final = 0.05
@@ -61,6 +63,9 @@ class Keeper:
         self._link: Link | None = None
         self._again = anyio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._errors: LastLines | None = None
+        self.version: str | None = None
+        """The version of the protocol that was agreed on."""
         self.calls = 0
         """How many calls are under way."""
 
@@ -96,7 +101,7 @@ class Keeper:
             self.tried.set()
             pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
             self._again = anyio.Event()
-            with anyio.move_on_after(math.inf if status.status == "needs_auth" else pause_s):
+            with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
                 await self._again.wait()
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
@@ -107,7 +112,7 @@ class Keeper:
         from holdfast.tools.mcp.wire.connect import NeedsSignIn
         from holdfast.tools.mcp.wire.local import LastLines
 
-        errors = LastLines()
+        errors = self._errors = LastLines()
         limit = anyio.CancelScope(deadline=anyio.current_time() + self.server.connect_s)
         why = f"it did not answer within {self.server.connect_s:g} s"
         try:
@@ -130,6 +135,7 @@ class Keeper:
             listed = tuple(await link.tools())
             limit.deadline = math.inf
             self._link = link
+            self.version = link.session.protocol_version
             self._take(listed, has_resources=link.has_resources)
             event.info("mcp", "server.connected", server=self.server.name, tools=len(self.listed))
             self._set(McpStatus(status="connected"))
@@ -165,6 +171,10 @@ class Keeper:
         if status != self.status:
             self.status = status
             self._changed("status")
+
+    def printed(self) -> list[str]:
+        """The last lines that its program printed as errors, without known secrets."""
+        return [one_line(without_secrets(line), 500) for line in str(self._errors or "").splitlines()]
 
     def away(self, tool: str) -> str:
         """Why a tool of the server cannot be called now, for the model."""

@@ -29,11 +29,6 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return self.entry.enabled is not False
 
     @property
-    def address(self) -> str:
-        """The command line or the address, as the settings have it. It may hold a secret."""
-        return self.entry.url or " ".join(self.entry.command or ())
-
-    @property
     def identity(self) -> str:
         """A digest of what is connected to: another command or address is another server."""
         facts = [self.name, self.entry.url or "", *(self.entry.command or ())]

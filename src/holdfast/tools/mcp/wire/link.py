@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import anyio
+import httpx2
 import mcp_types as types
 import pydantic
 from mcp.client import ClientRequestContext, ClientSession, IncomingMessage
@@ -353,4 +354,6 @@ def reason(error: BaseException) -> str:
         return "its answer is none of the protocol"
     if isinstance(error, TimeoutError):
         return "it did not answer in time"
+    if isinstance(error, httpx2.TransportError):
+        return f"it cannot be reached ({type(error).__name__})"
     return one_line(f"{type(error).__name__}: {error}", 300)
