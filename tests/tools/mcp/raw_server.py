@@ -2,7 +2,8 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`, `stubborn`); `gate` is a file without which it reads nothing, `holds` one without which it answers no call. What a call does is the tool's name.
+`old`, `count`, `long`, `deaf`, `stubborn`). `gate` is a file without which it reads nothing, `holds` one without
+which it answers no call. What a call does is the tool's name.
 """
 
 import json
@@ -126,7 +127,7 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
             say({"method": "notifications/tools/list_changed"})
             return text("changed")
         case "environment":
-            return text(json.dumps({**os.environ, "cwd": os.getcwd()}))
+            return text(json.dumps({**os.environ, "cwd": str(Path.cwd())}))
         case "child":
             made = subprocess.Popen(["sleep", "300"], start_new_session=given.get("leaves", False))
             return text(str(made.pid))
@@ -188,7 +189,7 @@ def main() -> None:
         time.sleep(0.005)
     for line in sys.stdin:
         threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
-    while SPEC.get("stubborn"):
+    while SPEC.get("stubborn") or SPEC.get("deaf"):
         time.sleep(1)
 
 
