@@ -2,8 +2,8 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`, `deaf`, `stubborn`). `gate` is a file without which it reads nothing, `holds` one without
-which it answers no call. What a call does is the tool's name.
+`old`, `count`, `long`, `deaf`, `stubborn`). `gate` is a file without which it reads nothing, `holds` one
+without which it answers no call. What a call does is the tool's name.
 """
 
 import json

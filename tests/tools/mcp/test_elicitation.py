@@ -98,7 +98,7 @@ def test_a_form_without_properties_and_an_address_are_confirmed() -> None:
 
 def test_a_form_with_too_many_questions_is_not_asked() -> None:
     """A server does not fill the user's screen."""
-    many = {"properties": {f"p{number}": {"type": "string"} for number in range(11)}}
+    many = {"properties": {f"p{number}": {"type": "string"} for number in range(21)}}
     wide = {"properties": {"x": {"type": "string", "enum": [str(number) for number in range(21)]}}}
 
     assert (questions(asked(many)), questions(asked(wide))) == (None, None)

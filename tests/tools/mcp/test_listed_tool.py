@@ -79,6 +79,14 @@ def test_a_tool_whose_schema_no_provider_takes_is_left_out(schema: Any) -> None:
     assert found.problems == ("arguments without a usable schema: bad",)
 
 
+def test_a_tool_that_can_only_be_called_as_a_task_is_left_out() -> None:
+    """A call of it would always fail."""
+    found = offer(server(), [tool("a", needs_task=True), tool("b")])
+
+    assert [each.tool for each in found.tools] == ["b"]
+    assert found.problems == ("only to be called as tasks, which are not offered: a",)
+
+
 def test_a_deep_schema_is_left_out() -> None:
     """It would exhaust the stack of whoever reads it."""
     deep: Any = {"type": "object"}

@@ -13,7 +13,7 @@ from holdfast.schema.request import Question, QuestionOption
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line
 
-QUESTIONS_MAX: Final = 10
+QUESTIONS_MAX: Final = 20
 OPTIONS_MAX: Final = 20
 _TEXT_CHARS_MAX: Final = 600
 _LABEL_CHARS_MAX: Final = 80

@@ -34,6 +34,8 @@ class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
     schema: JsonMap = {}
     read_only: bool = False
     idempotent: bool = False
+    needs_task: bool = False
+    """It can be called only as a task of the protocol, which is not offered here."""
 
 
 class OfferedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +60,17 @@ def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] =
     """What a server offers. It judges schemas, which takes a while for many: call it in a thread."""
     problems: list[str] = []
     wanted = {each.name: each for each in listed if each.name.strip() and server.offers(each.name)}
+    if tasks := [name for name, each in wanted.items() if each.needs_task]:
+        problems.append(f"only to be called as tasks, which are not offered: {_some(tasks)}")
+        wanted = {name: each for name, each in wanted.items() if not each.needs_task}
     if len(wanted) > TOOLS_MAX:
         problems.append(
             f"it has {len(wanted)} tools, and the first {TOOLS_MAX} are offered; choose with `allow`"
         )
         wanted = dict(list(wanted.items())[:TOOLS_MAX])
     sound = {name: schema for name, each in wanted.items() if (schema := _schema(each.schema)) is not None}
-    if unsound := [printable(name[:60]) for name in wanted if name not in sound]:
-        more = "" if len(unsound) <= _NAMED_MAX else f" and {len(unsound) - _NAMED_MAX} more"
-        problems.append(f"arguments without a usable schema: {', '.join(unsound[:_NAMED_MAX])}{more}")
+    if unsound := [name for name in wanted if name not in sound]:
+        problems.append(f"arguments without a usable schema: {_some(unsound)}")
     called = names.named(server.name, sound, taken)
     tools = [
         OfferedTool(
@@ -80,6 +84,12 @@ def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] =
         for name, schema in sound.items()
     ]
     return Offer(tuple(sorted(tools, key=lambda each: each.name)), tuple(problems))
+
+
+def _some(tools: Sequence[str]) -> str:
+    """The first of them; a server decides how many there are."""
+    more = "" if len(tools) <= _NAMED_MAX else f" and {len(tools) - _NAMED_MAX} more"
+    return ", ".join(printable(name[:60]) for name in tools[:_NAMED_MAX]) + more
 
 
 def _description(server: Server, text: str) -> str:

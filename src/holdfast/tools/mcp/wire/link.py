@@ -334,6 +334,7 @@ def _listed(tool: types.Tool) -> ListedTool:
         schema=tool.input_schema,
         read_only=hints is not None and hints.read_only_hint is True,
         idempotent=hints is not None and hints.idempotent_hint is True,
+        needs_task=tool.execution is not None and tool.execution.task_support == "required",
     )
 
 
