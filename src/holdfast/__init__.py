@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         Event,
         FileEdited,
         FileWatcherUpdated,
+        McpStatusChanged,
+        McpToolsChanged,
         MessageRemoved,
         MessageUpdated,
         PartDelta,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         UnknownFault,
     )
     from holdfast.schema.file_part import FilePart
+    from holdfast.schema.mcp_status import McpStatus
     from holdfast.schema.message import (
         AnswerFailed,
         AssistantMessage,
@@ -190,7 +193,13 @@ __all__ = [
     "InvariantBroken",
     "JsonSchemaFormat",
     "LeaseLost",
+<<<<<<< HEAD
     "Location",
+=======
+    "McpStatus",
+    "McpStatusChanged",
+    "McpToolsChanged",
+>>>>>>> 05d3036 (schema: the events of MCP servers are typed; harden against odd servers)
     "Message",
     "MessageRemoved",
     "MessageUpdated",
@@ -320,9 +329,9 @@ _NAMES = {
     "holdfast.runtime.inbox.admission": "Admitted",
     "holdfast.schema.budget": "Budget Spent",
     "holdfast.schema.event": (
-        "Event FileEdited FileWatcherUpdated MessageRemoved MessageUpdated PartDelta PartRemoved "
-        "PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked QuestionRejected "
-        "QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError "
+        "Event FileEdited FileWatcherUpdated McpStatusChanged McpToolsChanged MessageRemoved MessageUpdated "
+        "PartDelta PartRemoved PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked "
+        "QuestionRejected QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError "
         "SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
     ),
     "holdfast.schema.fault": (
@@ -330,6 +339,7 @@ _NAMES = {
         "OutputLengthFault ProviderAuthFault StructuredOutputFault UnknownFault"
     ),
     "holdfast.schema.file_part": "FilePart",
+    "holdfast.schema.mcp_status": "McpStatus",
     "holdfast.schema.message": (
         "AnswerFailed AssistantMessage Message MessageWithParts SystemMessage UserMessage"
     ),

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from holdfast.app import Holdfast
+from holdfast.schema.event import McpStatusProperties
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
@@ -279,7 +280,7 @@ async def test_an_event_says_how_a_server_is(world: World) -> None:
 
         async def follow() -> None:
             async for frames in hf.feed.follow():
-                seen.extend(json.loads(each.properties) for each in frames if each.type == "mcp.status")
+                seen.extend(each.event() for each in frames if each.type == "mcp.status")
 
         async with anyio.create_task_group() as group:
             group.start_soon(follow)
@@ -287,9 +288,9 @@ async def test_an_event_says_how_a_server_is(world: World) -> None:
             await until(lambda: seen)
             group.cancel_scope.cancel()
 
-    assert seen[0] == {
-        "directory": str(world.project),
-        "server": "one",
-        "status": "failed",
-        "error": "/no/such/program could not be started: No such file or directory",
-    }
+    assert seen[0].properties == McpStatusProperties(
+        directory=str(world.project),
+        server="one",
+        status="failed",
+        error="/no/such/program could not be started: No such file or directory",
+    )

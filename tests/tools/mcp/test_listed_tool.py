@@ -63,6 +63,7 @@ def test_the_settings_choose_among_the_tools(fields: dict[str, Any], names: list
     "schema",
     [
         {"type": "string"},
+        {"type": "object", "$schema": []},
         {"type": "objekt"},
         {"type": "object", "properties": []},
         {"type": "object", "required": "x"},

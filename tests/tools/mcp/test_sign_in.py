@@ -206,6 +206,13 @@ async def test_nobody_in_the_browser(guarded: Guarded, monkeypatch: pytest.Monke
         await sign_in(guarded.server(), look_away, CLOCK)
 
 
+async def test_no_token_goes_where_others_can_read_it(guarded: Guarded) -> None:
+    """Only https, and this machine."""
+    open_ = Server(name="web", entry=McpEntry(type="remote", url="http://example.invalid/mcp"))
+    with pytest.raises(ContextError, match="web is not reached by https"):
+        await sign_in(open_, browse, CLOCK)
+
+
 async def test_a_client_and_a_scope_that_the_settings_name(guarded: Guarded) -> None:
     """Nothing is registered then; without them the user reads what to do."""
     guarded.maker.registers = False

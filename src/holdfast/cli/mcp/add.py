@@ -1,10 +1,14 @@
 """`holdfast mcp add`: puts a server into the user's own settings, and leaves the rest as it is."""
 
+import re
+
 import click
 
 from holdfast.cli.output import format_option, note, print_json
 from holdfast.errors import InvalidInput
 from holdfast.schema.wire import JsonMap
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,40}")
 
 
 @click.command()
@@ -35,6 +39,8 @@ def add(
     """
     from holdfast.config import own_file
 
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(f"{name[:60]!r} is no name of a server: letters, digits, _ . and -, at most 40")
     if bool(command) == bool(url):
         raise InvalidInput("name either a command, after `--`, or an address with --url")
     entry: JsonMap = {"type": "remote", "url": url} if url else {"type": "local", "command": list(command)}

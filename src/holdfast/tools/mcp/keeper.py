@@ -40,6 +40,8 @@ PROGRESS_S: Final = 0.1
 """The least time between two reports of progress that are shown."""
 SETTLE_S: Final = 0.05
 """How long further changes of the tools are waited for."""
+RELIST_S: Final = 1.0
+"""The least time between two lists, however often a server says that its tools changed."""
 
 
 Change = Literal["status", "tools"]
@@ -160,6 +162,7 @@ class Keeper:
             except (Lost, Refused, TimeoutError):
                 continue  # It has the tools that it last had.
             self._take(listed, has_resources=link.has_resources)
+            await anyio.sleep(RELIST_S)
 
     def _take(self, listed: tuple[ListedTool, ...], *, has_resources: bool) -> None:
         if (listed, has_resources) != (self.listed, self.has_resources):

@@ -107,9 +107,13 @@ def _schema(given: JsonMap) -> JsonMap | None:
     schema = {key: item for key, item in given.items() if key not in _COMBINED}
     schema = {"type": "object", "properties": {}, **schema}
     schema.setdefault("required", [])
-    if len(msgspec.json.encode(schema)) > SCHEMA_BYTES_MAX or schema_rules.schema_problems(schema):
+    try:
+        is_sound = len(msgspec.json.encode(schema)) <= SCHEMA_BYTES_MAX and not schema_rules.schema_problems(
+            schema
+        )
+    except Exception:  # noqa: BLE001 - the judge may fail in any way at what a server made up
         return None
-    return schema
+    return schema if is_sound else None
 
 
 def _is_plain_json(value: Any, depth: int = 0) -> bool:

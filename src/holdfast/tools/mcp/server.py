@@ -23,6 +23,9 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     connect_s: float = CONNECT_S
     call_s: float = CALL_S
 
+    def __repr__(self) -> str:  # Entries hold keys and passwords.
+        return f"Server({self.name!r})"
+
     @property
     def enabled(self) -> bool:
         """Whether it is to be connected."""

@@ -121,6 +121,7 @@ class _Memory:
 
 async def sign_in(server: Server, show: Show, clock: Clock) -> Account:
     """Sign in; the account is the caller's to keep. `ContextError` says why that failed."""
+    _check_private(server)
     settings = server.entry.oauth if isinstance(server.entry.oauth, McpOAuth) else McpOAuth()
     own = urlsplit(settings.redirect_uri) if settings.redirect_uri else None
     callback = _Callback(_PATH if own is None else own.path or "/")
@@ -135,6 +136,15 @@ async def sign_in(server: Server, show: Show, clock: Clock) -> Account:
         provider = _provider(server, settings, redirect, callback, show)
         await _visit(server, provider)
     return _account(server, provider, clock)
+
+
+def _check_private(server: Server) -> None:
+    """`ContextError` for an address at which others could read the token."""
+    url = urlsplit(server.entry.url or "")
+    if url.scheme != "https" and not (
+        url.scheme == "http" and url.hostname in ("127.0.0.1", "localhost", "::1")
+    ):
+        raise ContextError(f"{server.name} is not reached by https: no token is sent there")
 
 
 def _provider(
