@@ -331,8 +331,8 @@ _NAMES = {
     "holdfast.schema.event": (
         "Event FileEdited FileWatcherUpdated McpStatusChanged McpToolsChanged MessageRemoved MessageUpdated "
         "PartDelta PartRemoved PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked "
-        "QuestionRejected QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError "
-        "SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
+        "QuestionRejected QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff "
+        "SessionError SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
     ),
     "holdfast.schema.fault": (
         "APIFault AbortedFault BudgetFault ContentFilterFault ContextFault ContextOverflowFault Fault "
