@@ -10,7 +10,7 @@ import pytest
 from holdfast.app import Holdfast
 from holdfast.schema.event import McpStatusProperties
 from holdfast.schema.message import MessageWithParts
-from holdfast.schema.part import StepStartPart, ToolPart
+from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, answered
@@ -236,6 +236,20 @@ async def test_a_call_that_asked_in_the_middle_is_not_run_again_for_the_answer(
     assert log.read_text().count("call ask") == 1
     assert state.metadata["outcome"] == "unknown"
     assert left == []
+
+
+async def test_files_that_a_tool_changes_are_observed(world: World) -> None:
+    """Also of one that may be repeated, unless its server says that it only reads."""
+    tool = {"name": "write", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": True}}
+    world.settings(mcp={"one": entry(tools=[tool])}, snapshot=True)
+    made = world.project / "made"
+    async with world.open(Step(Call("one_write", {"path": str(made)}, id="a")), Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        messages = (await hf.sessions.messages(session)).messages
+
+    patches = [part for each in messages for part in each.parts if isinstance(part, PatchPart)]
+    assert [patch.files for patch in patches] == [[str(made)]]
 
 
 async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:

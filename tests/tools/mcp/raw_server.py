@@ -128,6 +128,9 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
             return text("changed")
         case "environment":
             return text(json.dumps({**os.environ, "cwd": str(Path.cwd())}))
+        case "write":
+            Path(given["path"]).write_text("new")
+            return text("written")
         case "child":
             made = subprocess.Popen(["sleep", "300"], start_new_session=given.get("leaves", False))
             return text(str(made.pid))

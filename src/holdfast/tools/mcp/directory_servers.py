@@ -185,5 +185,6 @@ def _tool(keeper: Keeper, offered: OfferedTool) -> Tool:
         run=run,
         permission=offered.name,
         repeatable=offered.repeatable,
+        writes=not offered.read_only,
         asks_midway=True,
     )
