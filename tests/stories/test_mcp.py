@@ -268,6 +268,23 @@ async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
         await hf.sessions.wait(session)
 
 
+async def test_a_server_sees_the_environment_of_commands(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user's without the keys of providers, and what its entry adds; its folder is the session's."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
+    monkeypatch.setenv("PLAIN", "yes")
+    world.settings(mcp={"one": {**entry(offers=["environment"]), "environment": {"WHO": "me"}}})
+    async with world.open(Step(Call("one_environment", {}, id="a")), Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        (state,) = calls((await hf.sessions.messages(session)).messages)
+
+    seen = json.loads(state.output)
+    assert (seen["PLAIN"], seen["WHO"], seen["cwd"]) == ("yes", "me", str(world.project))
+    assert "ANTHROPIC_API_KEY" not in seen
+
+
 @pytest.mark.needs("box")
 async def test_a_server_runs_in_the_box_where_its_entry_says_so(world: World, tmp_path: Path) -> None:
     """What it writes to the project is there, and what it writes elsewhere is not."""

@@ -9,7 +9,6 @@ from typing import Any
 
 import anyio
 import pytest
-from msgspec.structs import replace
 
 from holdfast.schema.program_entry import McpEntry
 from holdfast.schema.request import Question
@@ -111,6 +110,18 @@ async def test_failures_reach_the_model_in_words(made: Servers) -> None:
     )
 
 
+async def test_the_time_to_connect_is_no_bound_of_the_connection(made: Servers) -> None:
+    """Once connected, a server stays so."""
+    server = Server(name="one", entry=McpEntry(**entry()), connect_s=1.0)
+    await made.connect({"one": server})
+    later_s = anyio.current_time() + 1.05
+
+    await until(lambda: anyio.current_time() > later_s)
+
+    assert made.states == {"one": ("connected", None)}
+    assert len(made.events) == 2
+
+
 async def test_an_interrupted_call_is_cancelled_at_the_server(made: Servers) -> None:
     """The server is told, and the connection serves the next call."""
     log = made.directory / "log"
@@ -136,6 +147,8 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
         "The MCP server one left during the call: its program ended. Whether it took effect is unknown: look "
         "before you repeat it."
     )
+    at_once = await made.failure("one_echo", text="x")
+    assert at_once.startswith("The MCP server one is not connected (its program ended")
     await until(lambda: made.states["one"][0] == "failed")
     said = "its program ended (it last said: fatal: out of luck, token=…hidden…)"
     assert made.states == {"one": ("failed", said)}
@@ -147,6 +160,9 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
     await until(lambda: made.states["one"][0] == "connected")
     assert await made.call("one_echo", text="x") == output("echo: x", "echo")
     assert made.here.registry.current("one_echo") is before
+    kinds = [(kind, given.get("status")) for kind, given in made.events]
+    states = [("mcp.status", state) for state in ("connected", "failed", "connected")]
+    assert kinds == [("mcp.tools.changed", None), *states]
 
 
 async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None:
@@ -314,12 +330,20 @@ async def test_resources_are_listed_and_read(made: Servers) -> None:
 async def test_many_directories_let_the_one_go_that_was_used_least(
     made: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that works in many projects does not gather their servers for ever."""
+    """A process that works in many projects does not gather their servers for ever; but one that is at work
+    is not let go.
+    """
     monkeypatch.setattr("holdfast.tools.mcp.connections.DIRECTORIES_MAX", 1)
     log = tmp_path / "log"
-    await made.connect({"one": entry(log=str(log))})
+    await made.connect({"one": entry(log=str(log), offers=["hang"])})
     pid = int(log.read_text().split()[1])
-    other = replace(made.here.keepers["one"].server, name="other")
+    other = Server(name="other", entry=McpEntry(**entry()))
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.call, "one_hang")
+        await until(lambda: "call hang" in log.read_text())
+        await made.connections.connect("/elsewhere", {"other": other}, Registry(), made._world)
+        assert made.connections.at(str(tmp_path)) is not None
+        group.cancel_scope.cancel()
 
     await made.connections.connect("/elsewhere", {"other": other}, Registry(), made._world)
 

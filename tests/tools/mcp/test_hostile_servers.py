@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from holdfast.schema.program_entry import McpEntry
+from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
 from tests.tools.mcp.servers import Servers, entry, servers
 from tests.until import until
@@ -60,6 +61,20 @@ async def test_a_program_that_is_not_there(made: Servers) -> None:
 
     why = "/no/such/program could not be started: No such file or directory"
     assert made.states == {"bad": ("failed", why)}
+
+
+async def test_a_server_that_fails_again_and_again_is_tried_less_and_less_often(
+    made: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Up to a bound."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    monkeypatch.setattr(keeping, "PAUSE_S_MAX", 0.05)
+    await made.connect({"bad": {"type": "local", "command": ["/no/such/program"]}})
+
+    await until(lambda: len(caplog.records) >= 5)
+
+    facts = [record.__dict__["facts"] for record in caplog.records[:5]]
+    assert [each["again_s"] for each in facts] == [0.01, 0.02, 0.04, 0.05, 0.05]
 
 
 async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) -> None:

@@ -144,14 +144,22 @@ async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None
     assert made.states["odd"] == ("failed", "its address is none of http or https")
 
 
-async def test_a_server_that_lets_nobody_in_without_a_token(made: Servers) -> None:
-    """It needs a sign-in, unless the user has switched that off."""
+async def test_a_server_that_lets_nobody_in_without_a_token(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It needs a sign-in, unless the user has switched that off; it is not asked again and again."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    asked: list[str] = []
 
     async def refuse(request: Request) -> Response:
+        asked.append(request.url.path)
         return JSONResponse({}, status_code=401)
 
-    async with served(Starlette(routes=[Route("/mcp", refuse, methods=["POST"])])) as url:
-        await made.connect({"web": entry(f"{url}/mcp"), "key": entry(f"{url}/mcp", oauth=False)})
+    async with served(Starlette(routes=[Route("/{name}", refuse, methods=["POST"])])) as url:
+        await made.connect({"web": entry(f"{url}/web"), "key": entry(f"{url}/key", oauth=False)})
+        await until(lambda: asked.count("/key") > 3)
+
+    assert asked.count("/web") == 1
 
     assert made.states == {
         "web": ("needs_auth", "`holdfast mcp auth web` signs you in"),

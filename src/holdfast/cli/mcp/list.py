@@ -4,6 +4,7 @@ They are connected as for a session. Those of a project that is not trusted are 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,11 +15,12 @@ from holdfast.config.layers import redact
 from holdfast.config.loaded import Loaded
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line
-from holdfast.tools.mcp import definitions_seen
-from holdfast.tools.mcp.keeper import Keeper
-from holdfast.tools.mcp.listed_tool import OfferedTool
 from holdfast.tools.mcp.server import Server, configured
 from holdfast.workspace.workspace import Workspace
+
+if TYPE_CHECKING:  # A list without servers is a plain read.
+    from holdfast.tools.mcp.keeper import Keeper
+    from holdfast.tools.mcp.listed_tool import OfferedTool
 
 UNTRUSTED = "not trusted"
 _WIDE = 100
@@ -68,7 +70,9 @@ def _found(workspace: Workspace, servers: dict[str, Server]) -> list[JsonMap]:
     return anyio.run(look)
 
 
-def _row(keeper: Keeper, loaded: Loaded, tools: Sequence[OfferedTool]) -> JsonMap:
+def _row(keeper: "Keeper", loaded: Loaded, tools: "Sequence[OfferedTool]") -> JsonMap:
+    from holdfast.tools.mcp import definitions_seen
+
     server = keeper.server
     return {
         "name": server.name,
