@@ -182,7 +182,7 @@ def main() -> None:
     note(f"start {os.getpid()}")
     if SPEC.get("stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if SPEC.get("bye"):
+    if SPEC.get("bye") or Path(SPEC.get("bye_if", "/no/such/file")).exists():
         sys.exit("cannot start: no licence")
     sys.stdout.write(SPEC.get("noise", ""))
     sys.stdout.flush()

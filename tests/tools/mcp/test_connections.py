@@ -165,6 +165,37 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
     assert kinds == [("mcp.tools.changed", None), *states]
 
 
+async def test_a_connection_that_was_lost_is_made_again_before_the_next_turn(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and waited for: a machine that slept has lost all of them. Only once for each loss."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 60.0)
+    gone = made.directory / "gone"
+    given = {"one": entry(offers=["crash"], bye_if=str(gone))}
+    await made.connect(given)
+    for state in ("connected", "failed"):
+        await made.failure("one_crash")
+        await made.connect(given)
+        assert made.states["one"][0] == state
+        gone.touch()
+    before = len(made.events)
+
+    await made.connect(given)
+
+    assert len(made.events) == before
+
+
+async def test_a_server_that_is_let_go_meanwhile_is_not_waited_for(made: Servers) -> None:
+    """Two sessions of a directory may read the settings before and after a change of them."""
+    mute = Server(name="one", entry=McpEntry(**entry(mute=True)), connect_s=60)
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.connect, {"one": mute})
+        await until(lambda: made.connections.at(str(made.directory)))
+        group.start_soon(made.connect, {"two": entry()})
+
+    assert made.states == {"two": ("connected", None)}
+
+
 async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None:
     """Not a program that ignores its end, nor what it started, in its group or out of it."""
     log = made.directory / "log"
@@ -175,6 +206,7 @@ async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None
     assert isinstance(outside, ToolOutput)
     pids = [int(log.read_text().split()[1]), int(inside.text), int(outside.text)]
     assert all(map(is_running, pids))
+    assert os.getpgid(pids[0]) == pids[0]  # Ctrl-C in a terminal is not for it.
 
     await made.connect({})
 

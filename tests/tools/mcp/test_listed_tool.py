@@ -124,6 +124,31 @@ def test_of_very_many_tools_the_first_are_offered() -> None:
     assert found.problems == ("it has 10000 tools, and the first 128 are offered; choose with `allow`",)
 
 
+def test_all_definitions_of_a_server_together_are_bounded() -> None:
+    """Many large ones would leave no room for the work: the first are offered, and the user reads it."""
+    large = {"type": "object", "properties": {"x": {"enum": ["y" * 20_000]}}}
+    found = offer(server(), [tool(f"t{number}", schema=large) for number in range(20)])
+
+    assert [each.tool for each in found.tools] == [f"t{number}" for number in range(6)]
+    assert found.problems == (
+        "its definitions have more than 128 KiB, so 14 tools are left out; choose with `allow`",
+    )
+
+
+def test_words_in_a_schema_are_plain_and_bounded() -> None:
+    """Those that describe; values are not touched."""
+    schema = {
+        "type": "object",
+        "title": "T\x1b[2J",
+        "properties": {"description": {"type": "string", "description": "z" * 5_000, "enum": ["\x1b"]}},
+    }
+    (found,) = offer(server(), [tool(schema=schema)]).tools
+    inner = found.schema["properties"]["description"]
+
+    assert found.schema["title"] == "T [2J"
+    assert inner == {"type": "string", "description": "z" * 1_000 + " [cut]", "enum": ["\x1b"]}
+
+
 def test_no_tool_takes_the_name_of_another() -> None:
     """A server called `apply` with a tool `patch` does not become `apply_patch`."""
     given = Server(name="apply", entry=McpEntry(type="local", command=["x"]))

@@ -56,6 +56,8 @@ class DirectoryServers:
         over = [keeper for name, keeper in self.keepers.items() if servers.get(name) != keeper.server]
         for keeper in over:
             del self.keepers[keeper.server.name]
+        for keeper in self.keepers.values():
+            keeper.restore()
         for name, server in servers.items():
             if name not in self.keepers:
                 self.keepers[name] = self._started(server)

@@ -36,6 +36,8 @@ STEADY_S: Final = 30.0
 """A connection that has held so long was a good one: the next pause is short again."""
 SIGN_IN_S: Final = 15.0
 """How often a server is tried that the user has to sign in to, which they do in another process."""
+LATE_S: Final = 30.0
+"""What an attempt may take beside its own bound: loading the package, starting a program, ending one."""
 PROGRESS_S: Final = 0.1
 """The least time between two reports of progress that are shown."""
 SETTLE_S: Final = 0.05
@@ -59,12 +61,13 @@ class Keeper:
         self.listed: tuple[ListedTool, ...] = ()
         self.has_resources = False
         self.tried = anyio.Event()
-        """The first attempt is over, however it ended."""
+        """The first attempt is over, however it ended, or the first one after a loss."""
         self._world = world
         self._changed = changed
         self._link: Link | None = None
         self._again = anyio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_lost = False
         self._errors: LastLines | None = None
         self.version: str | None = None
         """The version of the protocol that was agreed on."""
@@ -82,15 +85,24 @@ class Keeper:
         """Try again now."""
         self._again.set()
 
+    def restore(self) -> None:
+        """If the connection was lost, make it again now; `wait` waits for that, once for each loss."""
+        if self._is_lost or (self._link is not None and self._link.broken.is_set()):
+            self._is_lost = False
+            self.tried = anyio.Event()
+            self.retry()
+
     async def wait(self) -> None:
-        """Wait until the first attempt is over."""
-        await self.tried.wait()
+        """Wait until the first attempt is over, or the one after a loss."""
+        with anyio.move_on_after(self.server.connect_s + LATE_S):
+            await self.tried.wait()
 
     async def close(self) -> None:
         """End the connection, and what was started for it."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
+            self.tried.set()
             await asyncio.wait({task})
 
     async def _keep(self) -> None:
@@ -98,13 +110,21 @@ class Keeper:
         while True:
             begun_s = anyio.current_time()
             status = await self._attempt()
-            event.warn("mcp", "server.away", server=self.server.name, state=status.status, again_s=pause_s)
+            event.warn(
+                "mcp",
+                "server.away",
+                server=self.server.name,
+                state=status.status,
+                again_s=pause_s,
+                printed=0 if self._errors is None else self._errors.bytes,
+            )
             self._set(status)
-            self.tried.set()
+            if not self._again.is_set():  # Else the next attempt is the one that is waited for.
+                self.tried.set()
             pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
-            self._again = anyio.Event()
             with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
                 await self._again.wait()
+            self._again = anyio.Event()
             pause_s = min(2 * pause_s, PAUSE_S_MAX)
 
     async def _attempt(self) -> McpStatus:
@@ -126,6 +146,7 @@ class Keeper:
                 return McpStatus(status="needs_auth", error=str(found))
             why = wire.reason(found)
         finally:
+            self._is_lost = self._link is not None
             self._link = None
         return McpStatus(status="failed", error=_with_lines(why, str(errors)))
 
@@ -137,6 +158,7 @@ class Keeper:
             listed = tuple(await link.tools())
             limit.deadline = math.inf
             self._link = link
+            self._is_lost = False
             self.version = link.session.protocol_version
             self._take(listed, has_resources=link.has_resources)
             event.info("mcp", "server.connected", server=self.server.name, tools=len(self.listed))

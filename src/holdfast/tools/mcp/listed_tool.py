@@ -5,7 +5,7 @@ and named. A description is bounded and begins with the server that it comes fro
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,10 @@ TOOLS_MAX: Final = 128
 """Of one server; more would fill the request and confuse the model."""
 DESCRIPTION_CHARS_MAX: Final = 2_000
 SCHEMA_BYTES_MAX: Final = 32 * 1024
+ALL_BYTES_MAX: Final = 128 * 1024
+"""What all definitions of one server may have."""
+WORDS_CHARS_MAX: Final = 1_000
+"""Of each text that describes a part of a schema."""
 DEPTH_MAX: Final = 32
 _NAMED_MAX: Final = 10
 _COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
@@ -71,6 +75,7 @@ def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] =
     sound = {name: schema for name, each in wanted.items() if (schema := _schema(each.schema)) is not None}
     if unsound := [name for name in wanted if name not in sound]:
         problems.append(f"arguments without a usable schema: {_some(unsound)}")
+    sound = _fitting(sound, wanted, problems)
     called = names.named(server.name, sound, taken)
     tools = [
         OfferedTool(
@@ -86,6 +91,25 @@ def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] =
     return Offer(tuple(sorted(tools, key=lambda each: each.name)), tuple(problems))
 
 
+def _fitting(
+    sound: dict[str, JsonMap], wanted: Mapping[str, ListedTool], problems: list[str]
+) -> dict[str, JsonMap]:
+    """The first of them that have room together."""
+    room = ALL_BYTES_MAX
+    kept: dict[str, JsonMap] = {}
+    for name, schema in sound.items():
+        room -= len(msgspec.json.encode(schema)) + min(len(wanted[name].description), DESCRIPTION_CHARS_MAX)
+        if room < 0:
+            left = len(sound) - len(kept)
+            problems.append(
+                f"its definitions have more than {ALL_BYTES_MAX >> 10} KiB, so {left} tools are left out; "
+                "choose with `allow`"
+            )
+            break
+        kept[name] = schema
+    return kept
+
+
 def _some(tools: Sequence[str]) -> str:
     """The first of them; a server decides how many there are."""
     more = "" if len(tools) <= _NAMED_MAX else f" and {len(tools) - _NAMED_MAX} more"
@@ -93,18 +117,22 @@ def _some(tools: Sequence[str]) -> str:
 
 
 def _description(server: Server, text: str) -> str:
-    lines = (printable(line) for line in text[: 2 * DESCRIPTION_CHARS_MAX].splitlines())
+    return f"(MCP server {printable(server.name[:60])}) {_words(text, DESCRIPTION_CHARS_MAX)}".rstrip()
+
+
+def _words(text: str, chars_max: int) -> str:
+    """A text without anything that a terminal would obey but line breaks, within a bound."""
+    lines = (printable(line) for line in text[: 2 * chars_max].splitlines())
     plain = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
-    if len(plain) > DESCRIPTION_CHARS_MAX or len(text) > 2 * DESCRIPTION_CHARS_MAX:
-        plain = f"{plain[:DESCRIPTION_CHARS_MAX].rstrip()} [cut]"
-    return f"(MCP server {printable(server.name[:60])}) {plain}".rstrip()
+    is_cut = len(plain) > chars_max or len(text) > 2 * chars_max
+    return f"{plain[:chars_max].rstrip()} [cut]" if is_cut else plain
 
 
 def _schema(given: JsonMap) -> JsonMap | None:
     """The schema of a tool's arguments as providers take it; None where there is none."""
     if given.get("type", "object") != "object" or not _is_plain_json(given):
         return None
-    schema = {key: item for key, item in given.items() if key not in _COMBINED}
+    schema = {key: item for key, item in _described(given).items() if key not in _COMBINED}
     schema = {"type": "object", "properties": {}, **schema}
     schema.setdefault("required", [])
     try:
@@ -114,6 +142,18 @@ def _schema(given: JsonMap) -> JsonMap | None:
     except Exception:  # noqa: BLE001 - the judge may fail in any way at what a server made up
         return None
     return schema if is_sound else None
+
+
+def _described(value: Any) -> Any:
+    """A schema with plain words where it describes."""
+    if isinstance(value, dict):
+        return {
+            key: _words(item, WORDS_CHARS_MAX)
+            if key in ("description", "title") and isinstance(item, str)
+            else _described(item)
+            for key, item in value.items()
+        }
+    return [_described(item) for item in value] if isinstance(value, list) else value
 
 
 def _is_plain_json(value: Any, depth: int = 0) -> bool:
