@@ -124,6 +124,15 @@ async def test_names_that_are_odd_or_shared_are_all_offered(made: Servers) -> No
     assert sorted(text.split("'")[1] for text in said) == ["a b: x", "a.b: x", "日本: x"]
 
 
+async def test_what_a_server_sends_is_not_logged(made: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    """The package logs what it cannot read, with its content."""
+    bad = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"secret": "abcdefgh"}}
+    await made.connect({"one": entry(noise=json.dumps(bad) + "\n")})
+
+    assert made.states == {"one": ("connected", None)}
+    assert "abcdefgh" not in caplog.text
+
+
 async def test_what_a_server_says_of_itself_reaches_nobody(made: Servers) -> None:
     """Its instructions are no text of ours: nothing that is offered holds them."""
     await made.connect({"one": entry(resources=True)})

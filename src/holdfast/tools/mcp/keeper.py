@@ -26,8 +26,9 @@ from holdfast.tools.mcp.listed_tool import ListedTool, OfferedTool
 from holdfast.tools.mcp.server import Server
 
 if TYPE_CHECKING:  # The package costs half a second and 38 MB: it is loaded with the first server.
+    from holdfast.tools.mcp.wire.call_under_way import Ask
     from holdfast.tools.mcp.wire.connect import World
-    from holdfast.tools.mcp.wire.link import Ask, Link
+    from holdfast.tools.mcp.wire.link import Link
     from holdfast.tools.mcp.wire.local import LastLines
 
 PAUSE_S: Final = 1.0
@@ -130,7 +131,7 @@ class Keeper:
     async def _attempt(self) -> McpStatus:
         """One connection, from its beginning to its end; how it ended."""
         await anyio.to_thread.run_sync(importlib.import_module, "holdfast.tools.mcp.wire.connect")
-        from holdfast.tools.mcp.wire import link as wire
+        from holdfast.tools.mcp.wire import reason
         from holdfast.tools.mcp.wire.connect import NeedsSignIn
         from holdfast.tools.mcp.wire.local import LastLines
 
@@ -141,10 +142,10 @@ class Keeper:
             with limit:
                 why = await self._connected(limit, errors)
         except Exception as error:  # noqa: BLE001 - a server may fail in any way
-            found = wire.first(error)
+            found = reason.first(error)
             if isinstance(found, NeedsSignIn):
                 return McpStatus(status="needs_auth", error=str(found))
-            why = wire.reason(found)
+            why = reason.reason(found)
         finally:
             self._is_lost = self._link is not None
             self._link = None
@@ -173,7 +174,7 @@ class Keeper:
 
     async def _relist(self, link: "Link") -> None:
         """List the tools again whenever the server says that they changed."""
-        from holdfast.tools.mcp.wire.link import Lost, Refused
+        from holdfast.tools.mcp.wire.reason import Lost, Refused
 
         while True:
             await link.changed.wait()
@@ -218,7 +219,7 @@ class Keeper:
 
     async def call(self, tool: OfferedTool, arguments: JsonMap, context: ToolContext) -> ToolOutput:
         """Carry out a call of a tool, which was permitted."""
-        from holdfast.tools.mcp.wire.link import Lost, Refused
+        from holdfast.tools.mcp.wire.reason import Lost, Refused
 
         link = self.link(tool.name)
         unknown = "" if tool.repeatable else " Whether it took effect is unknown: look before you repeat it."

@@ -98,7 +98,7 @@ def _of(keepers: Mapping[str, Keeper], server: str) -> Keeper:
 
 async def _guarded(keeper: Keeper, tool: str, work: "Callable[[Link], Awaitable[T]]") -> T:
     """Ask a server something; its failure in words for the model."""
-    from holdfast.tools.mcp.wire.link import Lost, Refused
+    from holdfast.tools.mcp.wire.reason import Lost, Refused
 
     try:
         return await work(keeper.link(tool))

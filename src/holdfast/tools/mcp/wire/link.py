@@ -6,28 +6,27 @@ it belongs to, and to nobody where that cannot be known.
 
 import contextlib
 import logging
-import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
-import httpx2
 import mcp_types as types
 import pydantic
 from mcp.client import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 
-from holdfast.errors import ContextError
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.mcp.elicitation import Elicitation, ElicitationAnswer
 from holdfast.tools.mcp.listed_tool import ListedTool
-from holdfast.tools.mcp.server import CALL_S_MAX, Server
+from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import result
+from holdfast.tools.mcp.wire.call_under_way import Ask, CallUnderWay, Progress
+from holdfast.tools.mcp.wire.reason import Lost, Refused
 from holdfast.version import __version__
 
 LISTED_MAX: Final = 2_000
@@ -36,62 +35,14 @@ ROUNDS_MAX: Final = 10
 """How often a call may be answered by a wish for more input."""
 ENDED: Final = "the connection ended"
 
-Ask = Callable[[Elicitation], Awaitable[ElicitationAnswer]]
 Streams = tuple[Any, Any]
 R = TypeVar("R", bound=pydantic.BaseModel)
 
-for _name in ("mcp", "client"):  # They log messages with their content, and print where nobody listens.
+for _name in ("mcp.client", "mcp.shared"):  # They log messages with their content.
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
-
-
-class Progress(Protocol):
-    """Takes a report of how far a call has come."""
-
-    async def __call__(self, progress: float, total: float | None, message: str | None) -> None: ...
-
-
-class Lost(Exception):
-    """The connection ended while an answer was waited for."""
-
-
-class Refused(Exception):
-    """The server answered a request with an error."""
-
-
-class _Call:
-    """A call under way. `session` is whose call it is."""
-
-    def __init__(self, session: str, ask: Ask, limit: anyio.CancelScope, wait_s: float) -> None:
-        self.session = session
-        self._ask = ask
-        self._limit = limit
-        self._wait_s = wait_s
-        self._last = anyio.current_time() + CALL_S_MAX
-        self._asking: list[anyio.CancelScope] = []
-
-    def extend(self) -> None:
-        """The server is at work: it has its time again, within the bound of all calls."""
-        self._limit.deadline = min(anyio.current_time() + self._wait_s, self._last)
-
-    async def ask(self, asked: Elicitation) -> ElicitationAnswer:
-        """Ask the user; meanwhile the call's time stands still. What the call leaves open is withdrawn."""
-        self._limit.deadline = math.inf
-        with anyio.CancelScope() as scope:
-            self._asking.append(scope)
-            try:
-                return await self._ask(asked)
-            finally:
-                self._asking.remove(scope)
-                if not self._asking:
-                    self._last = anyio.current_time() + CALL_S_MAX
-                    self.extend()
-        return ElicitationAnswer(action="cancel")
-
-    def end(self) -> None:
-        """The call is over: its questions are withdrawn."""
-        for scope in self._asking:
-            scope.cancel()
+# The session of the package uses a name that may be another program's: only its own records are dropped.
+logging.getLogger("client").addFilter(lambda record: "/mcp/client/" not in record.pathname)
 
 
 class Link:
@@ -101,7 +52,7 @@ class Link:
         self.server = server
         self._worktree = worktree
         self._session: ClientSession | None = None
-        self._calls: list[_Call] = []
+        self._calls: list[CallUnderWay] = []
         self.changed = anyio.Event()
         """Set when the server says that its tools are others now."""
         self.broken = anyio.Event()
@@ -182,7 +133,7 @@ class Link:
     ) -> ToolOutput:
         """Call a tool. `ToolFailure` with what the server says is wrong; `TimeoutError` when it is silent."""
         with anyio.CancelScope() as limit:
-            call = _Call(session, ask, limit, self.server.call_s)
+            call = CallUnderWay(session, ask, limit, self.server.call_s)
             call.extend()
 
             async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -203,7 +154,7 @@ class Link:
         return made
 
     async def _answered(
-        self, tool: str, arguments: JsonMap, call: _Call, report: Progress
+        self, tool: str, arguments: JsonMap, call: CallUnderWay, report: Progress
     ) -> types.CallToolResult:
         responses: types.InputResponses | None = None
         state: str | None = None
@@ -222,7 +173,7 @@ class Link:
             responses, state = await self._inputs(answer, call), answer.request_state
         raise Refused("it asked for more input again and again")
 
-    async def _inputs(self, wanted: types.InputRequiredResult, call: _Call) -> types.InputResponses:
+    async def _inputs(self, wanted: types.InputRequiredResult, call: CallUnderWay) -> types.InputResponses:
         responses: types.InputResponses = {}
         for key, request in (wanted.input_requests or {}).items():
             if isinstance(request, types.ElicitRequest):
@@ -336,25 +287,3 @@ def _listed(tool: types.Tool) -> ListedTool:
         idempotent=hints is not None and hints.idempotent_hint is True,
         needs_task=tool.execution is not None and tool.execution.task_support == "required",
     )
-
-
-def first(error: BaseException) -> BaseException:
-    """Of several errors the first."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def reason(error: BaseException) -> str:
-    """Why a connection could not be made, in one line."""
-    if isinstance(error, ContextError | Lost | Refused):
-        return str(error)
-    if isinstance(error, MCPError):
-        return one_line(error.message, 300)
-    if isinstance(error, pydantic.ValidationError):
-        return "its answer is none of the protocol"
-    if isinstance(error, TimeoutError):
-        return "it did not answer in time"
-    if isinstance(error, httpx2.TransportError):
-        return f"it cannot be reached ({type(error).__name__})"
-    return one_line(f"{type(error).__name__}: {error}", 300)

@@ -27,7 +27,7 @@ from holdfast.text import one_line
 from holdfast.tools.mcp.accounts import Account
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import remote
-from holdfast.tools.mcp.wire.link import first
+from holdfast.tools.mcp.wire.reason import first
 from holdfast.tools.mcp.wire.remote import Traffic
 
 WAIT_S: Final = 300.0
