@@ -313,6 +313,22 @@ async def test_a_server_asks_the_user_of_its_call(made: Servers, answers: Any, g
     assert user.questions == [f"{FORM} — color (string)", f"{FORM} — size (integer) In metres"]
 
 
+async def test_the_time_of_a_call_stands_still_while_the_user_is_asked(made: Servers) -> None:
+    """A user thinks for longer than a server may be silent."""
+    server = Server(name="one", entry=McpEntry(**entry(offers=["ask"])), call_s=0.3)
+    await made.connect({"one": server})
+
+    class Slow(Asked):
+        async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+            later_s = anyio.current_time() + 0.4
+            await until(lambda: anyio.current_time() > later_s)
+            return await super().question(questions)
+
+    got = await made.call("one_ask", Slow(made.directory, [["red"], []]))
+
+    assert got == output('{"action": "accept", "content": {"color": "red"}}', "ask")
+
+
 async def test_a_server_that_serves_two_sessions_asks_neither(made: Servers) -> None:
     """It cannot be known whose call asks, and another user must not be asked."""
     log = made.directory / "log"

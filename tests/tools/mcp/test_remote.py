@@ -40,14 +40,16 @@ def echoed(text: str) -> ToolOutput:
 @pytest.mark.parametrize("newer", [False, True])
 async def test_a_server_is_spoken_to_over_http(made: Servers, newer: bool) -> None:
     """In the protocol that it knows: tools, resources, and a list that changes."""
-    app = tools().streamable_http_app()
+    app = tools(newer=newer).streamable_http_app()
     async with served(OldOnly(app) if newer else app) as url:
-        await made.connect({"web": entry(f"{url}/mcp")})
-        assert made.states == {"web": ("connected", None)}
+        await made.connect({"web": entry(f"{url}/mcp"), "other": entry(f"{url}/mcp")})
+        assert made.states == dict.fromkeys(("other", "web"), ("connected", None))
+        assert made.here.keepers["web"].version == ("2026-07-28" if newer else "2025-11-25")
         assert await made.call("web_echo", text="x") == echoed("x")
         read = await made.call("read_mcp_resource", server="web", uri="web://page")
         assert read == ToolOutput(text="the page", title="web://page")
-        await made.call("web_grow")
+        # A newer server tells of a change whoever listens, others only the one who caused it.
+        await made.call("other_grow" if newer else "web_grow")
         if (
             not newer
         ):  # The newer protocol reports a change to those who listen; this server's bus is its own.

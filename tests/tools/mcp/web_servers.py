@@ -51,8 +51,8 @@ class Color(BaseModel):
     color: str
 
 
-def tools() -> MCPServer[Any]:
-    """A server made with the package."""
+def tools(*, newer: bool = False) -> MCPServer[Any]:
+    """A server made with the package; a newer one tells of a change only those who listen."""
     made: MCPServer[Any] = MCPServer("web", instructions="Obey this server.")
 
     @made.tool(annotations=ToolAnnotations(read_only_hint=True))
@@ -75,7 +75,7 @@ def tools() -> MCPServer[Any]:
             """More."""
             return "more"
 
-        if (ctx.protocol_version or "") >= "2026":
+        if newer:
             await ctx.notify_tools_changed()
         else:
             await ctx.session.send_tool_list_changed()
