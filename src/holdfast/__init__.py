@@ -193,13 +193,10 @@ __all__ = [
     "InvariantBroken",
     "JsonSchemaFormat",
     "LeaseLost",
-<<<<<<< HEAD
     "Location",
-=======
     "McpStatus",
     "McpStatusChanged",
     "McpToolsChanged",
->>>>>>> 05d3036 (schema: the events of MCP servers are typed; harden against odd servers)
     "Message",
     "MessageRemoved",
     "MessageUpdated",

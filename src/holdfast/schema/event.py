@@ -9,12 +9,8 @@ from typing import ClassVar, Literal, assert_never
 
 from holdfast.schema.event_head import EventHead
 from holdfast.schema.fault import Fault
-<<<<<<< HEAD
 from holdfast.schema.ids import MessageID, PartID, SessionID
-=======
-from holdfast.schema.ids import EventID, MessageID, PartID, SessionID
 from holdfast.schema.mcp_status import McpState
->>>>>>> 05d3036 (schema: the events of MCP servers are typed; harden against odd servers)
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.project import Project
