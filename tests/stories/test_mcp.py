@@ -70,7 +70,7 @@ async def test_a_server_s_tools_are_offered_from_the_first_request_on(world: Wor
 async def test_a_server_that_comes_late_moves_the_prefix_once(world: World, tmp_path: Path) -> None:
     """The first request does not wait longer than its bound; the reason of the move is `tools`."""
     gate = tmp_path / "gate"
-    world.settings(mcp={"one": {**entry(gate=str(gate)), "timeout": 200}, "two": entry()})
+    world.settings(mcp={"one": {**entry(gate=str(gate)), "timeout": 1_500}, "two": entry()})
     async with world.open(*(Step(Say("ok")) for _ in range(4))) as (hf, script):
         session = await world.session(hf)
         await hf.sessions.process(session, "one")

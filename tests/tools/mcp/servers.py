@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast import processes
 from holdfast.location.guard import Guard
+from holdfast.schema.config import Config
 from holdfast.schema.program_entry import McpEntry
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.declare import Answer
@@ -18,19 +19,21 @@ from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.mcp.connections import Connections
 from holdfast.tools.mcp.directory_servers import DirectoryServers
 from holdfast.tools.mcp.launch import Launching
-from holdfast.tools.mcp.server import Server
+from holdfast.tools.mcp.server import Server, configured
 from holdfast.tools.registry import Registry
 from tests.tools.fake_context import FakeContext
 
 if TYPE_CHECKING:
     from holdfast.tools.mcp.wire.connect import World
 
+PATIENT_MS = 60_000
 RAW = Path(__file__).parent / "raw_server.py"
 
 
 def entry(**spec: Any) -> dict[str, Any]:
-    """The entry of a server that is a program of ours (`raw_server.py`)."""
-    return {"type": "local", "command": [sys.executable, "-I", str(RAW), json.dumps(spec)]}
+    """The entry of a server that is a program of ours (`raw_server.py`); a busy machine may start it late."""
+    command = [sys.executable, "-I", str(RAW), json.dumps(spec)]
+    return {"type": "local", "command": command, "timeout": PATIENT_MS}
 
 
 class _Started:
@@ -56,9 +59,10 @@ class Servers:
 
     async def connect(self, entries: Mapping[str, JsonMap | Server]) -> None:
         """Connect as a turn does."""
+        named = {name: given for name, given in entries.items() if not isinstance(given, Server)}
+        made = configured(Config(mcp={name: McpEntry(**given) for name, given in named.items()}))
         servers = {
-            name: given if isinstance(given, Server) else Server(name=name, entry=McpEntry(**given))
-            for name, given in entries.items()
+            name: given if isinstance(given, Server) else made[name] for name, given in entries.items()
         }
         await self.connections.connect(str(self.directory), servers, self.below, self._world)
 

@@ -1,5 +1,6 @@
 """Local servers, each a real program: connected, called, away, and gone."""
 
+import contextlib
 import json
 import os
 import sys
@@ -99,27 +100,29 @@ async def test_an_agent_that_only_reads_calls_what_only_reads(made: Servers) -> 
 
 async def test_failures_reach_the_model_in_words(made: Servers) -> None:
     """What the tool itself says, an error of the protocol, and silence, each with the server's name."""
-    server = Server(name="one", entry=McpEntry(**entry(offers=["fail", "refuse", "hang"])), call_s=0.2)
-    await made.connect({"one": server})
+    two = Server(name="two", entry=McpEntry(**entry(offers=["hang"])), connect_s=60, call_s=0.2)
+    await made.connect({"one": entry(offers=["fail", "refuse"]), "two": two})
 
     assert await made.failure("one_fail") == "it went wrong"
     assert await made.failure("one_refuse") == "The MCP server one refused the call: no such thing."
-    assert await made.failure("one_hang") == (
-        "The MCP server one did not answer within 0.2 s, and the call was cancelled. Whether it took effect "
+    assert await made.failure("two_hang") == (
+        "The MCP server two did not answer within 0.2 s, and the call was cancelled. Whether it took effect "
         "is unknown: look before you repeat it."
     )
 
 
 async def test_the_time_to_connect_is_no_bound_of_the_connection(made: Servers) -> None:
     """Once connected, a server stays so."""
-    server = Server(name="one", entry=McpEntry(**entry()), connect_s=1.0)
-    await made.connect({"one": server})
-    later_s = anyio.current_time() + 1.05
+    for connect_s in (1.0, 5.0, 25.0):  # A busy machine needs longer to start it.
+        await made.connect({"one": Server(name="one", entry=McpEntry(**entry()), connect_s=connect_s)})
+        if made.states["one"][0] == "connected":
+            break
+    made.events.clear()
 
-    await until(lambda: anyio.current_time() > later_s)
+    await anyio.sleep(connect_s + 0.05)
 
     assert made.states == {"one": ("connected", None)}
-    assert len(made.events) == 2
+    assert made.events == []
 
 
 async def test_an_interrupted_call_is_cancelled_at_the_server(made: Servers) -> None:
@@ -187,7 +190,7 @@ async def test_a_connection_that_was_lost_is_made_again_before_the_next_turn(
 
 async def test_a_server_that_is_let_go_meanwhile_is_not_waited_for(made: Servers) -> None:
     """Two sessions of a directory may read the settings before and after a change of them."""
-    mute = Server(name="one", entry=McpEntry(**entry(mute=True)), connect_s=60)
+    mute = Server(name="one", entry=McpEntry(**entry(mute=True)), connect_s=300)
     async with anyio.create_task_group() as group:
         group.start_soon(made.connect, {"one": mute})
         await until(lambda: made.connections.at(str(made.directory)))
@@ -315,16 +318,20 @@ async def test_a_server_asks_the_user_of_its_call(made: Servers, answers: Any, g
 
 async def test_the_time_of_a_call_stands_still_while_the_user_is_asked(made: Servers) -> None:
     """A user thinks for longer than a server may be silent."""
-    server = Server(name="one", entry=McpEntry(**entry(offers=["ask"])), call_s=0.3)
-    await made.connect({"one": server})
 
     class Slow(Asked):
         async def question(self, questions: Sequence[Question]) -> list[list[str]]:
-            later_s = anyio.current_time() + 0.4
-            await until(lambda: anyio.current_time() > later_s)
+            await anyio.sleep(call_s + 0.1)
             return await super().question(questions)
 
-    got = await made.call("one_ask", Slow(made.directory, [["red"], []]))
+    got: Any = None
+    for call_s in (0.3, 3.0, 30.0):  # A busy machine needs longer to answer.
+        server = Server(name="one", entry=McpEntry(**entry(offers=["ask"])), connect_s=60, call_s=call_s)
+        await made.connect({"one": server})
+        user = Slow(made.directory, [["red"], []])
+        with contextlib.suppress(ToolFailure):
+            got = await made.call("one_ask", user)
+            break
 
     assert got == output('{"action": "accept", "content": {"color": "red"}}', "ask")
 
@@ -385,7 +392,7 @@ async def test_many_directories_let_the_one_go_that_was_used_least(
     log = tmp_path / "log"
     await made.connect({"one": entry(log=str(log), offers=["hang"])})
     pid = int(log.read_text().split()[1])
-    other = Server(name="other", entry=McpEntry(**entry()))
+    other = Server(name="other", entry=McpEntry(**entry()), connect_s=60)
     async with anyio.create_task_group() as group:
         group.start_soon(made.call, "one_hang")
         await until(lambda: "call hang" in log.read_text())

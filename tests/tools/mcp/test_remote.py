@@ -16,7 +16,7 @@ from holdfast.schema.program_entry import McpEntry
 from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
-from tests.tools.mcp.servers import Servers, servers
+from tests.tools.mcp.servers import PATIENT_MS, Servers, servers
 from tests.tools.mcp.web_servers import OldOnly, served, tools
 from tests.until import until
 
@@ -28,7 +28,7 @@ async def made(tmp_path: Path) -> AsyncIterator[Servers]:
 
 
 def entry(url: str, **more: Any) -> dict[str, Any]:
-    return {"type": "remote", "url": url, **more}
+    return {"type": "remote", "url": url, "timeout": PATIENT_MS, **more}
 
 
 def echoed(text: str) -> ToolOutput:

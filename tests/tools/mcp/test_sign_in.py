@@ -35,7 +35,8 @@ class Guarded:
 
     def server(self, **oauth: Any) -> Server:
         settings = McpOAuth(**oauth) if oauth else None
-        return Server(name="web", entry=McpEntry(type="remote", url=self.url, oauth=settings))
+        entry = McpEntry(type="remote", url=self.url, oauth=settings)
+        return Server(name="web", entry=entry, connect_s=60)
 
 
 @pytest.fixture
