@@ -68,7 +68,7 @@ async def test_a_killed_writer_loses_nothing_acknowledged(url: str) -> None:
 
 @pytest.mark.ci
 async def test_twenty_processes_lose_nothing_and_meet_no_lock_error(url: str) -> None:
-    """20 processes with 50 commits each: 1,000 messages, no error."""
+    """20 processes with 30 commits each: 600 messages, no error."""
     writers = [start(url, name, 30) for name in range(20)]
     acknowledged: set[str] = set()
     for writer in writers:
