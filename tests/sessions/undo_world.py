@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,7 @@ class UndoWorld:
 
     async def agent(
         self,
-        files: dict[str, bytes | None],
+        files: Mapping[str, bytes | None],
         *,
         session: str | None = None,
         observed: bool = False,

@@ -5,8 +5,10 @@ import pytest
 
 from holdfast.errors import HoldfastError, NotFound, Refused
 from holdfast.provider.request import prefix
+from holdfast.schema.part import ToolPart
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
+from tests.stories import inside
 from tests.stories.epochs import LONG, Fact
 from tests.stories.undo import ALLOWED, LINES, act, command, edit, files, outcomes, read, said, turn, write
 from tests.stories.world import World, is_shown
@@ -150,6 +152,31 @@ async def test_what_a_staged_revert_hides_from_whom(world: World) -> None:
         await hf.sessions.process(fork.id, "on")
         assert await said(hf, fork.id) == ["erstens", "done", "on", "a fork"]
         assert "zweitens" not in str(script.requests[-1].messages)
+
+
+async def test_a_session_rests_while_a_revert_is_staged(world: World) -> None:
+    """Woken, it does nothing, although what is shown of its answer asks for more; nor does it forget what is
+    hidden: after `unrevert` the model is sent all of it.
+    """
+    world.settings(permission=ALLOWED, snapshot=True)
+    async with world.open(*turn(write("a", "1\n"), write("b", "1\n")), Step(Say("on"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "erstens")
+        first = (await hf.sessions.messages(session)).messages[1]
+        (call,) = [part.id for part in first.parts if isinstance(part, ToolPart)]
+        after = first.parts[[part.id for part in first.parts].index(call) + 1].id
+        await hf.sessions.revert(session, first.info.id, part=after)
+        assert files(world.project) == {"a": "1\n"}
+
+        await inside.wake(hf, session)
+        await hf.sessions.wait(session)
+        assert len(script.requests) == 3
+
+        await hf.sessions.unrevert(session)
+        await hf.sessions.process(session, "zweitens")
+        named = [prefix.named(each).names for each in script.requests[-2:]]
+        assert named[1][: len(named[0])] == named[0]
+        assert "done" in str(script.requests[-1].messages)
 
 
 @pytest.mark.parametrize("how", ["command", "compaction"])

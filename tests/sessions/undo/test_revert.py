@@ -5,16 +5,25 @@ import stat
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
 from holdfast.file_lock import FileLock
 from holdfast.location.shadow import place
+from holdfast.runtime.history.session_history import SessionHistory
+from holdfast.schema.message import AssistantTime
 from holdfast.sessions.undo import unrevert, worktree, write_files
 from holdfast.sessions.undo.plan import Held
-from tests.sessions.filling import ask
-from tests.sessions.undo_world import LINES, UndoWorld, edited
+from tests.sessions.filling import answer, ask
+from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
 
 pytestmark = pytest.mark.needs("git")
+
+DAY_MS = 86_400_000
+
+
+async def set_time(world: UndoWorld, message: str, time: AssistantTime) -> None:
+    await world.hf.sessions.update_message(world.session, message, lambda each: replace(each, time=time))
 
 
 async def test_only_what_the_agent_changed_after_the_point(world: UndoWorld) -> None:
@@ -183,6 +192,9 @@ async def test_a_part(world: UndoWorld) -> None:
     assert await world.said() == [prompt, message]
     shown = (await world.hf.sessions.messages(world.session)).messages[-1]
     assert part not in [each.id for each in shown.parts]
+    fork = await world.hf.sessions.fork(world.session)
+    copied = (await world.hf.sessions.messages(fork.id)).messages[-1]
+    assert [type(each) for each in copied.parts] == [type(each) for each in shown.parts]
     revert = (await world.hf.sessions.get(world.session)).revert
     assert revert is not None
     assert (revert.message_id, revert.part_id) == (message, part)
@@ -192,6 +204,85 @@ async def test_a_part(world: UndoWorld) -> None:
     await world.unrevert()
     assert await world.revert(later) == {"a": "deleted", "b": "deleted"}
     assert await world.said() == []
+
+
+@pytest.mark.parametrize("committed", [False, True])
+async def test_a_conflict_stops_the_way_back_too(
+    world: UndoWorld, tmp_path: Path, *, committed: bool
+) -> None:
+    """Of a staged revert and of a committed one: nothing changes, and it can be tried again."""
+    configure(tmp_path / "home")
+    world.put("a", LINES)
+    world.put("b", b"1\n")
+    await world.prompt()
+    await world.agent({"a": edited((3, "agent\n")), "b": b"2\n"})
+    await world.revert()
+    if committed:
+        await world.hf.sessions.prompt(world.session, "on", no_reply=True)
+    world.put("a", edited((3, "user\n")))
+    files, session = world.files(), await world.hf.sessions.get(world.session)
+
+    with pytest.raises(UndoConflict, match="a line 3: the same lines"):
+        await world.unrevert(committed=committed)
+    assert (world.files(), await world.hf.sessions.get(world.session)) == (files, session)
+    assert await world.unrevert(committed=committed, preview=True) == {"a": "conflict", "b": "restored"}
+    world.put("a", edited((9, "user\n")))
+    assert await world.unrevert(committed=committed) == {"a": "merged", "b": "restored"}
+    assert world.files() == {"a": edited((3, "agent\n"), (9, "user\n")), "b": b"2\n"}
+
+
+async def test_a_committed_revert_is_kept_for_a_week(world: UndoWorld, tmp_path: Path) -> None:
+    """Within the budget, from the next undo in the worktree on; the last of several comes back first."""
+    configure(tmp_path / "home")
+    world.put("a", b"0\n")
+    for number in (b"1\n", b"2\n"):
+        await world.prompt()
+        await world.agent({"a": number})
+        await world.revert()
+        await world.hf.sessions.prompt(world.session, "on", no_reply=True)
+        world.put("a", number)
+    refs = (await world.shadow()).git_dir / "refs"
+    staged, kept = refs / place.staged_of(world.session), refs / place.folder_of(world.session)
+    names = {each.name for each in staged.iterdir()}
+    world.put("a", b"1\n")
+    assert await world.unrevert(committed=True) == {"a": "restored"}
+    assert (world.get("a"), staged.exists(), names - {each.name for each in kept.iterdir()}) == (
+        b"2\n", False, set(),
+    )  # fmt: skip
+    world.put("a", b"0\n")
+    world.clock.advance(7 * DAY_MS - 1_000)
+    assert await world.unrevert(committed=True, preview=True) == {"a": "restored"}
+    world.clock.advance(1_000)
+    with pytest.raises(NotFound, match="within the last 7 days"):
+        await world.unrevert(committed=True)
+    await world.prompt()
+    await world.revert()
+    await world.hf.sessions.prompt(world.session, "on", no_reply=True)
+    assert (await world.hf.sessions.get(world.session)).reverted is None
+
+
+async def test_what_a_killed_process_left_is_cleared(world: UndoWorld) -> None:
+    """The folder of its merges, which holds contents of files."""
+    await world.prompt()
+    await world.agent({"a": b"1\n"})
+    left = (await world.shadow()).git_dir / "merge-left"
+    left.mkdir()
+    (left / "ours").write_text("secret")
+    await world.revert()
+    assert not left.exists()
+
+
+async def test_a_history_that_is_kept_in_memory(world: UndoWorld) -> None:
+    """It is what the store shows, also where nothing but the revert has changed."""
+    await world.prompt()
+    await world.agent({"a": b"1\n"})
+    history = SessionHistory(world.hf.sessions.access.store, world.session)
+    counts = [len(await history.read())]
+    await world.revert()
+    counts.append(len(await history.read()))
+    await world.unrevert()
+    counts.append(len(await history.read()))
+    assert counts == [2, 0, 2]
 
 
 async def test_refusals(world: UndoWorld) -> None:
@@ -210,6 +301,12 @@ async def test_refusals(world: UndoWorld) -> None:
     with pytest.raises(NotFound, match="no revert of session"):
         await world.unrevert(committed=True)
     assert await world.unrevert() == {}
+    open_ = await answer(world.hf, world.session, prompt, "…")
+    closed = open_.time
+    await set_time(world, open_.id, replace(closed, completed=None))
+    with pytest.raises(Refused, match="was left unfinished"):
+        await world.revert()
+    await set_time(world, open_.id, closed)
     await world.revert()
     with pytest.raises(Refused, match="has a staged revert"):
         await ask(world.hf, world.session, "more")

@@ -5,6 +5,7 @@ its session, within the budget. Waits for the disk: run it in a thread.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -47,13 +48,19 @@ def changes(shadow: Shadow, id: str | None) -> list[FileChange] | None:
 
 def staged(shadow: Shadow) -> list[str]:
     """The sessions for which something is kept that is not pruned."""
-    return sorted(
-        {place.session_of(each.folder) for each in shadow.kept() if not place.is_prunable(each.folder)}
-    )
+    return _names(_folder(shadow, "any").parent)
 
 
 def release(shadow: Shadow, session: str) -> None:
     """Keep what a committed revert of a session replaced, but only within the budget from now on."""
-    folder = place.staged_of(session)
-    shadow.keep(place.folder_of(session), [each.id for each in shadow.kept() if each.folder == folder])
-    shadow.drop(folder)
+    ids = [name for name in _names(_folder(shadow, session)) if contents.is_id(name)]
+    shadow.keep(place.folder_of(session), ids)
+    shadow.drop(place.staged_of(session))
+
+
+def _folder(shadow: Shadow, session: str) -> Path:
+    return shadow.git_dir / "refs" / place.staged_of(session)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
