@@ -268,6 +268,22 @@ async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
         await hf.sessions.wait(session)
 
 
+async def test_a_server_that_leaves_the_settings_ends(world: World, tmp_path: Path) -> None:
+    """Before the next turn; its tools are not offered any more to a new session."""
+    log = tmp_path / "log"
+    world.settings(mcp={"one": entry(log=str(log))})
+    async with world.open(Step(Say("ok")), Step(Say("ok"))) as (hf, script):
+        await hf.sessions.process(await world.session(hf), "go")
+        pid = int(log.read_text().split()[1])
+        world.settings()
+        inside.forget_workspaces(hf)
+        await hf.sessions.process(await world.session(hf), "go")
+        assert hf.mcp_status(world.project) == {}
+        await until(lambda: not is_running(pid))
+
+    assert (shown(script, 0), shown(script, 1)) == (["one_echo"], [])
+
+
 async def test_a_server_sees_the_environment_of_commands(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

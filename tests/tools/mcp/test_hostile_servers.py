@@ -82,7 +82,7 @@ async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) 
     await made.connect({"loud": entry(noise="hello\n{}\n[1]\n" * 20)})
     assert made.states == {"loud": ("connected", None)}
     endless = [sys.executable, "-c", "while True: print('x' * 9999)"]
-    await made.connect({"endless": {"type": "local", "command": endless}})
+    await made.connect({"endless": {**entry(), "command": endless}})
 
     assert made.states == {
         "endless": ("failed", "it prints text that is no MCP message to its standard output")

@@ -103,17 +103,17 @@ async def test_headers_of_the_settings_go_to_the_server_and_nowhere_else(made: S
         await made.connect({"web": entry(f"{url}/mcp", headers={"x-key": "k"})})
 
     assert made.states["web"][0] == "failed"
-    assert seen == ["k"]
+    assert set(seen) == {"k"}
 
 
 async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     """Nor one that is compressed, which was not asked for."""
-    read = 0
+    reads: list[int] = []
 
     async def long() -> AsyncIterator[bytes]:
-        nonlocal read
+        reads.append(0)
         for _ in range(100):
-            read += 1 << 20
+            reads[-1] += 1 << 20
             yield b"x" * (1 << 20)
             await anyio.sleep(0)
 
@@ -127,10 +127,10 @@ async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     async with served(Starlette(routes=routes)) as url:
         await made.connect({"flood": entry(f"{url}/flood"), "packed": entry(f"{url}/packed")})
 
-    assert made.states["flood"][0] == "failed"
-    assert "more than 16 MiB" in (made.states["flood"][1] or "")
-    assert "compresses its answers" in (made.states["packed"][1] or "")
-    assert read < 64 << 20
+    first = {given["server"]: given["error"] for kind, given in reversed(made.events) if kind == "mcp.status"}
+    assert "more than 16 MiB" in first["flood"]
+    assert "compresses its answers" in first["packed"]
+    assert max(reads) < 64 << 20
 
 
 async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None:
@@ -157,10 +157,10 @@ async def test_a_server_that_lets_nobody_in_without_a_token(
     async with served(Starlette(routes=[Route("/{name}", refuse, methods=["POST"])])) as url:
         await made.connect({"web": entry(f"{url}/web"), "key": entry(f"{url}/key", oauth=False)})
         await until(lambda: asked.count("/key") > 3)
+        states = made.states
 
     assert asked.count("/web") == 1
-
-    assert made.states == {
+    assert states == {
         "web": ("needs_auth", "`holdfast mcp auth web` signs you in"),
         "key": ("failed", "it answers 401, and `oauth` is off for it; set the header that it wants"),
     }
