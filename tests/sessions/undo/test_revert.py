@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
 from holdfast.location.shadow import place
-from holdfast.sessions.undo import write_files
+from holdfast.sessions.undo import ledger, write_files
 from holdfast.sessions.undo.plan import Held
 from tests.sessions.filling import ask
 from tests.sessions.undo_world import LINES, UndoWorld, edited
@@ -265,3 +265,29 @@ async def test_a_file_that_changes_meanwhile_puts_everything_back(
     world.put("c", edited((3, "agent\n"), (9, "user\n")))
     assert await world.revert() == {"a": "restored", "b": "restored", "c": "merged"}
     assert world.files() == {"a": LINES, "b": LINES, "c": edited((9, "user\n"))}
+
+
+async def test_a_snapshot_says_nothing_of_what_it_left_out(world: UndoWorld) -> None:
+    """A file that the project ignores, and that was there before the agent changed it, is named and stays."""
+    world.put(".gitignore", b".env\n")
+    world.put(".env", b"user\n")
+    await world.prompt()
+    tree = (await world.shadow()).take(place.folder_of(world.session)).id
+    await world.agent({".env": b"agent\n", "a": b"1\n"})
+
+    assert await world.revert(snapshot=tree) == {".env": "not covered", "a": "deleted"}
+    assert world.files() == {".gitignore": b".env\n", ".env": b"agent\n"}
+
+
+async def test_what_was_not_recorded_is_told(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A step may have changed more files than are recorded of it."""
+    monkeypatch.setattr(ledger, "OBSERVED_MAX", 2)
+    await world.prompt()
+    said = await world.agent({"a": b"1\n", "b": b"1\n"}, observed=True)
+
+    undo = await world.hf.sessions.revert(world.session, preview=True)
+    (note,) = undo.notes
+    assert note == (
+        f"message {said} changed more files than the 2 that are recorded of a step: the others are not taken "
+        "back"
+    )

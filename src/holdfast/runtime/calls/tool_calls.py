@@ -161,7 +161,7 @@ class ToolCalls:
         await anyio.lowlevel.checkpoint_if_cancelled()
         tool = self._turn.toolset.find(called.part.tool)
         if tool is not None and not tool.repeatable and called.invalid is None:
-            await self._trees.begin()
+            await self._trees.begin(observe=not tool.notes_files)
         return await self._execute(call, called)
 
     async def _refuse_loop(self, call: RunningCall, row: Row) -> Settlement | None:
