@@ -1,16 +1,18 @@
 """Reverts and their undoing, over real files and the real git."""
 
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
+import anyio.from_thread
 import pytest
 
 from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
 from holdfast.location.shadow import place
 from holdfast.sessions.undo import ledger, write_files
-from holdfast.sessions.undo.plan import Held
+from holdfast.sessions.undo.plan import Held, Planned
 from tests.sessions.filling import ask
-from tests.sessions.undo_world import LINES, UndoWorld, edited
+from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
 
 pytestmark = pytest.mark.needs("git")
 
@@ -291,3 +293,24 @@ async def test_what_was_not_recorded_is_told(world: UndoWorld, monkeypatch: pyte
         f"message {said} changed more files than the 2 that are recorded of a step: the others are not taken "
         "back"
     )
+
+
+async def test_a_session_that_changes_while_files_come_back(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `unrevert` answers is what it did; the committed revert is over, and the other change stays."""
+    configure(world.top.parent / "home")
+    await world.prompt()
+    await world.agent({"a": b"1\n"})
+    await world.revert()
+    await world.hf.sessions.prompt(world.session, "on", no_reply=True)
+    plain = write_files.write_all
+
+    def write_all(files: Sequence[Planned]) -> None:
+        plain(files)
+        anyio.from_thread.run(world.hf.sessions.rename, world.session, "Other")
+
+    monkeypatch.setattr(write_files, "write_all", write_all)
+    assert await world.unrevert(committed=True) == {"a": "restored"}
+    after = await world.hf.sessions.get(world.session)
+    assert (after.title, after.reverted, world.get("a")) == ("Other", None, b"1\n")

@@ -98,10 +98,16 @@ async def _undo_committed(
         await anyio.to_thread.run_sync(write)
     except NotWritten as error:
         raise error.cause from error
-    left = [each for each in value.reverted or () if each is not last]
-    after = replace(value, reverted=left or None)
-    await access.store.commit(Batch((put_session(after),), expected(record)))
-    return Undo(session=after, files=files)
+
+    async def forget() -> Session:
+        """Whatever else changed in the session meanwhile: the files are written."""
+        record = await require_session(access, value.id)
+        left = [each for each in record.value().reverted or () if each != last]
+        after = replace(record.value(), reverted=left or None)
+        await access.store.commit(Batch((put_session(after),), expected(record)))
+        return after
+
+    return Undo(session=await on_conflict(forget), files=files)
 
 
 def _last(session: Session, now_ms: int) -> CommittedRevert:

@@ -62,7 +62,7 @@ def part(value: Json) -> Json:
         case "patch":
             files = [_text(file, "patch-file", f"{id}-{n}") for n, file in enumerate(value["files"])]
             made = {**value, "hash": _text(value["hash"], "patch", id), "files": files}
-            made.pop("changes", None)  # Ours: paths, and digests of contents, by which short ones are guessed.
+            made.pop("changes", None)  # Ours: paths, and digests by which contents are guessed.
             return made
         case "agent" if "source" in value:
             source = value["source"]
