@@ -7,10 +7,12 @@ from pathlib import Path
 import anyio.from_thread
 import pytest
 
-from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
+from holdfast.errors import ContextError, InvalidInput, NotFound, Refused, UndoConflict
 from holdfast.location.shadow import place
 from holdfast.sessions.undo import ledger, write_files
+from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import Held, Planned
+from holdfast.sessions.undo.unrevert import GONE
 from tests.sessions.filling import ask
 from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
 
@@ -314,3 +316,39 @@ async def test_a_session_that_changes_while_files_come_back(
     assert await world.unrevert(committed=True) == {"a": "restored"}
     after = await world.hf.sessions.get(world.session)
     assert (after.title, after.reverted, world.get("a")) == ("Other", None, b"1\n")
+
+
+async def test_a_repository_that_cannot_be_read_loses_nothing(world: UndoWorld) -> None:
+    """Undo does nothing, and says so; once the repository is mended it works."""
+    await world.prompt()
+    await world.agent({"a": b"1\n"})
+    await world.revert()
+    config = (await world.shadow()).git_dir / "config"
+    was = config.read_bytes()
+    config.write_bytes(b"[damaged")
+
+    with pytest.raises(ContextError, match="could not read what is kept"):
+        await world.unrevert()
+
+    config.write_bytes(was)
+    assert await world.unrevert() == {"a": "restored"}
+    assert world.files() == {"a": b"1\n"}
+
+
+async def test_what_did_not_come_back_stays_kept(world: UndoWorld) -> None:
+    """The messages come back; what the files held is kept on, within the budget."""
+    world.put("a", LINES)
+    await world.prompt()
+    await world.agent({"a": edited((3, "agent\n"))})
+    both = edited((3, "agent\n"), (10, "user\n"))
+    world.put("a", both)
+    await world.revert()
+    shadow, revert = await world.shadow(), (await world.hf.sessions.get(world.session)).revert
+    assert revert is not None
+    assert revert.kept is not None
+    (shadow.git_dir / "objects" / revert.kept[:2] / revert.kept[2:]).unlink()
+
+    undo = await world.hf.sessions.unrevert(world.session)
+    assert (undo.files, undo.notes, len(await world.said())) == ((), (GONE,), 2)
+    assert world.get("a") == edited((10, "user\n"))
+    assert (place.folder_of(world.session), content_id(both)) in {(e.folder, e.id) for e in shadow.kept()}

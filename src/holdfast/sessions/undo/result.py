@@ -16,6 +16,7 @@ from holdfast.tools.builtin import file_diff
 TEXT_BYTES_MAX: Final = 2 << 20
 RECORD_CHARS_MAX: Final = 50_000
 """How much of all diffs the session's record holds: lists read it."""
+RECORD_FILES_MAX: Final = 500
 NAMED_MAX: Final = 5
 MESSAGE_MAX: Final = 1_000
 
@@ -84,7 +85,7 @@ def recorded(files: Sequence[UndoneFile]) -> tuple[list[RevertFile], str]:
     room = RECORD_CHARS_MAX
     found = []
     for each in files:
-        if each.status is not None:
+        if each.status is not None and len(found) < RECORD_FILES_MAX:
             patch = each.patch if len(each.patch) <= room else ""
             room -= len(patch)
             found.append(

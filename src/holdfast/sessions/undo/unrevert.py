@@ -69,7 +69,11 @@ async def _undo_staged(
         raise result.conflict(worktree, made.conflicts)
     leaving = replace(value.revert, leaving=True)
     left = await stage(access, worktree, record, made, leaving, kept=kept or ())
-    await anyio.to_thread.run_sync(worktree.shadow.drop, place.staged_of(record.id))
+    if kept is None or any(each.outcome == "not covered" for each in files):
+        # What did not come back now may be found by hand: it is kept within the budget.
+        await anyio.to_thread.run_sync(kept_state.release, worktree.shadow, record.id)
+    else:
+        await anyio.to_thread.run_sync(worktree.shadow.drop, place.staged_of(record.id))
     return Undo(session=left, files=files, notes=notes)
 
 
