@@ -25,6 +25,7 @@ from holdfast.file_lock import FileLock
 from holdfast.location.shadow import listing, objects
 from holdfast.location.shadow.listing import TreeChange
 from holdfast.person import small_file
+from holdfast.person.private import make_folder
 
 NEW_BYTES_MAX: Final = 2 << 20
 """A file that is not known yet, and larger than this, is left out."""
@@ -329,7 +330,7 @@ class Shadow:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.git_dir)
         lock = FileLock(self.git_dir / "lock")
         try:
             lock.acquire(wait_s=LOCK_S)

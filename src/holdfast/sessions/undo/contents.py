@@ -50,7 +50,7 @@ def _batch(shadow: Shadow, ids: list[str]) -> bytes:
 
 
 def _parsed(output: bytes) -> Iterator[tuple[str, bytes | None]]:
-    """`<id> blob <size>`, a line feed, the content, a line feed; `<id> missing` for what is not there: None."""
+    """`<id> blob <size>`, a line feed, the content, a line feed; `<id> missing`: None."""
     at = 0
     while (end := output.find(b"\n", at)) >= 0:
         words = output[at:end].split(b" ")

@@ -95,7 +95,7 @@ async def _undo_committed(
         raise result.conflict(worktree, made.conflicts)
 
     def write() -> None:
-        worktree.shadow.keep_contents(place.folder_of(value.id), list(made.contents.values()))
+        kept_state.keep_contents(worktree.shadow, place.folder_of(value.id), list(made.contents.values()))
         write_files.write_all(made.written)
 
     try:
