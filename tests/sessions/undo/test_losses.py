@@ -11,6 +11,10 @@ import pytest
 from holdfast.errors import ContextError, NotFound
 from holdfast.location.shadow import objects, place
 from holdfast.runtime.undo.commit import KEPT_MS
+from holdfast.schema.ids import MessageID, PartID, SessionID
+from holdfast.schema.part import ToolPart
+from holdfast.schema.stored import BACKGROUND
+from holdfast.schema.tool_state import Completed, ToolCompleted
 from holdfast.sessions.undo import ledger, write_files
 from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import Planned
@@ -30,6 +34,28 @@ async def test_a_snapshot_says_nothing_of_what_it_left_out(world: UndoWorld) -> 
 
     assert await world.revert(snapshot=tree) == {".env": "not covered", "a": "deleted"}
     assert world.files() == {".gitignore": b".env\n", ".env": b"agent\n"}
+
+
+async def test_a_command_that_was_left_running_is_named(world: UndoWorld) -> None:
+    """No step observes what it does later."""
+    await world.prompt()
+    said = await world.agent({})
+    now_ms = world.clock.now_ms()
+    state = ToolCompleted(
+        input={}, output="", title="", metadata={BACKGROUND: {}}, time=Completed(start=now_ms, end=now_ms)
+    )
+    part = ToolPart(
+        id=PartID(await world.hf.sessions.new_id(world.session, "prt")),
+        session_id=SessionID(world.session),
+        message_id=MessageID(said),
+        call_id="c2",
+        tool="bash",
+        state=state,
+    )
+    await world.hf.sessions.add_part(part)
+
+    undo = await world.hf.sessions.revert(world.session, preview=True)
+    assert undo.notes[0] == f"message {said} left a command running: what it changed later is not known"
 
 
 async def test_what_was_not_recorded_is_told(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:

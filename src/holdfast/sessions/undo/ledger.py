@@ -15,6 +15,7 @@ from holdfast.schema.file_change import FileChange
 from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
 from holdfast.schema.session import Session
+from holdfast.schema.stored import BACKGROUND
 from holdfast.schema.tool_state import ToolCompleted, ToolPending
 from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess
@@ -167,11 +168,18 @@ def _notes(message: MessageWithParts) -> Iterator[str]:
             f"message {message.info.id} changed more files than the {OBSERVED_MAX:,} that are recorded of a "
             "step: the others are not taken back"
         )
+    if any(isinstance(part, ToolPart) and _is_left_running(part) for part in message.parts):
+        yield f"message {message.info.id} left a command running: what it changed later is not known"
     calls = {part.tool for part in message.parts if isinstance(part, ToolPart) and _is_unknown(part)}
     why = _unseen(message)
     if calls and why is not None:
         named = ", ".join(sorted(calls))
         yield f"message {message.info.id} {why}: what its calls of {named} changed is not known"
+
+
+def _is_left_running(call: ToolPart) -> bool:
+    """Whether a call began a command in the background: no step observes what that does afterwards."""
+    return isinstance(call.state, ToolCompleted) and BACKGROUND in (call.state.metadata or {})
 
 
 def _is_unknown(call: ToolPart) -> bool:

@@ -83,7 +83,7 @@ def _text(held: Held) -> str | None:
 def recorded(files: Sequence[UndoneFile]) -> tuple[list[RevertFile], str]:
     """The files that changed as the session's record has them, and one diff of all; both bounded."""
     room = RECORD_CHARS_MAX
-    found = []
+    found: list[RevertFile] = []
     for each in files:
         if each.status is not None and len(found) < RECORD_FILES_MAX:
             patch = each.patch if len(each.patch) <= room else ""
