@@ -52,6 +52,8 @@ if TYPE_CHECKING:
         Event,
         FileEdited,
         FileWatcherUpdated,
+        McpStatusChanged,
+        McpToolsChanged,
         MessageRemoved,
         MessageUpdated,
         PartDelta,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         UnknownFault,
     )
     from holdfast.schema.file_part import FilePart
+    from holdfast.schema.mcp_status import McpStatus
     from holdfast.schema.message import (
         AnswerFailed,
         AssistantMessage,
@@ -191,6 +194,9 @@ __all__ = [
     "JsonSchemaFormat",
     "LeaseLost",
     "Location",
+    "McpStatus",
+    "McpStatusChanged",
+    "McpToolsChanged",
     "Message",
     "MessageRemoved",
     "MessageUpdated",
@@ -320,16 +326,17 @@ _NAMES = {
     "holdfast.runtime.inbox.admission": "Admitted",
     "holdfast.schema.budget": "Budget Spent",
     "holdfast.schema.event": (
-        "Event FileEdited FileWatcherUpdated MessageRemoved MessageUpdated PartDelta PartRemoved "
-        "PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked QuestionRejected "
-        "QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff SessionError "
-        "SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
+        "Event FileEdited FileWatcherUpdated McpStatusChanged McpToolsChanged MessageRemoved MessageUpdated "
+        "PartDelta PartRemoved PartUpdated PermissionAsked PermissionReplied ProjectUpdated QuestionAsked "
+        "QuestionRejected QuestionReplied SessionCompacted SessionCreated SessionDeleted SessionDiff "
+        "SessionError SessionIdle SessionStatusChanged SessionUpdated TodoUpdated"
     ),
     "holdfast.schema.fault": (
         "APIFault AbortedFault BudgetFault ContentFilterFault ContextFault ContextOverflowFault Fault "
         "OutputLengthFault ProviderAuthFault StructuredOutputFault UnknownFault"
     ),
     "holdfast.schema.file_part": "FilePart",
+    "holdfast.schema.mcp_status": "McpStatus",
     "holdfast.schema.message": (
         "AnswerFailed AssistantMessage Message MessageWithParts SystemMessage UserMessage"
     ),

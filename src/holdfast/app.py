@@ -36,6 +36,9 @@ if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does 
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
     from holdfast.runtime.process.coordinator import Coordinator
+    from holdfast.schema.mcp_status import McpStatus
+    from holdfast.schema.wire import JsonMap
+    from holdfast.sessions.mcp_servers import McpServers
     from holdfast.sessions.prompts import Prompts
     from holdfast.sessions.terminals import TerminalService
     from holdfast.sessions.workspaces import Workspaces
@@ -93,6 +96,7 @@ class Holdfast:
         self._wires: Wires | None = None
         self._coordinator: Coordinator | None = None
         self._prompting: Prompts | None = None
+        self._servers: McpServers | None = None
         self._closing = Closing("terminals", "coordinator", "watches", "wires", "http", "feed", "store")
         self._closing.add("feed", self.feed.close)
         self._closing.add("store", store.close)
@@ -215,19 +219,26 @@ class Holdfast:
     def _prompting_now(self) -> "Prompts":
         """The engine, built when it is first needed."""
         if self._prompting is None:
+            from holdfast.location.box.boxes import Boxes
+            from holdfast.location.guard import Guard
             from holdfast.person import directories
             from holdfast.runtime.engine.engine import Engine, NeverPresent
             from holdfast.runtime.process.coordinator import Coordinator
             from holdfast.sessions import expired_runs
             from holdfast.sessions.brought_tools import BroughtTools
+            from holdfast.sessions.mcp_servers import McpServers
             from holdfast.sessions.prompts import Prompts
+            from holdfast.tools.mcp.connections import Connections
             from holdfast.tools.standard import managed_output
 
             output = managed_output(self.clock, trouble=_warn)
             plugins = self._plugins_now()
-            brought = BroughtTools(
-                lambda session: self._tools_at.get(session.directory) or self.tools, plugins
+            guard, boxes = Guard(), Boxes()
+            servers = Connections(self._publish, _warn)
+            self._servers = McpServers(
+                servers, self._tools_for, plugins.of, guard=guard, boxes=boxes, stored_at=self._stored_at
             )
+            brought = BroughtTools(self._servers.tools, plugins)
             engine = Engine(
                 store=self.store,
                 clock=self.clock,
@@ -237,6 +248,9 @@ class Holdfast:
                 provider=self._provider_of,
                 workspace=self._workspaces.of,
                 tools=brought.of,
+                connect=self._servers.connect,
+                guard=guard,
+                boxes=boxes,
                 keep=output.keep,
                 presence=self._presence or NeverPresent(),
                 on_ask=self._on_ask,
@@ -256,7 +270,7 @@ class Holdfast:
                     await anyio.to_thread.run_sync(_sweep_boxes)
                     await anyio.sleep(SWEEP_S)
 
-            self._coordinator = Coordinator(engine, keep_swept)
+            self._coordinator = Coordinator(engine, keep_swept, servers.keep)
             self._closing.add("coordinator", self._coordinator.close)
             self._prompting = Prompts(self._access, engine, self._coordinator)
         return self._prompting
@@ -282,6 +296,16 @@ class Holdfast:
         self.feed.publish(
             "file.watcher.updated", None, encode({"file": path, "event": event}), concerns=sessions
         )
+
+    def _publish(self, type: str, properties: "JsonMap") -> None:
+        """Announce an event of the process, which is no session's."""
+        from holdfast.schema.wire import encode
+
+        self.feed.publish(type, None, encode(properties))
+
+    def mcp_status(self, directory: str | os.PathLike[str]) -> "dict[str, McpStatus]":
+        """How the MCP servers of a directory are, by name; none before a session has run there."""
+        return {} if self._servers is None else self._servers.status(directory)
 
     async def close(self) -> None:
         """Close every room, the highest first."""

@@ -31,7 +31,11 @@ def session(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_revert_and_unrevert(shell: Shell, session: str) -> None:
     """A preview changes nothing; then the files are put back, and come back; `show` tells of it."""
     looked = shell("session", "revert", session, "--preview")
-    assert (looked.code, looked.out) == (0, "restored    a (+1 -1)\ndeleted     new (+0 -1)\n")
+    assert looked.code == 0
+    assert looked.out == (
+        "restored    a (+1 -1)\n--- a\n+++ a\n@@ -1 +1 @@\n-two\n+one\n"
+        "deleted     new (+0 -1)\n--- new\n+++ new\n@@ -1 +0,0 @@\n-1\n"
+    )
     assert (shell.folder / "a").read_text() == "two\n"
 
     done = shell("session", "revert", session, "--yes", "--format", "json")

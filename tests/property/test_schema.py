@@ -21,7 +21,7 @@ from tests.schema.strategies import JSON, TYPES, values, with_unknown
 
 each_type = pytest.mark.parametrize("type_", TYPES.values(), ids=TYPES.keys())
 each_kind = pytest.mark.parametrize("kind", stored.KINDS)
-some = settings(max_examples=examples(40))  # for each type
+some = settings(max_examples=examples(30))  # for each type
 WRAP_MS = 1_786_706_395_136  # 2026-08-14T11:19:55.136Z
 
 

@@ -140,5 +140,5 @@ def test_every_kind_says_which_it_is() -> None:
     kinds = [kind for union in UNIONS for kind in get_args(union)]
     tags = [(kind, kind.__struct_config__.tag_field, kind.__struct_config__.tag) for kind in kinds]
 
-    assert len(kinds) == 68
+    assert len(kinds) == 70
     assert [kind for kind, field, tag in tags if getattr(kind, field, None) != tag] == []

@@ -292,6 +292,11 @@ EVENTS: list[dict[str, Any]] = [
     },
     {"type": "file.edited", "properties": {"file": "/work/app/a.py"}},
     {"type": "file.watcher.updated", "properties": {"file": "/work/app/a.py", "event": "unlink"}},
+    {"type": "mcp.tools.changed", "properties": {"directory": "/work/app", "server": "docs"}},
+    {
+        "type": "mcp.status",
+        "properties": {"directory": "/work/app", "server": "docs", "status": "failed", "error": "it ended"},
+    },
     {
         "type": "todo.updated",
         "properties": {**OF, "todos": [{"content": "c", "status": "pending", "priority": "low"}]},

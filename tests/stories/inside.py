@@ -5,6 +5,7 @@ A story that can be told through the public API is told so.
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 from holdfast.app import Holdfast
@@ -97,6 +98,14 @@ def start_in_background(hf: Holdfast, work: Callable[[], Coroutine[Any, Any, Non
 def hold(hf: Holdfast, session: str) -> AbstractContextManager[None]:
     """Have the files of a session watched, as a client does that follows it."""
     return hf._hold(session)
+
+
+def server_tools(hf: Holdfast, directory: Path) -> set[str]:
+    """The names that MCP servers of a directory, and what is below them, have registered by now."""
+    assert hf._servers is not None
+    here = hf._servers._connections.at(str(directory))
+    assert here is not None
+    return here.registry.names()
 
 
 def watches(hf: Holdfast) -> int:

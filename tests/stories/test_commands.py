@@ -119,7 +119,8 @@ async def test_an_interrupted_command_is_told_with_what_it_printed(world: World)
         await until(lambda: len(pids_of(pids)) == 2)
 
         async def is_shown() -> bool:
-            return "begun" in str((await hf.sessions.messages(session)).messages[-1])
+            state = calls_of((await hf.sessions.messages(session)).messages)["c"].state
+            return "begun" in str((getattr(state, "metadata", None) or {}).get("output"))
 
         await until(is_shown)
         with anyio.fail_after(20):

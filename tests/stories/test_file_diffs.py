@@ -139,6 +139,7 @@ async def test_snapshots_and_what_differs_between_them(world: World) -> None:
         ]
         assert [[Path(path).name for path in each.files] for each in listed] == [[], ["a"], ["b", "bin"], []]
         assert listed[-1].id == taken.id
+        assert list((await hf.sessions.state(session)).snapshots) == listed
         assert await files(listed[0].id, listed[1].id) == [("a", "added", 1, 0)]
         assert await files(listed[2].id, taken.id) == [("mine", "added", 1, 0)]
         assert await files(taken.id) == [("c", "modified", 0, 0), ("mine", "modified", 1, 1)]
@@ -202,3 +203,22 @@ async def test_what_was_not_kept_is_named(world: World) -> None:
 
     assert told(found.diffs) == [("large", "modified", 0, 0)]
     assert list(stored) == []
+
+
+async def test_diffs_go_with_the_messages_that_are_shown(world: World) -> None:
+    """What is reverted is in no diff of the session any more; unreverted, it is again."""
+    world.settings(snapshot=True)
+    write = Call("write", {"filePath": "c", "content": "three\n"})
+    async with world.open(*steps(Step(write), Step(Say("ok")))) as (hf, _):
+        hf.tools.register(command(WORK))
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        await hf.sessions.process(session, "again")
+        found = []
+        for change in (hf.sessions.revert, hf.sessions.unrevert):
+            await change(session)
+            summary = (await hf.sessions.get(session)).summary
+            assert summary is not None
+            found.append(([each.file for each in await hf.sessions.diffs(session)], summary.files))
+
+    assert found == [(["a", "b", "bin"], 3), (["a", "b", "bin", "c"], 4)]

@@ -94,6 +94,26 @@ async def test_the_next_prompt_commits_it(world: World) -> None:
         assert (await hf.sessions.process(session, "on")).text == "still"
 
 
+async def test_the_agent_knows_files_as_of_the_point(world: World) -> None:
+    """What it wrote after it is forgotten with the messages, also by the process that ran it: a file that is
+    as it was then may be edited at once, and one that was put back since has to be read.
+    """
+    world.settings(permission=ALLOWED, snapshot=True)
+    steps = [
+        *turn(write("a", "1\n"), write("b", "1\n")),
+        *turn(edit("a", "1", "2"), edit("b", "1", "2")),
+        *turn(edit("a", "1", "3"), edit("b", "1", "3")),
+    ]
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "erstens")
+        await hf.sessions.process(session, "zweitens")
+        await hf.sessions.revert(session)
+        (world.project / "b").write_text("2\n")
+        await hf.sessions.process(session, "drittens")
+    assert files(world.project) == {"a": "3\n", "b": "2\n"}
+
+
 async def test_a_prompt_that_is_refused_commits_nothing(world: World) -> None:
     """The revert stays staged, and can be undone."""
     world.settings(permission=ALLOWED, snapshot=True)

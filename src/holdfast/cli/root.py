@@ -19,6 +19,7 @@ from holdfast.version import __version__
             "holdfast.cli.providers.group:providers",
             "Keep, list and forget the keys of providers.",
         ),
+        "mcp": ("holdfast.cli.mcp.group:mcp", "MCP servers: list, add, remove, sign in, look at one."),
         "import": ("holdfast.cli.import_:importing", "Bring sessions from another tool."),
         "config": ("holdfast.cli.config.group:config", "The settings in force, and where each was set."),
         "agents": ("holdfast.cli.agents:agents", "The agents that can be used here."),

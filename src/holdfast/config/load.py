@@ -222,6 +222,7 @@ class _Loading:
             warnings=tuple(dict.fromkeys(self.warnings)),
             notices=tuple(dict.fromkeys((*self.notices, *self.untrusted_folders.notices))),
             untrusted=self.untrusted_folders.untrusted,
+            untrusted_servers=self.untrusted_folders.servers,
             trust=self.trust,
         )
 

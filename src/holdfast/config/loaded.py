@@ -48,6 +48,9 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     untrusted: Path | None = None
     """The folder that the user would have to trust; None where nothing was left out."""
 
+    untrusted_servers: dict[str, list[str]] = {}
+    """MCP servers of folders that are not trusted, each with the words of its command, or its address."""
+
     trust: ProjectTrust
     """Which folders of the project count, and the bytes of their files as they were compared."""
 

@@ -199,7 +199,7 @@ class Http:
 
             import httpx2
 
-            _silence()
+            silence()
             self._client = httpx2.AsyncClient(
                 follow_redirects=False,
                 # What stays on this machine goes nowhere else, whatever proxy the environment names.
@@ -212,7 +212,7 @@ class Http:
         return self._client
 
 
-def _silence() -> None:
+def silence() -> None:
     """The client logs each URL and each answer's headers, and both may hold a key."""
     for name in _LOGGERS:
         logger = logging.getLogger(name)

@@ -132,10 +132,11 @@ async def _begin(
 
 
 async def sample_turn(run: Run, user: UserMessage) -> Sampled:
-    """Sample agent, model and policy of a prompt for one turn."""
+    """Sample agent, model and policy of a prompt for one turn, and connect its MCP servers."""
     session = await run.session() if run.history.record is None else run.history.record.value()
     sampled = await sample_for(run.engine, session, user)
     sampled.workspace.check_here(session.id)
+    await run.engine.connect(session, sampled.workspace)
     settings = sampled.workspace.loaded.config.experimental
     run.summarises = settings is not None and bool(settings.message_summary)
     return sampled

@@ -18,7 +18,7 @@ from holdfast.runtime import boundary
 from holdfast.runtime.answer import ending, structured_answer
 from holdfast.runtime.answer.ending import Ending, as_left
 from holdfast.runtime.budget import reservations
-from holdfast.runtime.calls import process_groups, repetition
+from holdfast.runtime.calls import process_groups, question_ask, repetition
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.calls.recorded_call import RecordedCall
 from holdfast.runtime.calls.tool_calls import ToolCalls
@@ -71,7 +71,10 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
         again=len(again),
         waiting=len(waited),
     )
-    info = await _close(run, last, [part for part in calls if part not in again])
+    over = [part for part in calls if part not in again]
+    if left := {part.call_id for part in over} & waited.keys():  # They asked in the middle of their work.
+        await run.recorder.commit(*await question_ask.withdraw(run.engine, run.recorder.session, left))
+    info = await _close(run, last, over)
     parked = await _run_again(run, history, info, again) if again else False
     run.answered = not parked and any(part.call_id in waited for part in again)
     return parked
@@ -124,13 +127,13 @@ async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
     await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)
 
 
-async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
-    """The calls of an answer that asked the user and have not received a reply."""
+async def _find_waiting(run: Run, last: MessageWithParts) -> dict[str, bool]:
+    """The calls of an answer that asked the user and have not received a reply; whether by a question."""
     requests = [
         record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
     ]
     return {
-        request.tool.call_id
+        request.tool.call_id: isinstance(request, QuestionRequest)
         for request in requests
         if isinstance(request, PermissionRequest | QuestionRequest)
         and request.time.heard is None
@@ -139,11 +142,12 @@ async def _find_waiting(run: Run, last: MessageWithParts) -> set[str]:
     }
 
 
-async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) -> list[ToolPart]:
+async def _select_repeatable(run: Run, calls: list[ToolPart], waited: dict[str, bool]) -> list[ToolPart]:
     """Calls that may be run again: they only waited for the user, or their tool may be repeated."""
     session, workspace = await run.session(), None
     try:
         workspace = await run.engine.workspace(session)
+        await run.engine.connect(session, workspace)
     except StoreError:
         raise
     except HoldfastError:
@@ -153,7 +157,9 @@ async def _select_repeatable(run: Run, calls: list[ToolPart], waited: set[str]) 
     for part in calls:
         registration = _registered(registry, part)
         harmless = registration is not None and registration.tool.repeatable
-        if not isinstance(part.state, ToolPending) and (part.call_id in waited or harmless):
+        midway = registration is not None and registration.tool.asks_midway
+        only_waited = part.call_id in waited and not (midway and waited[part.call_id])
+        if not isinstance(part.state, ToolPending) and (only_waited or harmless):
             found.append(part)
     return found
 

@@ -204,7 +204,6 @@ class Config(Settings, frozen=True, kw_only=True):
 
 
 NO_EFFECT_YET = (
-    "mcp",
     "server",
     "share",
     "subagent_depth",

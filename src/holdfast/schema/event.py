@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, assert_never
 from holdfast.schema.event_head import EventHead
 from holdfast.schema.fault import Fault
 from holdfast.schema.ids import MessageID, PartID, SessionID
+from holdfast.schema.mcp_status import McpState
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.project import Project
@@ -174,6 +175,30 @@ class FileWatcherUpdated(EventHead, frozen=True, kw_only=True, tag_field="type",
     properties: FileWatcherProperties
 
 
+class McpServerProperties(Wire, frozen=True, kw_only=True):
+    directory: str
+    server: str
+
+
+class McpToolsChanged(EventHead, frozen=True, kw_only=True, tag_field="type", tag="mcp.tools.changed"):
+    """An MCP server offers other tools than before. Live only."""
+
+    type: ClassVar[Literal["mcp.tools.changed"]] = "mcp.tools.changed"
+    properties: McpServerProperties
+
+
+class McpStatusProperties(McpServerProperties, frozen=True, kw_only=True):
+    status: McpState
+    error: str | None = None
+
+
+class McpStatusChanged(EventHead, frozen=True, kw_only=True, tag_field="type", tag="mcp.status"):
+    """An MCP server was connected, or is away. Live only."""
+
+    type: ClassVar[Literal["mcp.status"]] = "mcp.status"
+    properties: McpStatusProperties
+
+
 class PermissionAskProperties(Wire, frozen=True, kw_only=True):
     """A permission request as clients know it: without what only our record of it has."""
 
@@ -254,6 +279,8 @@ Event = (
     | TodoUpdated
     | FileEdited
     | FileWatcherUpdated
+    | McpToolsChanged
+    | McpStatusChanged
     | PermissionAsked
     | PermissionReplied
     | QuestionAsked

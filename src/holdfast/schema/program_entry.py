@@ -37,6 +37,15 @@ class McpEntry(ProgramEntry, frozen=True, kw_only=True):
     headers: dict[str, str] | None = None
     oauth: McpOAuth | bool | None = None
     timeout: Annotated[int, msgspec.Meta(gt=0)] | None = None
+    """How long the first turn waits for the connection, in milliseconds."""
+    call_timeout: Annotated[int, msgspec.Meta(gt=0, le=3_600_000)] | None = None
+    """How long a call may go without an answer or a report of progress, in milliseconds."""
+    allow: list[str] | None = None
+    """The server's tools that are offered, by the names that it gives them; wildcards. Without it all are."""
+    deny: list[str] | None = None
+    """Those that are not offered, whatever `allow` says."""
+    box: bool | None = None
+    """Whether a local server runs in the box that commands of agents run in."""
     enabled: bool | None = None
 
     def __post_init__(self) -> None:

@@ -5,12 +5,12 @@ from typing import Literal
 import msgspec
 
 from holdfast.schema.ids import PtyID
-from holdfast.schema.wire import Count, Wire
+from holdfast.schema.wire import Count, Record
 
 TerminalStatus = Literal["running", "exited"]
 
 
-class Terminal(Wire, frozen=True, kw_only=True):
+class Terminal(Record, frozen=True, kw_only=True):
     """A program on a pseudo-terminal, as clients know it. It is never stored."""
 
     id: PtyID

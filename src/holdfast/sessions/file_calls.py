@@ -65,9 +65,10 @@ class FileCalls(EngineCalls):
         """
         from holdfast.sessions.undo import revert
 
-        return await revert.revert(
+        done = await revert.revert(
             self.access, session, message, part=part, snapshot=snapshot, preview=preview
         )
+        return await self._with_diffs(done)
 
     async def unrevert(self, session: str, *, committed: bool = False, preview: bool = False) -> "Undo":
         """Undo a staged revert. `committed`: put the files of the last one back that a prompt has committed,
@@ -75,4 +76,13 @@ class FileCalls(EngineCalls):
         """
         from holdfast.sessions.undo import unrevert
 
-        return await unrevert.unrevert(self.access, session, committed=committed, preview=preview)
+        done = await unrevert.unrevert(self.access, session, committed=committed, preview=preview)
+        return await self._with_diffs(done)
+
+    async def _with_diffs(self, undo: "Undo") -> "Undo":
+        """Bring the diffs of the session up to date with the messages that are shown now."""
+        from holdfast.runtime.side_calls import changed_files
+
+        if undo.done:
+            await changed_files.write(self._prompting().engine, undo.session.id)
+        return undo

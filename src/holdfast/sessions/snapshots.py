@@ -1,6 +1,6 @@
 """Snapshots of a session's files, and what differs between them, or was changed by the agent."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, TypeVar
 
 from holdfast.errors import InvalidInput, NotFound, Refused
@@ -13,7 +13,7 @@ from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.side_calls import changed_files
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.ids import MessageID, PartID, SessionID
-from holdfast.schema.message import AssistantMessage
+from holdfast.schema.message import AssistantMessage, MessageWithParts
 from holdfast.schema.part import PatchPart, SnapshotPart, StepFinishPart, StepStartPart
 from holdfast.schema.session import SessionSummary
 from holdfast.schema.session_lists import FileDiff
@@ -62,22 +62,31 @@ async def list_(access: StoreAccess, session: str) -> list[Snapshot]:
     """The snapshots of a session, the oldest first."""
     await require_session(access, session)
     page = await access.store.messages(MessageQuery(session))
+    ordered = sorted(page.messages, key=lambda each: each.info.place)
+    return in_order(_telling(each) for each in ordered)
+
+
+def _telling(message: StoredMessage) -> MessageWithParts:
+    """The message with the parts that tell of trees."""
+    telling = [part.value() for part in message.parts if any(each in part.data for each in _TREES)]
+    return MessageWithParts(message.info.value(), tuple(telling))
+
+
+def in_order(messages: Iterable[MessageWithParts]) -> list[Snapshot]:
+    """The snapshots that some messages tell of, each once where the files stayed as they were."""
     found: list[Snapshot] = []
-    for message in sorted(page.messages, key=lambda each: each.info.place):
+    for message in messages:
         for each in _snapshots(message):
             if not found or found[-1].id != each.id:
                 found.append(each)
     return found
 
 
-def _snapshots(message: StoredMessage) -> Iterable[Snapshot]:
-    telling = [part.value() for part in message.parts if any(each in part.data for each in _TREES)]
-    if not telling:
-        return
-    info = message.info.value()
-    files = tuple(path for part in telling if isinstance(part, PatchPart) for path in part.files)
+def _snapshots(message: MessageWithParts) -> Iterator[Snapshot]:
+    info = message.info
+    files = tuple(path for part in message.parts if isinstance(part, PatchPart) for path in part.files)
     end_ms = (info.time.completed if isinstance(info, AssistantMessage) else None) or info.time.created
-    for part in telling:
+    for part in message.parts:
         if isinstance(part, StepStartPart) and part.snapshot is not None:
             yield Snapshot(id=part.snapshot, message_id=info.id, time=info.time.created)
             if part.left is not None:

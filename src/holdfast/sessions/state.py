@@ -8,18 +8,19 @@ from holdfast.permission.policy import Policy
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.epoch import policy as authority
 from holdfast.runtime.history import work
-from holdfast.schema.part import StepFinishPart, StepStartPart
 from holdfast.schema.permission import Rule
 from holdfast.schema.session import Session
 from holdfast.schema.session_lists import Todo
-from holdfast.sessions import read
+from holdfast.schema.snapshot import Snapshot
+from holdfast.sessions import read, snapshots
 from holdfast.sessions.access import StoreAccess, require_session
 from holdfast.sessions.read import Messages
 from holdfast.store.query import MessageQuery
 
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
-    """The session, its latest messages, its todos, its snapshots in order, and what its agent may do.
+    """The session, its latest messages with the snapshots that they tell of, its todos, and what its agent
+    may do.
 
     `permission`: the rules of the session and its agent; the last match counts. `ceilings`: the rules of the
     sessions above, and of files that may only tighten; each list is evaluated by itself, and the strictest
@@ -30,7 +31,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     info: Session
     messages: Messages
     todos: tuple[Todo, ...]
-    snapshots: tuple[str, ...]
+    snapshots: tuple[Snapshot, ...]
     permission: tuple[Rule, ...]
     ceilings: tuple[tuple[Rule, ...], ...]
     busy: bool
@@ -49,7 +50,7 @@ async def read_state(access: StoreAccess, engine: Engine, session: str, *, limit
         info=info,
         messages=page,
         todos=tuple(await read.todos(access, session)),
-        snapshots=tuple(_snapshots(page)),
+        snapshots=tuple(snapshots.in_order(page.messages)),
         permission=policy.rules,
         ceilings=tuple(_ceilings(policy)),
         busy=record.busy,
@@ -62,13 +63,3 @@ def _ceilings(policy: Policy) -> Iterator[tuple[Rule, ...]]:
     if policy.above is not None:
         yield policy.above.rules
         yield from _ceilings(policy.above)
-
-
-def _snapshots(page: Messages) -> list[str]:
-    found = [
-        part.snapshot
-        for message in page.messages
-        for part in message.parts
-        if isinstance(part, StepStartPart | StepFinishPart) and part.snapshot is not None
-    ]
-    return list(dict.fromkeys(found))

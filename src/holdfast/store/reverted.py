@@ -4,11 +4,15 @@ The point stands in the session's own JSON, by id; where it lies is looked up fo
 change with an import. What must stay true: every page hides the same, unless it is asked for everything.
 """
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from holdfast.schema import typed
-from holdfast.store.base import Store
 from holdfast.store.record import SessionRecord, StoredMessage, StoredRecord
+
+if TYPE_CHECKING:
+    from holdfast.store.base import Store
 
 _REVERT = b'"revert"'
 
@@ -59,7 +63,7 @@ def hidden(message: StoredRecord | None, part: StoredRecord | None) -> Hidden | 
     return Hidden(message.place + 1, message.position, part.position)
 
 
-async def find(store: Store, record: SessionRecord) -> Hidden | None:
+async def find(store: "Store", record: SessionRecord) -> Hidden | None:
     """What the revert that is staged in a session hides, if there is one."""
     point = point_in(record.data)
     if point is None:

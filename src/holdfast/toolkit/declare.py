@@ -47,6 +47,12 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     run: Run
     permission: str
     repeatable: bool = False
+    writes: bool = False
+    """It may change files although it may be repeated."""
+    asks_midway: bool = False
+    """It may put questions to the user after it has begun, so a call that a crash cut off while it waited for
+    an answer cannot be run again for it.
+    """
     notes_files: bool = False
 
 

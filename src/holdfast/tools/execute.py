@@ -66,6 +66,8 @@ async def execute(
     `returned` is called when the tool has ended by itself: from then on only its output is seen to.
     """
     tool = toolset.find(name)
+    if tool is None and (why := toolset.why_absent(name)) is not None:
+        return failed(why)
     if tool is None:
         known = ", ".join(each.name for each in toolset.tools) or "none"
         return failed(

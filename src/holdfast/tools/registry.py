@@ -4,7 +4,7 @@ The latest registration of a name wins; closing it reveals the one before. What 
 carried out by the very registration whose definition the model was shown, or refused as stale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from holdfast.toolkit.declare import Tool, check_name
 
@@ -22,10 +22,15 @@ class Registration:
 
 
 class Registry:
-    """Tools by name. `below` is the application's registry, for a Location's."""
+    """Tools by name. `below` is the application's registry, for a Location's. `absent` says why a name that
+    the model was shown earlier is not there now, if it knows.
+    """
 
-    def __init__(self, below: "Registry | None" = None) -> None:
+    def __init__(
+        self, below: "Registry | None" = None, *, absent: Callable[[str], str | None] = lambda _: None
+    ) -> None:
         self._below = below
+        self._absent = absent
         self._stacks: dict[str, list[Registration]] = {}
 
     def register(self, tool: Tool) -> Registration:
@@ -48,6 +53,11 @@ class Registry:
         if stack:
             return stack[-1]
         return None if self._below is None else self._below.current(name)
+
+    def why_absent(self, name: str) -> str | None:
+        """Why there is no tool of this name, in words for the model; None where nothing more is known."""
+        why = self._absent(name)
+        return why if why is not None or self._below is None else self._below.why_absent(name)
 
     def names(self) -> set[str]:
         """Every name that can be called."""
@@ -89,6 +99,10 @@ class Toolset:
             return self._own
         found = self._shown.get(name) or self._shown.get(name.lower())
         return None if found is None else found.tool
+
+    def why_absent(self, name: str) -> str | None:
+        """Why there is no tool of this name, if that is known."""
+        return self._registry.why_absent(name)
 
     def is_stale(self, name: str) -> bool:
         """Whether the tool was replaced or taken away since the model was shown it."""

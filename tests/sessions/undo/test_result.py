@@ -15,5 +15,5 @@ def test_the_record_is_bounded() -> None:
     found, diff = result.recorded(files)
 
     assert [each.path for each in found] == [f"f{number}" for number in range(500)]
-    assert [each.patch for each in found] == [patch] * 50 + [""] * 450
-    assert diff == "\n".join([patch] * 50)
+    assert [each.patch for each in found] == [patch] * 20 + [""] * 480
+    assert diff == "\n".join([patch] * 20)

@@ -1,13 +1,15 @@
 """Reverts and their undoing, over real files and the real git."""
 
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 
 from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
+from holdfast.file_lock import FileLock
 from holdfast.location.shadow import place
-from holdfast.sessions.undo import write_files
+from holdfast.sessions.undo import unrevert, worktree, write_files
 from holdfast.sessions.undo.plan import Held
 from tests.sessions.filling import ask
 from tests.sessions.undo_world import LINES, UndoWorld, edited
@@ -265,3 +267,50 @@ async def test_a_file_that_changes_meanwhile_puts_everything_back(
     world.put("c", edited((3, "agent\n"), (9, "user\n")))
     assert await world.revert() == {"a": "restored", "b": "restored", "c": "merged"}
     assert world.files() == {"a": LINES, "b": LINES, "c": edited((9, "user\n"))}
+
+
+async def test_towards_a_snapshot(world: UndoWorld) -> None:
+    """The files that the agent changed after the point get what the tree holds; others stay."""
+    world.put("a", b"old\n")
+    world.put("mine", b"old\n")
+    tree = (await world.shadow()).take("sessions/x")
+    world.put("a", b"newer\n")
+    world.put("mine", b"newer\n")
+    point = await world.prompt()
+    await world.agent({"a": b"agent\n", "b": b"agent\n"})
+
+    assert await world.revert(point, snapshot=tree.id) == {"a": "restored", "b": "deleted"}
+    assert world.files() == {"a": b"old\n", "mine": b"newer\n"}
+    await world.unrevert()
+    assert world.files() == {"a": b"agent\n", "b": b"agent\n", "mine": b"newer\n"}
+
+
+async def test_what_is_no_longer_kept(world: UndoWorld) -> None:
+    """The messages come back all the same, the files stay as they are, and it is said so."""
+    world.put("a", b"1\n")
+    await world.prompt()
+    await world.agent({"a": b"2\n"})
+    await world.revert()
+    shutil.rmtree((await world.shadow()).git_dir)
+
+    with pytest.raises(Refused, match="its point cannot be moved"):
+        await world.revert((await world.said(reverted=True))[0])
+    undo = await world.hf.sessions.unrevert(world.session)
+    assert (undo.files, undo.notes) == ((), (unrevert.GONE,))
+    assert (world.files(), undo.session.revert, len(await world.said())) == ({"a": b"1\n"}, None, 2)
+
+
+async def test_one_process_at_a_time(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one waits for it, and no longer than it says."""
+    monkeypatch.setattr(worktree, "LOCK_S", 0.0)
+    await world.prompt()
+    await world.revert()
+    git_dir = (await world.shadow()).git_dir
+    lock = FileLock(git_dir.with_name(f"{git_dir.name}.undo-lock"))
+    lock.acquire(wait_s=1)
+    try:
+        with pytest.raises(Refused, match="another process undoes changes"):
+            await world.unrevert()
+    finally:
+        lock.close()
+    await world.unrevert()

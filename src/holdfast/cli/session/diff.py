@@ -1,7 +1,6 @@
 """`holdfast session diff`."""
 
 import math
-import os
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ from holdfast.cli import color
 from holdfast.cli.open_store import reading, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.paged import paged
+from holdfast.cli.session.patch_text import print_patch
 from holdfast.cli.session_name import named, session_argument
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from holdfast.schema.session_lists import FileDiff
 
 _BAR = 40
-_HEADERS = ("+++", "---", "diff ", "index ", "new file", "deleted file", "rename ", "similarity")
 
 
 @click.command()
@@ -82,20 +81,5 @@ def _bar(each: "FileDiff", most: float) -> str:
 
 
 def _print_patches(summary: "SessionSummary") -> None:
-    # A program gets the bytes as they are; a terminal must not be driven by what a file holds.
-    shown = _harmless if os.isatty(1) else str
     for each in summary.diffs or []:
-        patch = each.patch or f"{each.file}: changed, and not kept\n"
-        for line in patch.removesuffix("\n").split("\n"):
-            click.echo(_coloured(shown(line)), color=color.wanted())
-
-
-def _harmless(line: str) -> str:
-    return "".join(letter if letter.isprintable() or letter == "\t" else "\ufffd" for letter in line)
-
-
-def _coloured(line: str) -> str:
-    if line.startswith(_HEADERS):
-        return click.style(line, bold=True)
-    fg = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-    return click.style(line, fg=fg) if fg else line
+        print_patch(each.patch or f"{each.file}: changed, and not kept\n")

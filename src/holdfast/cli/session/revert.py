@@ -7,8 +7,8 @@ import click
 
 from holdfast.cli.complaint import CONFLICT
 from holdfast.cli.open_store import reading, with_holdfast
-from holdfast.cli.output import format_option
-from holdfast.cli.session.undone import print_undo
+from holdfast.cli.output import format_option, note
+from holdfast.cli.session.undone import print_files, print_undo
 from holdfast.cli.session_name import named, session_argument
 
 if TYPE_CHECKING:
@@ -57,18 +57,16 @@ def revert(
     async def work(hf: "Holdfast") -> "Undo":
         return await hf.sessions.revert(session, message, part=part, snapshot=snapshot)
 
-    if preview or asks:
+    if preview:
         seen = with_holdfast(ctx, look)
-        print_undo(seen, form if preview else "table")
-        if any(each.outcome == "conflict" for each in seen.files):
+        print_undo(seen, form)
+        ctx.exit(CONFLICT if seen.conflicts else 0)
+    if asks:
+        seen = with_holdfast(ctx, look)
+        print_files(seen, beside=True)
+        if seen.conflicts:
             ctx.exit(CONFLICT)
-        if preview:
-            return
         if not click.confirm(f"Revert {session}?", err=True):
-            click.echo("Nothing was changed.", err=True)
+            note("Nothing was changed.")
             ctx.exit(1)
-    undo = with_holdfast(ctx, work)
-    if asks and form == "table":
-        click.echo(f"Reverted {session}; `holdfast session unrevert {session}` brings it back.")
-    else:
-        print_undo(undo, form)
+    print_undo(with_holdfast(ctx, work), form)

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
+from holdfast.cli import color
 from holdfast.cli.output import clean, note, print_json
+from holdfast.cli.session.patch_text import print_patch
 
 if TYPE_CHECKING:
     from holdfast.sessions.undo.result import Undo, UndoneFile
@@ -15,17 +17,12 @@ _COLOURS: Final = {"conflict": "red", "not covered": "yellow", "deleted": "magen
 
 
 def print_undo(undo: "Undo", form: str) -> None:
-    """What became of each file, or would; `form` is that of `--format`."""
+    """What became of each file, or would, then with its diff; `form` is that of `--format`."""
     if form == "json":
         value = {"session": undo.session.id, "done": undo.done, "files": undo.files, "notes": undo.notes}
         print_json(msgspec.to_builtins(value))
         return
-    for each in undo.files[:SHOWN_MAX]:
-        click.echo(_line(each))
-    if len(undo.files) > SHOWN_MAX:
-        note(f"And {len(undo.files) - SHOWN_MAX} more files; --format json has all of them.")
-    for text in undo.notes:
-        note(text)
+    print_files(undo, diffs=not undo.done)
     id = undo.session.id
     if not undo.done:
         note("Nothing was changed.")
@@ -35,6 +32,18 @@ def print_undo(undo: "Undo", form: str) -> None:
         )
     else:
         note(f"{id} has no staged revert.")
+
+
+def print_files(undo: "Undo", *, diffs: bool = False, beside: bool = False) -> None:
+    """A line a file, and what could not be known; `beside`: on standard error."""
+    for each in undo.files[:SHOWN_MAX]:
+        click.echo(_line(each), err=beside, color=color.wanted())
+        if diffs and each.patch:
+            print_patch(each.patch)
+    if len(undo.files) > SHOWN_MAX:
+        note(f"And {len(undo.files) - SHOWN_MAX} more files; --format json has all of them.")
+    for text in undo.notes:
+        note(text)
 
 
 def _line(each: "UndoneFile") -> str:

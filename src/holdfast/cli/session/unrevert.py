@@ -38,5 +38,4 @@ def unrevert(ctx: click.Context, *, name: str, committed: bool, preview: bool, f
 
     undo = with_holdfast(ctx, work)
     print_undo(undo, form)
-    if preview and any(each.outcome == "conflict" for each in undo.files):
-        ctx.exit(CONFLICT)
+    ctx.exit(CONFLICT if undo.conflicts else 0)

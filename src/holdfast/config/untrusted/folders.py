@@ -24,6 +24,8 @@ from holdfast.errors import HoldfastError, InvalidInput
 from holdfast.schema.permission import Ruleset
 
 NAMED_MAX = 30
+SERVERS_MAX = 50
+WORDS_MAX, WORD_CHARS_MAX = 20, 200
 
 
 class UntrustedFolders:
@@ -34,6 +36,8 @@ class UntrustedFolders:
         self.untrusted: Path | None = None
         self.notices: list[str] = []
         self.contained: list[InstructionSource] = []
+        self.servers: dict[str, list[str]] = {}
+        """MCP servers that they name, each with its command or address: they are shown, and not started."""
         self._aside: list[tuple[Document, Reduced]] = []
         self._dropped: dict[str, list[str]] = {}
         self._known: set[str] = set()
@@ -103,6 +107,7 @@ class UntrustedFolders:
         return places.inside(path, self.where.worktree)
 
     def _set_aside(self, found: Document, each: Folder) -> None:
+        self._note_servers(found.value.get("mcp"))
         reduced = distrust.reduce(convert.modern(found.value), found.folder)
         self._drop(found.source, reduced.dropped, each)
         try:
@@ -111,6 +116,14 @@ class UntrustedFolders:
             self.notices.append(f"not trusted, and left out: {error}")
             reduced = replace(reduced, value={})
         self._aside.append((found, reduced))
+
+    def _note_servers(self, entries: object) -> None:
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            given = (entry.get("command") or entry.get("url")) if isinstance(entry, dict) else None
+            words = given if isinstance(given, list) else [given]
+            if given and len(self.servers) < SERVERS_MAX:
+                shown = [each[:WORD_CHARS_MAX] for each in words[:WORDS_MAX] if isinstance(each, str)]
+                self.servers[str(name)] = shown
 
     def _drop(self, source: str, names: Iterable[str], each: Folder | None) -> None:
         names = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""What boxes leave on disk: changes of caches by worktree, temporary folders of sessions. Unused ones go."""
+"""What boxes leave on disk: changes of caches by worktree, temporary folders. Unused ones go."""
 
 import contextlib
 import os
@@ -13,7 +13,8 @@ CACHES: Final = "box-caches"
 CACHE_DAYS: Final = 14
 TEMPORARY_DAYS: Final = 7
 _DAY_S: Final = 86_400
-_SESSION: Final = "ses_"
+_OWNERS: Final = ("ses_", "mcp_")
+"""How the names of temporary folders begin: those of sessions, and of MCP servers."""
 
 
 def note_use(folder: Path) -> None:
@@ -27,7 +28,7 @@ def sweep(caches: Path, temporary: Path | None) -> None:
     now = time.time()
     _sweep(caches, now - CACHE_DAYS * _DAY_S, lambda _: True)
     if temporary is not None:
-        _sweep(temporary, now - TEMPORARY_DAYS * _DAY_S, lambda name: name.startswith(_SESSION))
+        _sweep(temporary, now - TEMPORARY_DAYS * _DAY_S, lambda name: name.startswith(_OWNERS))
 
 
 def _sweep(folder: Path, before_s: float, is_ours: Callable[[str], bool]) -> None:

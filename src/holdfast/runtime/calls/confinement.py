@@ -4,23 +4,18 @@ What must stay true: a command runs outside a whole box only by the user's word:
 answer, or a rule that the user wrote by name; and commands of an agent that only reads never do so unasked.
 """
 
-import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import anyio.to_thread
 
 from holdfast.config.builtin_agents import READ_ONLY
 from holdfast.errors import ContextError
-from holdfast.location.box import leftovers
-from holdfast.location.box.compose import BoxPlaces, compose
 from holdfast.location.box.host_level import HostLevel
 from holdfast.location.box.policy import BoxPolicy, Mode
 from holdfast.permission import from_config
 from holdfast.permission.evaluate import last_match
-from holdfast.person import directories, temporary
-from holdfast.person.private import make_folder
+from holdfast.person import directories
 from holdfast.runtime.calls.permission_ask import PermissionAsk
 from holdfast.runtime.engine.call_box import CallBox
 from holdfast.runtime.engine.prepared_turn import PreparedTurn
@@ -29,12 +24,11 @@ from holdfast.schema.config import SandboxConfig
 from holdfast.schema.request import ToolRef
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.output import ToolDenied, ToolFailure
+from holdfast.workspace.box_policy import box_policy
 
 UNCONFINED: Final = "unconfined"
 COMMAND: Final = "bash"
 HINT: Final = '`"permission": {"unconfined": "allow"}` in your own settings would allow it'
-_OUTPUT: Final = "tool-output"
-_SKILLS: Final = ("skills", "skill")
 
 
 class Confinement:
@@ -139,24 +133,12 @@ class Confinement:
         )
 
     def _policy(self, mode: Mode) -> BoxPolicy:
-        places = self._turn.workspace.places
-        data, config, state = directories.data(), directories.config(), directories.state()
-        opencode = directories.opencode_config()
-        runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-        skills = [folder / name for folder in (config, opencode) for name in _SKILLS]
-        return compose(
-            BoxPlaces(
-                worktree=places.worktree,
-                home=places.home,
-                own=(data, config, state, directories.cache(), opencode, directories.opencode_data()),
-                store=self._stored_at,
-                readable=(data / _OUTPUT, *skills),
-                temporary=_temporary(self._turn.session.id),
-                runtime=Path(runtime) if runtime.startswith("/") else None,
-                caches=state / leftovers.CACHES,
-            ),
+        return box_policy(
+            self._turn.workspace.places,
             self._settings,
-            mode=mode,
+            mode,
+            stored_at=self._stored_at,
+            owner=self._turn.session.id,
         )
 
     async def _made(self, level: HostLevel, policy: BoxPolicy | None) -> CallBox:
@@ -177,14 +159,3 @@ class Confinement:
         )
         await box.prepare()
         return box
-
-
-def _temporary(session: str) -> Path | None:
-    """A folder for the temporary files of a session's commands; None where there can be none."""
-    try:
-        folder = temporary.folder() / session
-        make_folder(folder)
-    except (ContextError, OSError):
-        return None
-    leftovers.note_use(folder)
-    return folder

@@ -160,7 +160,7 @@ class ToolCalls:
         # It may have been interrupted while the user was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
         tool = self._turn.toolset.find(called.part.tool)
-        if tool is not None and not tool.repeatable and called.invalid is None:
+        if tool is not None and (tool.writes or not tool.repeatable) and called.invalid is None:
             await self._trees.begin(observe=not tool.notes_files)
         return await self._execute(call, called)
 

@@ -86,6 +86,10 @@ class Trees:
         return lock
 
 
+async def _nothing(session: Session, workspace: Workspace) -> None:
+    """There are no servers."""
+
+
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The engine of one process."""
 
@@ -101,6 +105,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """The tools that a session may call: those of the application, of its directory, and of the plugins of
     its workspace, where that is known.
     """
+    connect: Callable[[Session, Workspace], Awaitable[None]] = _nothing
+    """Connects the MCP servers of a workspace, and waits for new ones within their bounds."""
     keep: Keep
     """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)

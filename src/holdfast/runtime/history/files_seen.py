@@ -15,7 +15,7 @@ from holdfast.schema.file_part import FilePart, FileRead
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.store.base import Store
-from holdfast.store.record import Resync, StoredRecord
+from holdfast.store.record import Changed, Resync, StoredRecord
 
 _SIGN = b'"sha256"'
 _BATCH = 500
@@ -59,11 +59,12 @@ class FilesSeen:
                 self._take(record)
         while True:
             changes = await self._store.changes(self._cursor, self._session, limit=_BATCH, recent=True)
-            if isinstance(changes, Resync):
+            # What was removed is known no longer, and something older may be.
+            if isinstance(changes, Resync) or any(map(_is_removal, changes.records)):
                 self._cursor, self._known, self._waiting = None, {}, {}
                 return await self._catch_up()
             for changed in changes.records:
-                if changed.record.kind == "part" and not changed.removed:
+                if changed.record.kind == "part":
                     self._take(changed.record)
             self._cursor = changes.cursor
             if changes.complete:
@@ -85,6 +86,10 @@ class FilesSeen:
     def _learn(self, at: int, path: str, digest: str | None) -> None:
         if at > self._known.get(path, (0, None))[0]:
             self._known[path] = (at, digest)
+
+
+def _is_removal(changed: Changed) -> bool:
+    return changed.removed and changed.record.kind in ("message", "part")
 
 
 def digests(metadata: dict[str, Any]) -> Iterable[tuple[str, str | None]]:

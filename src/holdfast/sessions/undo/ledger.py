@@ -12,7 +12,7 @@ import msgspec
 from holdfast.runtime.calls.step_trees import OBSERVED_MAX
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
-from holdfast.schema.message import AssistantMessage, MessageWithParts
+from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
 from holdfast.schema.session import Session
 from holdfast.schema.stored import BACKGROUND
@@ -67,7 +67,7 @@ async def ledger(
 ) -> Ledger:
     """What was changed from the point on; `below`: the descendants of the session."""
     later = list(since(history, point))
-    begun_ms = begins_ms(later, point)
+    begun_ms = begins_ms(history, point)
     entries = [entry for message in later for entry in _entries(message, session.id, 0)]
     notes = [note for message in later for note in _notes(message)]
     depths: dict[str, int] = {session.id: 0}
@@ -93,20 +93,18 @@ def since(history: Sequence[MessageWithParts], point: Point) -> Iterator[Message
             yield message
 
 
-def begins_ms(later: Sequence[MessageWithParts], point: Point) -> int:
-    """When the work after a point began: with the first answer, or the first call from a part on. Pure.
+def begins_ms(history: Sequence[MessageWithParts], point: Point) -> int:
+    """When the work after a point began: with its prompt, or with the first call from a part on. Pure.
 
-    Not with the prompt: it may have been admitted while earlier work was still going on.
+    A prompt may have been admitted while the answer before it was still being written: what sessions below
+    did until its end belongs to that one.
     """
-    for message in later:
+    at = [each.info.id for each in history].index(point.message)
+    if point.part is not None:
+        (message,) = [each for each in since(history, point) if each.info.id == point.message]
         starts = [_start_ms(part) for part in message.parts if isinstance(part, ToolPart)]
-        if message.info.id == point.message and point.part is not None:
-            begun = [ms for ms in starts if ms is not None]
-            if begun:
-                return min(begun)
-        elif isinstance(message.info, AssistantMessage):
-            return _created_ms(message)
-    return _ended_ms(later[-1]) if later else 0
+        return min((ms for ms in starts if ms is not None), default=_ended_ms(message))
+    return max(_created_ms(history[at]), *map(_ended_ms, history[:at]), 0)
 
 
 def ordered(entries: Sequence[Entry]) -> list[FileChange]:

@@ -14,9 +14,9 @@ from holdfast.text import one_line
 from holdfast.tools.builtin import file_diff
 
 TEXT_BYTES_MAX: Final = 2 << 20
-RECORD_CHARS_MAX: Final = 50_000
-"""How much of all diffs the session's record holds: lists read it."""
+RECORD_CHARS_MAX: Final = 20_000
 RECORD_FILES_MAX: Final = 500
+"""How much of all files and diffs the session's record holds: lists read it."""
 NAMED_MAX: Final = 5
 MESSAGE_MAX: Final = 1_000
 
@@ -42,6 +42,11 @@ class Undo(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[UndoneFile, ...] = ()
     notes: tuple[str, ...] = ()
     done: bool = True
+
+    @property
+    def conflicts(self) -> list[UndoneFile]:
+        """The files that would stop it; of a preview."""
+        return [each for each in self.files if each.outcome == "conflict"]
 
 
 def undone(worktree: Worktree, files: Iterable[Planned]) -> tuple[UndoneFile, ...]:
@@ -85,18 +90,19 @@ def recorded(files: Sequence[UndoneFile]) -> tuple[list[RevertFile], str]:
     room = RECORD_CHARS_MAX
     found: list[RevertFile] = []
     for each in files:
-        if each.status is not None and len(found) < RECORD_FILES_MAX:
-            patch = each.patch if len(each.patch) <= room else ""
-            room -= len(patch)
-            found.append(
-                RevertFile(
-                    path=each.path,
-                    status=each.status,
-                    additions=each.additions,
-                    deletions=each.deletions,
-                    patch=patch,
-                )
+        if each.status is None or len(found) == RECORD_FILES_MAX:
+            continue
+        patch = each.patch if len(each.patch) <= room else ""
+        room -= len(patch)
+        found.append(
+            RevertFile(
+                path=each.path,
+                status=each.status,
+                additions=each.additions,
+                deletions=each.deletions,
+                patch=patch,
             )
+        )
     return found, "\n".join(each.patch for each in found if each.patch)
 
 

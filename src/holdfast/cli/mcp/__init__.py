@@ -1,0 +1,1 @@
+"""`holdfast mcp`: the servers whose tools agents may call."""

@@ -1,0 +1,39 @@
+"""The names under which the model calls the tools of servers. Pure.
+
+`<server>_<tool>`, with `_` for every sign that providers do not take. What must stay true: the same tools
+have the same names, in whatever order their server lists them; no two tools share one.
+"""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Final
+
+NAME_CHARS_MAX: Final = 64
+_DIGEST_CHARS: Final = 8
+_OTHER: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def plain(server: str, tool: str) -> str:
+    """The name of a tool, if no other tool has it."""
+    name = _OTHER.sub("_", f"{server}_{tool}")
+    return name if len(name) <= NAME_CHARS_MAX else distinct(server, tool)
+
+
+def distinct(server: str, tool: str) -> str:
+    """A name that no other tool has: it ends with a digest of what the server calls it."""
+    digest = hashlib.sha256(f"{server}\0{tool}".encode(errors="replace")).hexdigest()[:_DIGEST_CHARS]
+    head = _OTHER.sub("_", f"{server}_{tool}")[: NAME_CHARS_MAX - _DIGEST_CHARS - 1]
+    return f"{head}_{digest}"
+
+
+def named(server: str, tools: Iterable[str], taken: Collection[str]) -> dict[str, str]:
+    """By the server's own name of each tool, the name that the model calls. `taken` are names of others."""
+    tools = list(tools)
+    shared = Counter(plain(server, tool) for tool in tools)
+    return {
+        tool: distinct(server, tool) if shared[name] > 1 or name in taken else name
+        for tool in tools
+        for name in (plain(server, tool),)
+    }

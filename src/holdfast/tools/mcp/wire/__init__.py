@@ -1,0 +1,1 @@
+"""The protocol: the only folder that imports the package `mcp`."""

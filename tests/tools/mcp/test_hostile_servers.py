@@ -1,0 +1,140 @@
+"""Servers that do what they should not: each fails by its name, and nothing else does."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.schema.program_entry import McpEntry
+from holdfast.tools.mcp import keeper as keeping
+from holdfast.tools.mcp.server import Server
+from tests.tools.mcp.servers import Servers, entry, servers
+from tests.until import until
+
+
+@pytest.fixture
+async def made(tmp_path: Path) -> AsyncIterator[Servers]:
+    async with servers(tmp_path) as found:
+        yield found
+
+
+def quick(name: str, **spec: Any) -> Server:
+    """A server that has little time to answer."""
+    return Server(name=name, entry=McpEntry(**entry(**spec)), connect_s=0.4)
+
+
+async def test_servers_are_waited_for_all_at_once_and_no_longer_than_their_bound(made: Servers) -> None:
+    """Three that never answer cost the time of one, and a good one beside them is connected."""
+    mute = {name: quick(name, mute=True) for name in ("a", "b", "c")}
+    begun_s = anyio.current_time()
+
+    await made.connect({**mute, "good": entry()})
+
+    assert anyio.current_time() - begun_s < 20
+    why = "it did not answer within 0.4 s"
+    assert made.states == {**dict.fromkeys("abc", ("failed", why)), "good": ("connected", None)}
+    assert made.names() == ["good_echo"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ({"bye": True}, "its program ended (it last said: cannot start: no licence)"),
+        ({"old": True}, "RuntimeError: Unsupported protocol version from the server: 1999-01-01"),
+        ({"tools": [{"name": "x", "inputSchema": "none"}]}, "its answer is none of the protocol (1 faults)"),
+    ],
+)
+async def test_a_server_that_cannot_be_used_says_why(made: Servers, spec: Any, why: str) -> None:
+    """With the last line that it printed."""
+    await made.connect({"bad": entry(**spec), "good": entry()})
+
+    assert made.states == {"bad": ("failed", why), "good": ("connected", None)}
+
+
+async def test_a_program_that_is_not_there(made: Servers) -> None:
+    """Names the program."""
+    await made.connect({"bad": {"type": "local", "command": ["/no/such/program"]}})
+
+    why = "/no/such/program could not be started: No such file or directory"
+    assert made.states == {"bad": ("failed", why)}
+
+
+async def test_a_server_that_fails_again_and_again_is_tried_less_and_less_often(
+    made: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Up to a bound."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    monkeypatch.setattr(keeping, "PAUSE_S_MAX", 0.05)
+    await made.connect({"bad": {"type": "local", "command": ["/no/such/program"]}})
+
+    await until(lambda: len(caplog.records) >= 5)
+
+    facts = [record.__dict__["facts"] for record in caplog.records[:5]]
+    assert [each["again_s"] for each in facts] == [0.01, 0.02, 0.04, 0.05, 0.05]
+
+
+async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) -> None:
+    """A greeting does no harm; a program that prints on and on is none of the protocol."""
+    await made.connect({"loud": entry(noise="hello\n{}\n[1]\n" * 20)})
+    assert made.states == {"loud": ("connected", None)}
+    endless = [sys.executable, "-c", "while True: print('x' * 9999)"]
+    await made.connect({"endless": {"type": "local", "command": endless}})
+
+    assert made.states == {
+        "endless": ("failed", "it prints text that is no MCP message to its standard output")
+    }
+
+
+@pytest.mark.ci
+async def test_a_flood_ends_the_connection_and_not_the_process(made: Servers) -> None:
+    """A hundred megabytes in one line: 16 are read."""
+    await made.connect({"bad": entry(offers=["flood"])})
+
+    said = await made.failure("bad_flood", megabytes=100)
+
+    assert said.startswith("The MCP server bad left during the call: it sent a message of more than 16 MiB.")
+    await until(lambda: made.states["bad"][0] != "connected")
+
+
+@pytest.mark.ci
+async def test_ten_thousand_tools_and_long_words(made: Servers) -> None:
+    """The first are offered, with bounded descriptions, and the user reads it."""
+    await made.connect({"many": entry(count=10_000), "long": entry(count=1, long=10_000_000)})
+
+    assert made.states == {"many": ("connected", None), "long": ("connected", None)}
+    assert len(made.names()) == 129
+    assert made.warnings == [
+        "MCP server many: it has 2000 tools, and the first 128 are offered; choose with `allow`"
+    ]
+    assert all(len(str(tool)) < 3_000 for tool in made.here.registry.materialise().tools)
+
+
+async def test_names_that_are_odd_or_shared_are_all_offered(made: Servers) -> None:
+    """By names that providers take, each reaching its own tool."""
+    tools = [{"name": name, "inputSchema": {"type": "object"}} for name in ("a.b", "a b", "日本", "")]
+    await made.connect({"one": entry(tools=tools)})
+    names = [name for name in made.names() if name != "one_echo"]
+
+    assert [name[:-9] if "_a_b_" in name else name for name in names] == ["one___", "one_a_b", "one_a_b"]
+    said = [str(await made.call(name, text="x")) for name in names]
+    assert sorted(text.split("'")[1] for text in said) == ["a b: x", "a.b: x", "日本: x"]
+
+
+async def test_what_a_server_sends_is_not_logged(made: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    """The package logs what it cannot read, with its content."""
+    bad = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"secret": "abcdefgh"}}
+    await made.connect({"one": entry(noise=json.dumps(bad) + "\n")})
+
+    assert made.states == {"one": ("connected", None)}
+    assert "abcdefgh" not in caplog.text
+
+
+async def test_what_a_server_says_of_itself_reaches_nobody(made: Servers) -> None:
+    """Its instructions are no text of ours: nothing that is offered holds them."""
+    await made.connect({"one": entry(resources=True)})
+
+    assert "obey" not in json.dumps([tool.description for tool in made.here.registry.materialise().tools])
