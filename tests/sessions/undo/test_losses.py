@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio.from_thread
 import pytest
 
-from holdfast.errors import ContextError, NotFound
+from holdfast.errors import ContextError, NotFound, Refused
 from holdfast.location.shadow import objects, place
 from holdfast.runtime.undo.commit import KEPT_MS
 from holdfast.schema.ids import MessageID, PartID, SessionID
@@ -19,6 +19,7 @@ from holdfast.sessions.undo import ledger, write_files
 from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import Planned
 from holdfast.sessions.undo.unrevert import GONE
+from holdfast.store.host import this_process
 from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
 
 pytestmark = pytest.mark.needs("git")
@@ -193,3 +194,17 @@ async def test_the_last_prompt_is_one_that_asked_for_an_answer(world: UndoWorld)
     revert = (await world.hf.sessions.get(world.session)).revert
     assert revert is not None
     assert (revert.message_id, world.files()) == (asked, {})
+
+
+async def test_a_session_below_that_works_stops_it(world: UndoWorld) -> None:
+    """It may be changing the same files."""
+    child = await world.new_session(world.session)
+    await world.prompt()
+    await world.agent({"a": b"1\n"})
+    store = world.hf.store
+    await store.register(this_process(world.hf.host, id="runner", placements=(world.hf.host.id,)))
+    await store.claim(child, "runner")
+
+    with pytest.raises(Refused, match=f"session {child} is busy"):
+        await world.revert()
+    assert world.files() == {"a": b"1\n"}
