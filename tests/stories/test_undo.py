@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError, NotFound, Refused
 from holdfast.provider.request import prefix
 from holdfast.schema.part import ToolPart
@@ -240,3 +241,22 @@ async def test_a_session_that_works_is_not_reverted(world: World) -> None:
             await hf.sessions.unrevert(session)
         gate.set()
         await hf.sessions.wait(session)
+
+
+async def test_what_was_taken_back_is_in_no_total(world: World) -> None:
+    """Also when the prompt that commits the revert changes no file."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    steps = [*turn(write("a", "1\n")), *turn(write("b", "2\n")), Step(Say("nothing"))]
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "erstens")
+        await hf.sessions.process(session, "zweitens")
+        await until(lambda: _counts(hf, session, 2))
+        await hf.sessions.revert(session)
+        await hf.sessions.process(session, "third")
+        await until(lambda: _counts(hf, session, 1))
+
+
+async def _counts(hf: Holdfast, session: str, files: int) -> bool:
+    summary = (await hf.sessions.get(session)).summary
+    return summary is not None and summary.files == files

@@ -189,6 +189,8 @@ async def _prepare(
     pinned = await tool_definitions.pin(run.engine, chosen, epoch.value.pins, toolset)
     if pinned.pins is not None and not again:
         epoch = await epochs.keep_pins(run, epoch, pinned.pins, pinned.moved)
+    if chosen.session.reverted:
+        run.reverted_ms = chosen.session.reverted[-1].time.created
     form = schema_of(user.format)
     if form is not None:
         toolset = toolset.plus(structured.structured_tool(form))

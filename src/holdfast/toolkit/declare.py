@@ -37,7 +37,8 @@ def check_name(name: str) -> None:
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool. `permission` is the key that its rules go by; `repeatable` says that running it twice does no
-    harm, so that a call which a crash cut off may simply be run again.
+    harm, so that a call which a crash cut off may simply be run again. `notes_files`: it writes no file
+    without `context.keep`, so that whatever else changes in the project meanwhile is not its work.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """It may put questions to the user after it has begun, so a call that a crash cut off while it waited for
     an answer cannot be run again for it.
     """
+    notes_files: bool = False
 
 
 def tool(
@@ -60,6 +62,7 @@ def tool(
     permission: str | None = None,
     description: str | None = None,
     repeatable: bool = False,
+    notes_files: bool = False,
 ) -> Callable[[Callable[..., Awaitable[Answer]]], Tool]:
     """Make a tool of an async function."""
 
@@ -89,6 +92,7 @@ def tool(
             run=run,
             permission=permission or own,
             repeatable=repeatable,
+            notes_files=notes_files,
         )
 
     return made

@@ -50,6 +50,18 @@ def test_the_oldest_go_first_and_what_is_staged_stays(data: Path) -> None:
     assert shadow.size() < 4 * MIB
 
 
+def test_a_staged_revert_that_is_larger_than_the_budget_stays(data: Path) -> None:
+    """Nothing else is kept, and the repository is not given up."""
+    shadow = shadow_at(data, "p")
+    staged = shadow.keep_contents(place.staged_of("s"), [noise() for _ in range(8)])
+    shadow.keep_contents(place.folder_of("s"), [noise()])
+
+    assert budget.enforce(shadow, MIB)
+
+    assert sorted(each.id for each in shadow.kept()) == sorted(staged)
+    assert [len(shadow.content(id)) for id in staged] == [MIB // 4] * 8
+
+
 def test_a_worktree_that_is_too_large_is_given_up(data: Path) -> None:
     """One moment of it takes more than the budget: nothing is kept, and for a day nothing is tried."""
     shadow = shadow_at(data, "p")

@@ -246,3 +246,26 @@ def test_a_large_file_that_the_user_tracks_is_taken(project: Project) -> None:
     tree = project.shadow.take()
 
     assert (project.names(tree.id), tree.left_out) == (["data/tracked"], ("loose",))
+
+
+def test_what_git_cannot_take_spoils_no_tree(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe in the place of a file counts as no file; of one that may not be read, the last content stays,
+    and a new one is left out.
+    """
+    project.write("pipe")
+    project.write("closed")
+    project.shadow.take()
+    (project.top / "pipe").unlink()
+    os.mkfifo(project.top / "pipe")
+    project.write("closed", b"changed\n")
+    project.write("new")
+    project.write("other")
+    may = os.access
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: Path(path).name not in ("closed", "new") and may(path, mode)
+    )
+
+    tree = project.shadow.take()
+
+    assert (project.names(tree.id), tree.left_out) == (["closed", "other"], ("new",))
+    assert project.content(tree.id, "closed") == b"x\n"

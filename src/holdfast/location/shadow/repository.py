@@ -9,6 +9,7 @@ the calls wait for git and for other processes, within bounds: run them in a thr
 import math
 import os
 import shutil
+import stat
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from holdfast.file_lock import FileLock
 from holdfast.location.shadow import listing, objects
 from holdfast.location.shadow.listing import TreeChange
 from holdfast.person import small_file
+from holdfast.person.private import make_folder
 
 NEW_BYTES_MAX: Final = 2 << 20
 """A file that is not known yet, and larger than this, is left out."""
@@ -206,16 +208,23 @@ class Shadow:
     def _take(self) -> Tree:
         found = listing.listed(self._git("ls-files", "-z", "-t", "-m", "-o", "-d", "--exclude-standard"))
         new = [*found.new, *self._in_repositories(found.repositories)]
-        small = [path for path in new if self._bytes(path) <= NEW_BYTES_MAX]
+        small = [path for path in new if self._bytes(path) <= NEW_BYTES_MAX and self._is_readable(path)]
         large = sorted(set(new) - set(small))
-        tracked = self._tracked(path for path in large if self._bytes(path) <= TRACKED_BYTES_MAX)
-        paths = [*found.known, *small, *tracked]
+        tracked = self._tracked(
+            path for path in large if self._bytes(path) <= TRACKED_BYTES_MAX and self._is_readable(path)
+        )
+        readable = {path for path in found.known if self._is_readable(path)}
+        paths = [*(path for path in found.known if path in readable), *small, *tracked]
         # Many files go straight into a pack, ten times as fast as a file for each; git looks through all that
         # it has put into one for each file, so there are several.
         settings = {"core.bigFileThreshold": "1"} if len(paths) > LOOSE_MAX else None
         for at in range(0, len(paths), PACKED_MAX):
             given = b"".join(os.fsencode(path) + b"\0" for path in paths[at : at + PACKED_MAX])
             self._git("update-index", "-z", "--add", "--remove", "--stdin", given=given, settings=settings)
+        gone = [path for path in found.known if path not in readable and self._is_special(path)]
+        if gone:
+            given = b"".join(os.fsencode(path) + b"\0" for path in gone)
+            self._git("update-index", "-z", "--force-remove", "--stdin", given=given)
         if any(path.rpartition("/")[2] == ".gitignore" for path in paths):
             self._drop_ignored()
         tree = self._git("write-tree").decode("ascii").strip()
@@ -235,6 +244,27 @@ class Shadow:
                     path = folder + os.fsdecode(name)
                     if not path.endswith("/") and os.path.lexists(self.worktree / path):
                         yield path
+
+    def _is_readable(self, path: str) -> bool:
+        """Whether git can take what stands there, if anything does: one file that it cannot take fails the
+        whole tree.
+        """
+        whole = self.worktree / path
+        try:
+            mode = whole.lstat().st_mode
+        except OSError:
+            return True
+        if stat.S_ISREG(mode):
+            return os.access(whole, os.R_OK)
+        return stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+
+    def _is_special(self, path: str) -> bool:
+        """Whether a pipe, socket or device stands there: nothing that a tree could hold."""
+        try:
+            mode = (self.worktree / path).lstat().st_mode
+        except OSError:
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode))
 
     def _bytes(self, path: str) -> float:
         try:
@@ -300,7 +330,7 @@ class Shadow:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        self.git_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(self.git_dir)
         lock = FileLock(self.git_dir / "lock")
         try:
             lock.acquire(wait_s=LOCK_S)

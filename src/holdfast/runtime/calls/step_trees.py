@@ -2,10 +2,12 @@
 
 What must stay true: a step that only reads asks git for nothing; a call that can write begins after its tree
 was taken, or after the bound on the wait; no step fails because of a tree. What no tool noted by itself and
-differs between the two trees was *observed*: a command did it, or the user meanwhile.
+differs between the two trees was *observed*: a command did it, or the user meanwhile. In a step whose tools
+all note what they write it was the user, and is not recorded as the agent's.
 """
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -47,9 +49,14 @@ class StepTrees:
         self._cut_off = step is not None and step.snapshot is not None and step.left is None
         self._begun: asyncio.Task[Tree | None] | None = None
         self._calls = 0
+        self._observes = False
 
-    async def begin(self) -> None:
-        """Take the tree before the first call that can write; further calls wait for the same one."""
+    async def begin(self, *, observe: bool = True) -> None:
+        """Take the tree before the first call that can write; further calls wait for the same one.
+
+        `observe`: the call may change files without a note of them.
+        """
+        self._observes = self._observes or observe
         if self._worker is None or self._step is None or self._run.recorder.lost:
             return
         self._calls += 1
@@ -98,7 +105,9 @@ class StepTrees:
     ) -> None:
         step = self._step
         assert step is not None
-        observed = _observed(top, changes, noted) + _too_large(top, first, last)
+        observed: list[FileChange] = []
+        if self._observes:
+            observed = _observed(top, changes, noted) + _too_large(top, first, last)
 
         def patch(id: PartID) -> PatchPart:
             return PatchPart(
@@ -106,7 +115,7 @@ class StepTrees:
                 session_id=step.session_id,
                 message_id=step.message_id,
                 hash=first.id,
-                files=[str(top / each.path) for each in changes[:OBSERVED_MAX]],
+                files=[_named(top, each.path)[0] for each in changes[:OBSERVED_MAX]],
                 changes=observed[:OBSERVED_MAX] or None,
             )
 
@@ -144,13 +153,15 @@ def _observed(top: Path, changes: Sequence[TreeChange], noted: Sequence[FileChan
         told.setdefault(each.path, []).append(each)
     found = []
     for change in changes:
+        path, is_written = _named(top, change.path)
         seen = FileChange(
-            path=str(top / change.path),
+            path=path,
             before=None if change.status == "added" else change.old,
             after=None if change.status == "deleted" else change.new,
             before_mode=int(change.old_mode, 8) or None,
             after_mode=int(change.new_mode, 8) or None,
             observed=True,
+            covered=is_written,
         )
         known = told.get(seen.path, [])
         if not (len(known) == 1 and (known[0].before, known[0].after) == (seen.before, seen.after)):
@@ -161,4 +172,13 @@ def _observed(top: Path, changes: Sequence[TreeChange], noted: Sequence[FileChan
 def _too_large(top: Path, first: Tree, last: Tree) -> list[FileChange]:
     """New files that are too large to be kept in a tree."""
     new = sorted(set(last.left_out) - set(first.left_out))
-    return [FileChange(path=str(top / path), observed=True, covered=False) for path in new]
+    return [FileChange(path=_named(top, path)[0], observed=True, covered=False) for path in new]
+
+
+def _named(top: Path, path: str) -> tuple[str, bool]:
+    """A file by its absolute path, and whether a record can hold that: a name may be any bytes, and JSON has
+    no place for those that are no UTF-8. Such a file is named as well as can be, and never put back.
+    """
+    whole = str(top / path)
+    named = os.fsencode(whole).decode("utf-8", "replace")
+    return named, named == whole

@@ -160,9 +160,8 @@ class ToolCalls:
         # It may have been interrupted while the user was asked.
         await anyio.lowlevel.checkpoint_if_cancelled()
         tool = self._turn.toolset.find(called.part.tool)
-        can_write = tool is not None and (tool.writes or not tool.repeatable)
-        if can_write and called.invalid is None:
-            await self._trees.begin()
+        if tool is not None and (tool.writes or not tool.repeatable) and called.invalid is None:
+            await self._trees.begin(observe=not tool.notes_files)
         return await self._execute(call, called)
 
     async def _refuse_loop(self, call: RunningCall, row: Row) -> Settlement | None:

@@ -58,6 +58,8 @@ class Run:
         """Whether the processes that other processes of ours left in the background were looked for."""
         self.changed_files = False
         """Whether a call changed files, or may have."""
+        self.reverted_ms = 0
+        """When the last revert of the session that had changed files was committed."""
         self.breaks = 0
         """How many streams in a row broke off after their first output."""
 

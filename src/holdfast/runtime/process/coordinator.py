@@ -369,7 +369,7 @@ class Coordinator:
             )
         if run.summarises:
             self._background.start(prompt_summary.write, self._engine, session)
-        if self._diffs_due.after(session, changed=run.changed_files):
+        if self._diffs_due.after(session, changed=run.changed_files, reverted_ms=run.reverted_ms):
             self._background.start(changed_files.write, self._engine, session)
         return True
 

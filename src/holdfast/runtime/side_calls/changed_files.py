@@ -40,17 +40,19 @@ _TELLING: Final = (b'"holdfastFiles"', b'"patch"')
 
 
 class Due:
-    """Which sessions need it after a run: those whose files were changed, and each one that this process runs
-    for the first time, since a crash may have left it without.
+    """Which sessions need it after a run: those whose files were changed, or a revert of which was committed,
+    and each one that this process runs for the first time, since a crash may have left it without.
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, None] = {}
+        self._known: dict[str, int] = {}
 
-    def after(self, session: str, *, changed: bool) -> bool:
-        """Whether the diffs of a session may be out of date."""
-        is_new = session not in self._known
-        self._known[session] = None
+    def after(self, session: str, *, changed: bool, reverted_ms: int) -> bool:
+        """Whether the diffs of a session may be out of date; `reverted_ms`: when its last revert was
+        committed.
+        """
+        is_new = self._known.get(session) != reverted_ms
+        self._known[session] = reverted_ms
         while len(self._known) > KNOWN_MAX:
             del self._known[next(iter(self._known))]
         return changed or is_new

@@ -19,7 +19,11 @@ def contents(shadow: Shadow, ids: Iterable[str]) -> dict[str, bytes]:
         return {}
     found: dict[str, bytes] = {}
     for at in range(0, len(wanted), BATCH):
-        found.update(_parsed(_batch(shadow, wanted[at : at + BATCH])))
+        asked = wanted[at : at + BATCH]
+        answers = list(_parsed(_batch(shadow, asked)))
+        if len(answers) < len(asked):
+            raise ContextError(f"git could not read what is kept in {shadow.git_dir}; nothing was changed")
+        found.update((id, data) for id, data in answers if data is not None)
     return found
 
 
@@ -45,14 +49,17 @@ def _batch(shadow: Shadow, ids: list[str]) -> bytes:
     return done.stdout
 
 
-def _parsed(output: bytes) -> Iterator[tuple[str, bytes]]:
-    """`<id> blob <size>`, a line feed, the content, a line feed; `<id> missing` for what is not there."""
+def _parsed(output: bytes) -> Iterator[tuple[str, bytes | None]]:
+    """`<id> blob <size>`, a line feed, the content, a line feed; `<id> missing`: None."""
     at = 0
     while (end := output.find(b"\n", at)) >= 0:
         words = output[at:end].split(b" ")
         at = end + 1
-        if len(words) == 3:
-            size = int(words[2])
-            if words[1] == b"blob" and at + size < len(output):
-                yield words[0].decode("ascii"), output[at : at + size]
-            at += size + 1
+        if len(words) != 3:
+            yield words[0].decode("ascii", "replace"), None
+            continue
+        size = int(words[2])
+        if at + size < len(output):  # Or git was ended in the middle of it.
+            data = output[at : at + size] if words[1] == b"blob" else None
+            yield words[0].decode("ascii"), data
+        at += size + 1

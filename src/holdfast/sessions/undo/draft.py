@@ -6,15 +6,16 @@ same as undoing the revert and beginning again. Waits for the disk and for git: 
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from holdfast.person.private import make_folder
 from holdfast.schema.file_change import FileChange
-from holdfast.sessions.undo import contents, merge, plan, present
+from holdfast.sessions.undo import contents, merge, plan, present, swapped
 from holdfast.sessions.undo.content_id import content_id
-from holdfast.sessions.undo.plan import MISSING, Held, Planned
+from holdfast.sessions.undo.plan import MISSING, Held, Merge, Planned
 from holdfast.sessions.undo.worktree import Worktree
 
 
@@ -46,11 +47,26 @@ def draft(worktree: Worktree, changes: Sequence[FileChange], kept: Sequence[File
     make_folder(worktree.shadow.git_dir)
     _clear(worktree.shadow.git_dir)
     with merge.merger(worktree.shadow.git_dir) as merged:
-        first = plan.plan(kept, held, known.get, merged, closed=closed)
+        made = partial(_planned, known=known, merged=merged, closed=closed)
+        first = made(kept, held)
         before = held | {each.path: each.then for each in first}
-        then = {each.path: each for each in plan.plan(changes, before, known.get, merged, closed=closed)}
+        then = {each.path: each for each in made(changes, before)}
     files = [_joined(each, then.pop(each.path, None)) for each in first]
     return _draft([*files, *then.values()], before)
+
+
+def _planned(
+    changes: Sequence[FileChange],
+    held: Mapping[str, Held],
+    *,
+    known: Mapping[str, bytes],
+    merged: Merge,
+    closed: Mapping[str, str],
+) -> list[Planned]:
+    """A plan; once more if it removes what stands in the way of some of its files."""
+    files = plan.plan(changes, held, known.get, merged, closed=closed)
+    free = swapped.freed(files, held)
+    return files if free == held else plan.plan(changes, free, known.get, merged, closed=closed)
 
 
 def finishing(worktree: Worktree, writes: Sequence[FileChange]) -> Draft:

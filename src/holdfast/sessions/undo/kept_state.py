@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from holdfast.errors import InvalidInput
+from holdfast.errors import ContextError, InvalidInput
 from holdfast.location.shadow import place
 from holdfast.location.shadow.repository import Shadow
 from holdfast.schema.file_change import FileChange
@@ -30,9 +30,19 @@ def keep(shadow: Shadow, session: str, made: Draft, kept: Sequence[FileChange]) 
     """Keep a draft: its contents, what `unrevert` needs (`kept`), and what is to be written."""
     lists = [encode(list(each)) if each else None for each in (kept, writes_of(made.written))]
     data = [*made.contents.values(), *(each for each in lists if each is not None)]
-    if data:
-        shadow.keep_contents(place.staged_of(session), data)
+    keep_contents(shadow, place.staged_of(session), data)
     return Kept(*(None if each is None else content_id(each) for each in lists))
+
+
+def keep_contents(shadow: Shadow, folder: str, data: Sequence[bytes]) -> None:
+    """Keep contents before anything is written; `ContextError` where they cannot be kept."""
+    if not data:
+        return
+    try:
+        shadow.keep_contents(folder, data)
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ContextError(f"nothing was changed: what the files hold could not be kept: {why}") from error
 
 
 def changes(shadow: Shadow, id: str | None) -> list[FileChange] | None:

@@ -9,12 +9,14 @@ from typing import Final
 
 import msgspec
 
+from holdfast.runtime.calls.step_trees import OBSERVED_MAX
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.message import MessageWithParts
-from holdfast.schema.part import PatchPart, ToolPart
+from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
 from holdfast.schema.session import Session
-from holdfast.schema.tool_state import ToolPending
+from holdfast.schema.stored import BACKGROUND
+from holdfast.schema.tool_state import ToolCompleted, ToolPending
 from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.undo.point import Point
@@ -22,10 +24,11 @@ from holdfast.store.query import MessageQuery
 
 DEPTH_MAX: Final = 64
 
-# What these do to files they note by themselves, or they do nothing to files.
-_KNOWN_TOOLS: Final = frozenset(
+# What these do to files they note by themselves.
+_WRITING_TOOLS: Final = frozenset(("apply_patch", "edit", "multiedit", "patch", "write"))
+# These do nothing to files.
+_READING_TOOLS: Final = frozenset(
     (
-        *("apply_patch", "edit", "multiedit", "patch", "write"),
         *("glob", "grep", "list", "question", "read", "recall", "skill", "todoread", "todowrite"),
         *("webfetch", "websearch"),
     )
@@ -156,9 +159,42 @@ def _ended_ms(message: MessageWithParts) -> int:
 
 
 def _notes(message: MessageWithParts) -> Iterator[str]:
-    """What a step that was cut off may have changed, nobody knows."""
+    """What nobody knows: what commands changed in a step without both of its trees, or beyond the bound."""
+    patches = [part for part in message.parts if isinstance(part, PatchPart)]
+    if any(len(each.changes or ()) >= OBSERVED_MAX for each in patches):
+        yield (
+            f"message {message.info.id} changed more files than the {OBSERVED_MAX:,} that are recorded of a "
+            "step: the others are not taken back"
+        )
+    if any(isinstance(part, ToolPart) and _is_left_running(part) for part in message.parts):
+        yield f"message {message.info.id} left a command running: what it changed later is not known"
+    calls = {part.tool for part in message.parts if isinstance(part, ToolPart) and _is_unknown(part)}
+    why = _unseen(message)
+    if calls and why is not None:
+        named = ", ".join(sorted(calls))
+        yield f"message {message.info.id} {why}: what its calls of {named} changed is not known"
+
+
+def _is_left_running(call: ToolPart) -> bool:
+    """Whether a call began a command in the background: no step observes what that does afterwards."""
+    return isinstance(call.state, ToolCompleted) and BACKGROUND in (call.state.metadata or {})
+
+
+def _is_unknown(call: ToolPart) -> bool:
+    """Whether a call may have changed files, and has no note of them."""
+    if isinstance(call.state, ToolPending) or call.tool in _READING_TOOLS:
+        return False
+    if call.tool not in _WRITING_TOOLS:
+        return True
+    return isinstance(call.state, ToolCompleted) and file_changes.FILES not in (call.state.metadata or {})
+
+
+def _unseen(message: MessageWithParts) -> str | None:
+    """Why it is not known what commands changed in a message, if so."""
     if file_changes.is_cut_off(message):
-        calls = {part.tool for part in message.parts if isinstance(part, ToolPart)} - _KNOWN_TOOLS
-        if calls:
-            named = ", ".join(sorted(calls))
-            yield f"message {message.info.id} was cut off: what its calls of {named} changed is not known"
+        return "was cut off"
+    seen = any(
+        isinstance(part, PatchPart) or (isinstance(part, StepStartPart) and part.snapshot is not None)
+        for part in message.parts
+    )
+    return None if seen else "had no snapshot of the files"

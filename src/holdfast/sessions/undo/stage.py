@@ -68,7 +68,7 @@ async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord)
         if found is None:
             raise NotFound(f"what a revert of session {record.id} had left to write is no longer kept")
         made = drafting.finishing(worktree, found)
-        shadow.keep_contents(place.staged_of(record.id), list(made.contents.values()))
+        kept_state.keep_contents(shadow, place.staged_of(record.id), list(made.contents.values()))
         write_files.write_all(made.written)
 
     try:

@@ -23,6 +23,8 @@ def towards(worktree: Worktree, changes: Sequence[FileChange], tree: str) -> lis
     found = []
     for path, each in by_path(changes).items():
         first, last = held.get(path), each[-1]
+        # What was there before the agent changed it, and is not in the tree, was ignored or too large for it.
+        is_told = first is not None or each[0].before is None
         found.append(
             FileChange(
                 path=path,
@@ -31,7 +33,7 @@ def towards(worktree: Worktree, changes: Sequence[FileChange], tree: str) -> lis
                 # Of modes a tree knows only whether a file can be executed: for one that comes back.
                 before_mode=None if first is None or last.after is not None else int(first.new_mode, 8),
                 observed=any(change.observed for change in each),
-                covered=last.covered,
+                covered=is_told and last.covered,
             )
         )
     return found

@@ -69,7 +69,11 @@ async def _undo_staged(
         raise result.conflict(worktree, made.conflicts)
     leaving = replace(value.revert, leaving=True)
     left = await stage(access, worktree, record, made, leaving, kept=kept or ())
-    await anyio.to_thread.run_sync(worktree.shadow.drop, place.staged_of(record.id))
+    if kept is None or any(each.outcome == "not covered" for each in files):
+        # What did not come back now may be found by hand: it is kept within the budget.
+        await anyio.to_thread.run_sync(kept_state.release, worktree.shadow, record.id)
+    else:
+        await anyio.to_thread.run_sync(worktree.shadow.drop, place.staged_of(record.id))
     return Undo(session=left, files=files, notes=notes)
 
 
@@ -91,17 +95,23 @@ async def _undo_committed(
         raise result.conflict(worktree, made.conflicts)
 
     def write() -> None:
-        worktree.shadow.keep_contents(place.folder_of(value.id), list(made.contents.values()))
+        kept_state.keep_contents(worktree.shadow, place.folder_of(value.id), list(made.contents.values()))
         write_files.write_all(made.written)
 
     try:
         await anyio.to_thread.run_sync(write)
     except NotWritten as error:
         raise error.cause from error
-    left = [each for each in value.reverted or () if each is not last]
-    after = replace(value, reverted=left or None)
-    await access.store.commit(Batch((put_session(after),), expected(record)))
-    return Undo(session=after, files=files)
+
+    async def forget() -> Session:
+        """Whatever else changed in the session meanwhile: the files are written."""
+        record = await require_session(access, value.id)
+        left = [each for each in record.value().reverted or () if each != last]
+        after = replace(record.value(), reverted=left or None)
+        await access.store.commit(Batch((put_session(after),), expected(record)))
+        return after
+
+    return Undo(session=await on_conflict(forget), files=files)
 
 
 def _last(session: Session, now_ms: int) -> CommittedRevert:

@@ -9,6 +9,7 @@ from pathlib import Path
 from holdfast.errors import HoldfastError
 from holdfast.location import open_path, write_path
 from holdfast.location.write_path import Kept
+from holdfast.sessions.undo import swapped
 from holdfast.sessions.undo.plan import Held, Planned
 
 
@@ -24,7 +25,8 @@ class NotWritten(Exception):
 def write_all(files: Sequence[Planned]) -> None:
     """Write the files that change; `NotWritten` if one holds something else by now, or cannot be written."""
     done: list[Planned] = []
-    for each in files:
+    # Files that go may stand in the way of others.
+    for each in sorted(files, key=lambda each: each.then.data is not None):
         try:
             write(Path(each.path), each.now, each.then)
         except HoldfastError as error:
@@ -49,6 +51,8 @@ def write(real: Path, now: Held, then: Held) -> None:
         if seen is not None:
             write_path.remove(real, seen=seen)
         return
+    if now.data is None:
+        swapped.remove_folder(real)
     if then.data != now.data:
         write_path.write(real, then.data, seen=seen, like=_like(then))
     if then.mode is not None and then.mode != now.mode:

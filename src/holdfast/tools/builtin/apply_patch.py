@@ -48,7 +48,7 @@ class _Planned(msgspec.Struct, frozen=True):
 def apply_patch_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
     """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
-    @tool(name="apply_patch", permission="edit", description=DESCRIPTION)
+    @tool(name="apply_patch", permission="edit", description=DESCRIPTION, notes_files=True)
     async def apply_patch(
         context: ToolContext,
         patchText: Annotated[str, "The patch"],  # noqa: N803 - wire

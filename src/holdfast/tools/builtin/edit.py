@@ -25,7 +25,7 @@ enough lines around it that it stands there only once; `replaceAll` replaces eve
 def edit_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
     """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
-    @tool(name="edit", description=DESCRIPTION)
+    @tool(name="edit", description=DESCRIPTION, notes_files=True)
     async def edit(
         context: ToolContext,
         filePath: Annotated[str, "The path of the file, best an absolute one"],  # noqa: N803 - wire

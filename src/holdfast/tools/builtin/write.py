@@ -22,7 +22,7 @@ the old file are kept."""
 def write_tool(filesystem_of: FilesystemOf, locks: Locks, look: Look = unchecked) -> Tool:
     """The tool, over the files that a call may reach; `look` is what happens after a change."""
 
-    @tool(name="write", permission="edit", description=DESCRIPTION)
+    @tool(name="write", permission="edit", description=DESCRIPTION, notes_files=True)
     async def write(
         context: ToolContext,
         filePath: Annotated[str, "The path of the file, best an absolute one"],  # noqa: N803 - wire

@@ -95,6 +95,23 @@ async def test_sanitizing_drops_what_nobody_can_judge(store: Store) -> None:
     assert b"secret" not in await for_opencode(store, sanitize=True)
 
 
+async def test_sanitizing_drops_what_undo_goes_by(store: Store) -> None:
+    """Paths of changed files, and digests by which a guess at their content could be confirmed."""
+    patch = {**text(3, 1), "type": "patch", "hash": "5ec2e7", "files": ["/home/alice/secret.txt"]}
+    del patch["text"]
+    change = {"path": "/home/alice/secret.txt", "before": "5ec2e7", "after": "5ec2e7", "observed": True}
+    step = {**text(2, 1), "type": "step-start", "snapshot": "5ec2e7", "left": "5ec2e7"}
+    del step["text"]
+    revert = {"messageID": user(1)["id"], "kept": "5ec2e7", "writes": "5ec2e7"}
+    reverted = [{"messageID": user(1)["id"], "kept": "5ec2e7", "time": {"created": 1}}]
+    parts = [step, {**patch, "changes": [change]}]
+    await taken(store, theirs({"info": user(1), "parts": parts}, revert=revert, reverted=reverted))
+
+    whole, sanitized = await for_opencode(store), await for_opencode(store, sanitize=True)
+    assert (whole.count(b"5ec2e7"), whole.count(b"secret.txt")) == (8, 2)
+    assert (sanitized.count(b"5ec2e7"), sanitized.count(b"secret.txt")) == (0, 0)
+
+
 async def test_sanitizing_drops_which_file_was_attached(store: Store) -> None:
     """Neither where it lies nor a digest by which a guess at its content could be confirmed."""
     read = {"filepath": "/home/alice/secret.txt", "sha256": "5ec2e7"}

@@ -19,9 +19,10 @@ def session(info: Json) -> Json:
     if "revert" in made:
         revert = made["revert"]
         made["revert"] = {
-            **{key: item for key, item in revert.items() if key != "files"},
+            **{key: item for key, item in revert.items() if key not in ("files", "kept", "writes")},
             **_texts(revert, {"snapshot": "revert-snapshot", "diff": "revert-diff"}, id),
         }
+    made.pop("reverted", None)
     return made
 
 
@@ -55,10 +56,14 @@ def part(value: Json) -> Json:
         case "tool":
             return {**value, "state": _state(value["state"], id), **_maps(value, "tool-metadata", id)}
         case "step-start" | "step-finish" | "snapshot":
-            return {**value, **_texts(value, {"snapshot": "snapshot"}, id)}
+            made = {**value, **_texts(value, {"snapshot": "snapshot"}, id)}
+            made.pop("left", None)  # Ours: another snapshot.
+            return made
         case "patch":
             files = [_text(file, "patch-file", f"{id}-{n}") for n, file in enumerate(value["files"])]
-            return {**value, "hash": _text(value["hash"], "patch", id), "files": files}
+            made = {**value, "hash": _text(value["hash"], "patch", id), "files": files}
+            made.pop("changes", None)  # Ours: paths, and digests by which contents are guessed.
+            return made
         case "agent" if "source" in value:
             source = value["source"]
             return {**value, "source": {**source, **_texts(source, {"value": "agent-source"}, id)}}

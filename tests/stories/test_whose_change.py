@@ -1,0 +1,67 @@
+"""Whose a change of a file is: what undo takes back, and what it says that it cannot know."""
+
+import os
+
+import pytest
+
+from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from tests.stories.undo import ALLOWED, act, command, outcomes, turn, write
+from tests.stories.world import World
+
+pytestmark = pytest.mark.needs("git")
+
+
+async def test_what_the_user_does_during_a_step_of_edits_is_theirs(world: World) -> None:
+    """The tools of the step note what they write, so that nothing else in it can be the agent's."""
+    world.settings(permission={"edit": "ask"}, snapshot=True)
+    (world.project / "mine").write_text("one\n")
+
+    async def on_ask(_: PermissionRequest) -> PermissionAnswer | None:
+        (world.project / "mine").write_text("two\n")
+        (world.project / "new").write_text("the user's\n")
+        return PermissionAnswer(reply="once")
+
+    async with world.open(*turn(write("a", "1\n")), on_ask=on_ask) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        undo = await hf.sessions.revert(session)
+
+    assert outcomes(undo) == {"a": "deleted"}
+    assert {path.name: path.read_text() for path in world.project.iterdir()} == {
+        "mine": "two\n",
+        "new": "the user's\n",
+    }
+
+
+async def test_a_name_that_is_no_text(world: World) -> None:
+    """The step goes on; the file is named as well as can be, and stays."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    line = "open(b'odd-\\xff', 'w').write('x'); open('plain', 'w').write('x')"
+    async with world.open(*turn(act(line))) as (hf, _):
+        hf.tools.register(command())
+        session = await world.session(hf)
+        answer = await hf.sessions.process(session, "go")
+        undo = await hf.sessions.revert(session)
+
+    assert answer.text == "done"
+    assert outcomes(undo) == {"odd-\ufffd": "not covered", "plain": "deleted"}
+    assert [os.fsencode(path.name) for path in world.project.iterdir()] == [b"odd-\xff"]
+
+
+async def test_without_snapshots_undo_says_what_is_not_known(world: World) -> None:
+    """The calls that may have changed files are named, step by step."""
+    world.settings(permission=ALLOWED, snapshot=False)
+    async with world.open(*turn(write("a", "1\n"), act("open('b', 'w')"))) as (hf, _):
+        hf.tools.register(command())
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        said = [each.info.id for each in (await hf.sessions.messages(session)).messages[1:3]]
+        undo = await hf.sessions.revert(session, preview=True)
+
+    assert (undo.files, undo.notes) == (
+        (),
+        tuple(
+            f"message {id} had no snapshot of the files: what its calls of {tool} changed is not known"
+            for id, tool in zip(said, ("write", "act"), strict=True)
+        ),
+    )
