@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import ContextError, Refused
 from holdfast.location.shadow import place
-from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow
+from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, Shadow
 
 
 class Project:
@@ -269,3 +269,15 @@ def test_what_git_cannot_take_spoils_no_tree(project: Project, monkeypatch: pyte
 
     assert (project.names(tree.id), tree.left_out) == (["closed", "other"], ("new",))
     assert project.content(tree.id, "closed") == b"x\n"
+
+
+def test_many_files_with_an_empty_one(project: Project) -> None:
+    """Many files go into a pack, and an empty one cannot: both in one call of git."""
+    for number in range(LOOSE_MAX + 1):
+        project.write(f"f{number:03}", b"file %d\n" % number)
+    project.write("empty", b"")
+
+    tree = project.shadow.take().id
+
+    assert project.names(tree) == ["empty", *(f"f{number:03}" for number in range(LOOSE_MAX + 1))]
+    assert project.content(tree, "f007") == b"file 7\n"

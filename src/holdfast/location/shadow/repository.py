@@ -216,8 +216,10 @@ class Shadow:
         readable = {path for path in found.known if self._is_readable(path)}
         paths = [*(path for path in found.known if path in readable), *small, *tracked]
         # Many files go straight into a pack, ten times as fast as a file for each; git looks through all that
-        # it has put into one for each file, so there are several.
-        settings = {"core.bigFileThreshold": "1"} if len(paths) > LOOSE_MAX else None
+        # it has put into one for each file, so there are several. An empty file becomes an object of its own
+        # all the same, and git's batches of those take the folder away in which the pack is being written.
+        packed = {"core.bigFileThreshold": "1", "core.fsyncMethod": "fsync"}
+        settings = packed if len(paths) > LOOSE_MAX else None
         for at in range(0, len(paths), PACKED_MAX):
             given = b"".join(os.fsencode(path) + b"\0" for path in paths[at : at + PACKED_MAX])
             self._git("update-index", "-z", "--add", "--remove", "--stdin", given=given, settings=settings)
