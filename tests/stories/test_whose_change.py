@@ -2,9 +2,14 @@
 
 import os
 
+import anyio
 import pytest
 
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import Step
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories.undo import ALLOWED, act, command, outcomes, turn, write
 from tests.stories.world import World
 
@@ -65,3 +70,31 @@ async def test_without_snapshots_undo_says_what_is_not_known(world: World) -> No
             for id, tool in zip(said, ("write", "act"), strict=True)
         ),
     )
+
+
+async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: World) -> None:
+    """Two sessions in one worktree: a write of one, while a command of the other runs, is its own."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    @tool(name="slow", description="Writes, and takes its time.")
+    async def slow(context: ToolContext) -> str:
+        (context.directory / "of the command").write_text("1\n")
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    steps = (Step(Call("slow", {})), *turn(write("of the other", "2\n")), Step(Say("done")))
+    async with world.open(*steps) as (hf, _):
+        hf.tools.register(slow)
+        one, other = await world.session(hf), await world.session(hf)
+        await hf.sessions.prompt(one, "go")
+        with anyio.fail_after(30):
+            await begun.wait()
+            await hf.sessions.process(other, "go")
+            go_on.set()
+            await hf.sessions.wait(one)
+        undo = await hf.sessions.revert(one)
+
+    assert outcomes(undo) == {"of the command": "deleted"}
+    assert (world.project / "of the other").read_text() == "2\n"

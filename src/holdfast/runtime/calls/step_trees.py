@@ -8,7 +8,7 @@ all note what they write it was the user, and is not recorded as the agent's.
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,7 @@ END_S: Final = 60.0
 INTERRUPTED_S: Final = 5.0
 ASKED_S: Final = 0.5
 """After so long a question the user may have changed files."""
+NOTED_BEFORE: Final = 8
 OBSERVED_MAX: Final = 10_000
 """So many observed changes are recorded of one step; a checkout of another branch may change more."""
 
@@ -50,6 +51,7 @@ class StepTrees:
         self._begun: asyncio.Task[Tree | None] | None = None
         self._calls = 0
         self._observes = False
+        self._since = 0
 
     async def begin(self, *, observe: bool = True) -> None:
         """Take the tree before the first call that can write; further calls wait for the same one.
@@ -61,6 +63,8 @@ class StepTrees:
             return
         self._calls += 1
         if self._begun is None:
+            # A change is noted a moment before it is made.
+            self._since = self._worker.noted - NOTED_BEFORE
             self._begun = asyncio.create_task(self._take(self._worker, BEGIN_S))
         await self._wait(self._begun)
 
@@ -107,7 +111,9 @@ class StepTrees:
         assert step is not None
         observed: list[FileChange] = []
         if self._observes:
-            observed = _observed(top, changes, noted) + _too_large(top, first, last)
+            assert self._worker is not None
+            theirs = self._worker.others(step.session_id, max(0, self._since))
+            observed = _observed(top, changes, [noted, theirs]) + _too_large(top, first, last)
 
         def patch(id: PartID) -> PatchPart:
             return PatchPart(
@@ -146,11 +152,13 @@ class StepTrees:
             return None
 
 
-def _observed(top: Path, changes: Sequence[TreeChange], noted: Sequence[FileChange]) -> list[FileChange]:
-    """What the trees tell of files beyond what the tools noted."""
-    told: dict[str, list[FileChange]] = {}
-    for each in file_changes.joined(noted):
-        told.setdefault(each.path, []).append(each)
+def _observed(
+    top: Path, changes: Sequence[TreeChange], noted: Iterable[Iterable[FileChange]]
+) -> list[FileChange]:
+    """What the trees tell of files beyond what tools noted, those of the step and those of other sessions."""
+    told = {
+        (each.path, each.before, each.after) for changes in noted for each in file_changes.joined(changes)
+    }
     found = []
     for change in changes:
         path, is_written = _named(top, change.path)
@@ -163,8 +171,7 @@ def _observed(top: Path, changes: Sequence[TreeChange], noted: Sequence[FileChan
             observed=True,
             covered=is_written,
         )
-        known = told.get(seen.path, [])
-        if not (len(known) == 1 and (known[0].before, known[0].after) == (seen.before, seen.after)):
+        if (seen.path, seen.before, seen.after) not in told:
             found.append(seen)
     return found
 
