@@ -54,7 +54,7 @@ class Place:
             "permission": {"*": "allow"},
             **more,
         }
-        (self.home / ".config/holdfast/holdfast.json").write_text(json.dumps(values))
+        (self.home / ".config/holdfast/holdfast.json").write_text(json.dumps({"snapshot": False, **values}))
 
     @property
     def environment(self) -> dict[str, str]:

@@ -4,7 +4,6 @@ What must stay true: the guard knows a group before its call continues, and the 
 the start time of its leader, so that recovery can end the groups of a dead owner.
 """
 
-import asyncio
 import contextlib
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -55,7 +54,7 @@ class Groups:
         if box is None:
             with process_group.expected(self._guard, mark):
                 process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
-            async with self._ended(process, mark, is_ours=True):
+            async with self._ended(process, mark):
                 yield process
             return
         with box.launched(command, cwd, env) as launching:
@@ -65,27 +64,17 @@ class Groups:
                 yield process
 
     @asynccontextmanager
-    async def _ended(self, process: Process, mark: str, *, is_ours: bool = False) -> AsyncIterator[None]:
-        """Note the group of a process; end it with the block.
-
-        A program of ours, such as a search, works while the note is written: it changes nothing, and the
-        guard knows it.
-        """
+    async def _ended(self, process: Process, mark: str) -> AsyncIterator[None]:
+        """Note the group of a process; end it with the block."""
         group = process_group.named(process.pid, self._host, mark)
         self._running.append(group)
-        noting: asyncio.Task[None] | None = None
         try:
             self._guard.watch(group.pgid, group.began, mark)
-            noting = asyncio.create_task(self._note_all())
-            if not is_ours:
-                await asyncio.shield(noting)
+            await self._note_all()
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end_now(process, group)
-                if noting is not None:  # It must not land behind the settlement of the call.
-                    await asyncio.wait({noting})
-        noting.result()
 
     async def _note_all(self) -> None:
         await self._note({GROUPS: msgspec.to_builtins(self._running)})
