@@ -1,5 +1,6 @@
 """The launcher: what a command finds in the box, and that nothing runs where the box cannot be built."""
 
+import fcntl
 import os
 import socket
 import sys
@@ -213,6 +214,15 @@ def test_namespaces_that_are_none_let_nothing_run(root: Path) -> None:
     assert (ran.code, ran.report.ready, ran.error) == (125, False, "box: setns: Invalid argument\n")
 
 
+def wait_until_free(folder: Path) -> None:
+    """Wait until no start has the folder: the processes around a command end a moment after it."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+    finally:
+        os.close(held)
+
+
 def test_a_cache_is_read_and_what_a_command_writes_is_kept_apart(root: Path) -> None:
     """The next command finds it; the user's cache stays as it was. Without a folder it is gone at its end."""
     cache, kept = root / "outside", root / "kept"
@@ -221,6 +231,7 @@ def test_a_cache_is_read_and_what_a_command_writes_is_kept_apart(root: Path) -> 
     layers = (CacheLayer(str(cache), str(kept)),)
 
     first = sh(root, f"cd {cache}; echo new > new; echo more >> old; rm gone; ls", caches=layers)
+    wait_until_free(kept)
     second = sh(root, f"cd {cache}; cat new old; ls", caches=layers)
     third = sh(root, f"cd {cache}; echo lost > lost; ls", caches=(CacheLayer(str(cache)),))
 
