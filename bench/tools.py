@@ -1,4 +1,5 @@
-"""What the tools cost: grep and glob over many files as ratios to ripgrep itself, and a step with one read.
+"""What the tools cost: grep and glob over many files as ratios to ripgrep itself, a step with one read, an
+edit of a large file as a ratio to the least that is safe, and the memory of many reads at once.
 
     scripts/bench tools [--quick]
 
@@ -10,6 +11,7 @@ import argparse
 import asyncio
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -128,6 +130,99 @@ async def searches(on: Stage, times: int) -> dict[str, Any]:
     return figures
 
 
+def replaced_ms(path: Path, old: bytes, new: bytes) -> float:
+    """The least that an edit does: read, replace, write beside it, sync, rename."""
+    began = time.perf_counter()
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    beside = path.with_suffix(".new")
+    with beside.open("wb") as file:
+        file.write(data.replace(old, new))
+        file.flush()
+        os.fsync(file.fileno())
+    beside.rename(path)
+    return (time.perf_counter() - began) * 1e3
+
+
+async def large_edit(on: Stage, times: int, size: int) -> dict[str, Any]:
+    """A line in the middle of a large file, in a step of its own, and the same without a session."""
+    path, lines = on.project / "large.txt", size // 40
+    path.write_text("".join(f"line {number:>10} of a file that is large\n" for number in range(lines)))
+    session, ids = await on.session(), count()
+    look = Call("read", {"filePath": "large.txt", "limit": 5}, id="look")
+    await on.turn(session, Step(look), Step(Say("ok")))
+    short = await measured(lambda: on.turn(session, Step(Say("ok"))), times)
+    names = [f"line {lines // 2:>10} of", *(f"edited {number} in" for number in range(times + 1))]
+
+    async def editing() -> None:
+        number = next(ids)
+        old, new = names[number : number + 2]
+        call = Call("edit", {"filePath": "large.txt", "oldString": old, "newString": new}, id=f"e{number}")
+        await on.turn(session, Step(call), Step(Say("done")))
+        assert new in path.read_text(), "the edit failed"
+
+    whole = await measured(editing, times)
+    last = names[next(ids)].encode()
+    least = [await asyncio.to_thread(replaced_ms, path, last, last) for _ in range(times)]
+    ours, floor = whole["wall_ms"] - short["wall_ms"], statistics.median(least)
+    return {
+        "wall_ms": round(ours, 1),
+        "least_ms": round(floor, 1),
+        "ratio": round(ours / floor, 2),
+        "bytes": path.stat().st_size,
+        "n": times,
+    }
+
+
+def resident_mib() -> float:
+    """The memory of this process now."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / (1 << 20)
+
+
+async def many_reads(on: Stage, reads: int, size: int) -> dict[str, Any]:
+    """Files of which a page is shown, all at once: what is held on the way, and what stays."""
+    text = "".join(f"line {number} of many\n" for number in range(size // 20))
+    for number in range(reads):
+        (on.project / f"many{number}.txt").write_text(text)
+    found = on.hf.tools.current("read")
+    assert found is not None
+    figures: dict[str, Any] = {"bytes a file": len(text)}
+
+    @tool(name="many")
+    async def many(context: ToolContext, reads: int) -> str:
+        """Read at once."""
+        run, began, most, done = found.tool.run, time.perf_counter(), resident_mib(), False
+        before = most
+
+        async def watch() -> None:
+            nonlocal most
+            while not done:
+                most = max(most, resident_mib())
+                await asyncio.sleep(0.005)
+
+        async def one(number: int) -> None:  # Nothing keeps the answer: what is held is the tool's own.
+            assert "line 1 of" in (await run(context, {"filePath": f"many{number}.txt"})).text
+
+        watching = asyncio.create_task(watch())
+        await asyncio.gather(*(one(number) for number in range(reads)))
+        done = True
+        await watching
+        figures[f"{reads} at once"] = {
+            "wall_ms": round((time.perf_counter() - began) * 1e3, 1),
+            "grown_mib": round(most - before, 1),
+            "kept_mib": round(resident_mib() - before, 1),
+        }
+        return "done"
+
+    on.hf.tools.register(many)
+    session = await on.session()
+    for number, each in enumerate((reads // 100, reads // 10, reads)):
+        await on.turn(session, Step(Call("many", {"reads": each}, id=f"m{number}")), Step(Say("done")))
+    assert len(figures) == 4, "a call failed"
+    return figures
+
+
 async def bench(place: Path, *, quick: bool) -> dict[str, Any]:
     """Every row."""
     async with stage(place) as on:
@@ -149,6 +244,10 @@ async def bench(place: Path, *, quick: bool) -> dict[str, Any]:
             "turn": whole,
             "turn without it": short,
         }
+        figures["an edit of a large file"] = await large_edit(
+            on, 3 if quick else 15, (1 if quick else 10) * 1_000_000
+        )
+        figures["reads at once"] = await many_reads(on, 100 if quick else 1_000, 1_000_000)
     return figures
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 import anyio
 import pytest
 
+from holdfast.location.guard import Guard
 from holdfast.schema.part import ToolPart
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
+from holdfast.tools.builtin import search
 from holdfast.tools.builtin.outside import UNSHOWN
 from tests.stories.permissions import asked, outcomes
 from tests.stories.world import Attached, World, is_shown
@@ -63,7 +65,24 @@ async def test_a_denied_search_does_not_run(world: World) -> None:
 
 
 async def test_an_interrupted_search_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its program too: it runs in a group of its own, which its record names while it runs."""
+    """Its program too: it runs in a group of its own, which the guard knows; the record does not, which would
+    take as long as a search.
+    """
+    watched: list[int] = []
+    watch = Guard.watch
+
+    def watching(self: Guard, group: int, *rest: str) -> None:
+        watched.append(group)
+        watch(self, group, *rest)
+
+    reading, read = anyio.Event(), search._Reading.read
+
+    async def begin(self: search._Reading) -> None:
+        reading.set()
+        await read(self)
+
+    monkeypatch.setattr(Guard, "watch", watching)
+    monkeypatch.setattr(search._Reading, "read", begin)
     program = world.home / "rg"
     program.write_text(f"#!/bin/sh\necho $$ > {world.home}/pid\nexec sleep 1000\n")
     program.chmod(0o755)
@@ -71,13 +90,16 @@ async def test_an_interrupted_search_is_ended(world: World, monkeypatch: pytest.
     async with world.open(Step(Call("grep", {"pattern": "x"}, id="a"))) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        await until(lambda: is_shown(hf, session, "pgid"), store=hf.store)
         path = anyio.Path(world.home / "pid")
 
         async def has_begun() -> str:
             return (await path.read_text()).strip() if await path.exists() else ""
 
         pid = await until(has_begun)
+        with anyio.fail_after(60):
+            await reading.wait()
+        assert watched == [int(pid)]
+        assert not await is_shown(hf, session, "pgid")
         await hf.sessions.interrupt(session)
 
         async def is_gone() -> bool:

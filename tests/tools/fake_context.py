@@ -154,6 +154,7 @@ class FakeContext:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        noted: bool = True,
         box: Box | None = None,
     ) -> NoReturn:
         raise ToolDenied("there are no programs")

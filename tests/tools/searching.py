@@ -34,6 +34,7 @@ class ProgramContext(FakeContext):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        noted: bool = True,
         box: Box | None = None,
     ) -> AbstractAsyncContextManager[Process]:
         self.spawned.append(list(command))

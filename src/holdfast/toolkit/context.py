@@ -169,6 +169,7 @@ class ToolContext(Protocol):
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        noted: bool = True,
         box: Box | None = None,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own, with no input and with its errors in its output.
@@ -177,4 +178,6 @@ class ToolContext(Protocol):
 
         The group ends with the block: TERM, then KILL after 3 s; also when this process is killed or paused.
         `strays`: so do processes that have left the group. Without an `env` it is given what commands see.
+        Not `noted`: the record does not name the group, which takes a commit less. That is for a program that
+        changes nothing and ends by itself soon, since nobody ends it if the guard is killed with its owner.
         """

@@ -1,7 +1,8 @@
 """The process groups of tools: started for one call and ended with it, also if a process dies in between.
 
 What must stay true: the guard knows a group before its call continues, and the running part names it, with
-the start time of its leader, so that recovery can end the groups of a dead owner.
+the start time of its leader, so that recovery can end the groups of a dead owner. A program that changes
+nothing and soon ends by itself is known to the guard alone.
 """
 
 import contextlib
@@ -47,6 +48,7 @@ class Groups:
         cwd: Path,
         env: Mapping[str, str],
         strays: bool = False,
+        noted: bool = True,
         box: CallBox | None = None,
     ) -> AsyncIterator[Process]:
         """Run a program in a group of its own until the block ends. In a box the launcher leads the group."""
@@ -54,34 +56,33 @@ class Groups:
         if box is None:
             with process_group.expected(self._guard, mark):
                 process = await process_group.start(command, cwd=cwd, env=env, mark=mark)
-            async with self._ended(process, mark):
+            async with self._ended(process, mark, noted=noted):
                 yield process
             return
         with box.launched(command, cwd, env) as launching:
             with process_group.expected(self._guard, mark):
                 process = await process_group.start_boxed(launching, cwd=cwd, mark=mark)
-            async with self._ended(process, mark):
+            async with self._ended(process, mark, noted=noted):
                 yield process
 
     @asynccontextmanager
-    async def _ended(self, process: Process, mark: str) -> AsyncIterator[None]:
+    async def _ended(self, process: Process, mark: str, *, noted: bool) -> AsyncIterator[None]:
         """Note the group of a process; end it with the block."""
         group = process_group.named(process.pid, self._host, mark)
-        self._running.append(group)
         try:
             self._guard.watch(group.pgid, group.began, mark)
-            await self._note_all()
+            if noted:
+                self._running.append(group)
+                await self._note({GROUPS: msgspec.to_builtins(self._running)})
             yield
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end_now(process, group)
 
-    async def _note_all(self) -> None:
-        await self._note({GROUPS: msgspec.to_builtins(self._running)})
-
     async def _end_now(self, process: Process, group: Group) -> None:
         """End the group: the guard, which outlives the turn, kills what still runs."""
-        self._running.remove(group)
+        if group in self._running:
+            self._running.remove(group)
         try:
             if group.mark or processes.is_group(group.pgid):
                 self._guard.end(group.pgid)

@@ -271,10 +271,12 @@ class RunningCall:
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         strays: bool = False,
+        noted: bool = True,
         box: Box | None = None,
     ) -> "AbstractAsyncContextManager[Process]":
         """Run a program in a process group of its own until the block ends."""
         self._refuse_when_over()
         assert box is None or isinstance(box, CallBox)
         given = command_environment.base(self._workspace) if env is None else env
-        return self._groups.spawn(command, cwd=cwd or self.directory, env=given, strays=strays, box=box)
+        where = cwd or self.directory
+        return self._groups.spawn(command, cwd=where, env=given, strays=strays, noted=noted, box=box)

@@ -89,7 +89,7 @@ async def run(
         rules = ["--no-ignore-parent"] if target.real == filesystem.top else []
         command = [program, "--no-config", "--no-messages", "--no-follow", *rules, *options, *excluded, "--"]
         command.append(str(path) if folder is None else "./")
-        async with context.spawn(command, cwd=folder or Path("/")) as process:
+        async with context.spawn(command, cwd=folder or Path("/"), noted=False) as process:
             assert process.stdout is not None
             reading = _Reading(process.stdout, separator, take)
             with anyio.move_on_after(SEARCH_S) as bound:
