@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from anyio.abc import Process
+
 from holdfast.app import Holdfast
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history.session_history import SessionHistory
@@ -29,6 +31,12 @@ def coordinator_if_any(hf: Holdfast) -> Coordinator | None:
 def engine(hf: Holdfast) -> Engine:
     """What running sessions work with."""
     return hf._prompting_now().engine
+
+
+def waiting_launcher(hf: Holdfast) -> Process | None:
+    """The process that waits for the next command of an agent."""
+    waiting = engine(hf).boxes._waiting
+    return None if waiting is None else waiting.process
 
 
 async def wake(hf: Holdfast, session: str) -> None:

@@ -10,6 +10,8 @@ import pytest
 from holdfast import processes
 from holdfast.location.box import host_level, interpreter
 from holdfast.location.box.host_level import HostLevel
+from holdfast.location.box.waiting_launcher import WaitingLauncher
+from holdfast.location.guard import Guard
 from holdfast.schema.request import PermissionAnswer, PermissionRequest
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider import MockProvider, Reply
@@ -83,6 +85,39 @@ async def test_allow_means_boxed(world: World) -> None:
     assert "Read-only file system" in output
     assert facts == {**FULL, "stopped": [f"a write to {outside}"]}
     assert ((world.project / "made").read_text(), outside.exists()) == ("in\n", False)
+
+
+async def test_a_launcher_waits_for_the_next_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the second command on; the guard knows its group before it begins, and none is left at the end."""
+    happened: list[tuple[str, int]] = []
+    watch, give = Guard.watch, WaitingLauncher.give
+
+    def watching(self: Guard, group: int, *rest: str) -> None:
+        happened.append(("watched", group))
+        watch(self, group, *rest)
+
+    def giving(self: WaitingLauncher, *rest: Any) -> None:
+        happened.append(("given", self.process.pid))
+        give(self, *rest)
+
+    monkeypatch.setattr(Guard, "watch", watching)
+    monkeypatch.setattr(WaitingLauncher, "give", giving)
+    steps = [Step(Call("sh", {"command": f"echo {number} $HOME"}, id=f"c{number}")) for number in range(3)]
+    async with world.open(*steps, Step(Say("ok"))) as (hf, _):
+        hf.tools.register(sh)
+        outputs = [output for output, _ in await ran(hf, await world.session(hf))]
+        last = inside.waiting_launcher(hf)
+    assert outputs == [f"{number} {world.home}\n" for number in range(3)]
+    first, second, third = (pid for what, pid in happened if what == "watched")
+    assert happened == [
+        ("watched", first),
+        ("watched", second),
+        ("given", second),
+        ("watched", third),
+        ("given", third),
+    ]
+    assert last is not None
+    assert last.returncode is not None
 
 
 async def test_our_own_files_and_keys_are_hidden(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

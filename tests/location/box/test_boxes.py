@@ -38,7 +38,7 @@ async def test_one_network_a_session_and_not_too_many(monkeypatch: pytest.Monkey
     await shared.network("one more")
 
     assert (FakeNetwork.open, await shared.network("ses_1") is first) == (boxes.NETWORKS_MAX, True)
-    shared.close()
+    await shared.close()
     assert FakeNetwork.open == 0
 
 

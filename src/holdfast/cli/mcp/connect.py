@@ -37,7 +37,7 @@ async def connected(workspace: Workspace, servers: Mapping[str, Server]) -> Asyn
     finally:
         await connections.close()
         guard.close()
-        boxes.close()
+        await boxes.close()
 
 
 def named(servers: Mapping[str, Server], name: str) -> Server:

@@ -1,5 +1,8 @@
-"""What the boxes of one process share: the level of the host, and a network for each session."""
+"""What the boxes of one process share: the level of the host, a network for each session, and a launcher that
+waits for the next command.
+"""
 
+import contextlib
 from collections import OrderedDict
 from pathlib import Path
 from typing import Final
@@ -10,6 +13,7 @@ import anyio.to_thread
 from holdfast.location.box import host_level
 from holdfast.location.box.host_level import HostLevel
 from holdfast.location.box.session_network import SessionNetwork
+from holdfast.location.box.waiting_launcher import WaitingLauncher
 
 NETWORKS_MAX: Final = 64
 """Each costs two descriptors. The one that was used least recently goes first."""
@@ -22,6 +26,9 @@ class Boxes:
         self._level: HostLevel | None = None
         self._networks: OrderedDict[str, SessionNetwork] = OrderedDict()
         self._lock = anyio.Lock()
+        self._waiting: WaitingLauncher | None = None
+        self._is_starting = False
+        self._is_closed = False
 
     async def level(self, state: Path) -> HostLevel:
         """What this host can do."""
@@ -40,7 +47,36 @@ class Boxes:
                 self._networks.popitem(last=False)[1].close()
             return self._networks[session]
 
-    def close(self) -> None:
-        """Let every network go."""
+    def launcher(self) -> WaitingLauncher | None:
+        """The launcher that waits, if there is one; it is the caller's from here on."""
+        found, self._waiting = self._waiting, None
+        if found is None or found.is_usable:
+            return found
+        found.discard()
+        return None
+
+    async def start_launcher(self) -> None:
+        """Have one ready for the next command; without it that one takes longer, and no more."""
+        if self._is_closed or self._is_starting or self._waiting is not None:
+            return
+        self._is_starting = True
+        try:
+            with contextlib.suppress(OSError):
+                await self._keep(await WaitingLauncher.start())
+        finally:
+            self._is_starting = False
+
+    async def _keep(self, started: WaitingLauncher) -> None:
+        if self._is_closed:  # Meanwhile.
+            await started.close()
+        else:
+            self._waiting = started
+
+    async def close(self) -> None:
+        """Let every network go, and the launcher."""
+        self._is_closed = True
+        found, self._waiting = self._waiting, None
+        if found is not None:
+            await found.close()
         while self._networks:
             self._networks.popitem()[1].close()

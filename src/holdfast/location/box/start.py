@@ -7,7 +7,7 @@ kernel counted comes back by a pipe that the command never has.
 import contextlib
 import marshal
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -30,6 +30,14 @@ class Report(msgspec.Struct, frozen=True):
     """Whether the box was built. False: the command never ran."""
     unreachable: int = 0
     """How often the network was wanted and not there."""
+
+
+class Errand(msgspec.Struct, frozen=True):
+    """What a launcher that was started ahead has to be told beside its orders."""
+
+    command: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
 
 
 class Start:
@@ -58,6 +66,14 @@ class Start:
     def descriptors(self) -> tuple[int, ...]:
         """What the launcher needs beside standard input and output."""
         return (self._orders, self._writes, *(self._session or ()))
+
+    def with_errand(self, errand: Errand) -> tuple[int, ...]:
+        """The descriptors for a launcher that was started ahead; the orders end with the errand by now."""
+        with os.fdopen(os.dup(self._orders), "ab") as file:
+            variables = {os.fsencode(name): os.fsencode(value) for name, value in errand.env.items()}
+            marshal.dump((os.fsencode(errand.cwd), list(map(os.fsencode, errand.command)), variables), file)
+        os.lseek(self._orders, 0, os.SEEK_SET)
+        return self.descriptors
 
     def environment(self) -> dict[str, str]:
         """Variables that commands in this box have beside their own."""

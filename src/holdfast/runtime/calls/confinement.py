@@ -154,6 +154,7 @@ class Confinement:
             home=places.home,
             worktree=places.worktree,
             directory=places.directory,
+            boxes=self._boxes if level.level == "full" else None,
             network=network,
             may_leave=not self.only_reads,
         )

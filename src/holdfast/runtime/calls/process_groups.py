@@ -59,11 +59,13 @@ class Groups:
             async with self._ended(process, mark, noted=noted):
                 yield process
             return
-        with box.launched(command, cwd, env) as launching:
+        with box.launched(command, cwd, process_group.marked(env, mark), ahead=True) as launching:
             with process_group.expected(self._guard, mark):
-                process = await process_group.start_boxed(launching, cwd=cwd, mark=mark)
+                process = await process_group.start_boxed(launching, cwd=cwd)
             async with self._ended(process, mark, noted=noted):
+                launching.go()
                 yield process
+        await box.make_ready()
 
     @asynccontextmanager
     async def _ended(self, process: Process, mark: str, *, noted: bool) -> AsyncIterator[None]:

@@ -206,11 +206,9 @@ class BackgroundProcesses:
         await output.write()  # Makes its file.
         mark = secrets.token_hex(8)
         with contextlib.ExitStack() as stack:
-            launching = stack.enter_context(box.launched(argv, cwd, env))
+            launching = stack.enter_context(box.launched(argv, cwd, process_group.marked(env, mark)))
             with process_group.expected(guard, mark):
-                process = await process_group.start_boxed(
-                    launching, cwd=cwd, mark=mark, stdin=subprocess.PIPE
-                )
+                process = await process_group.start_boxed(launching, cwd=cwd, stdin=subprocess.PIPE)
             report = stack.pop_all()
         group = process_group.named(process.pid, host, mark)
         made = BackgroundProcess(

@@ -6,14 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import anyio.to_thread
+from anyio.abc import Process
 from msgspec.structs import replace
 
 from holdfast.location.box import changed_files, denial, start
+from holdfast.location.box.boxes import Boxes
 from holdfast.location.box.changed_files import Marks
 from holdfast.location.box.host_level import HostLevel
 from holdfast.location.box.policy import BoxPolicy
 from holdfast.location.box.session_network import SessionNetwork
-from holdfast.location.box.start import Report
+from holdfast.location.box.start import Errand, Report
+from holdfast.location.box.waiting_launcher import WaitingLauncher
 from holdfast.schema.wire import JsonMap
 
 
@@ -28,6 +31,7 @@ class CallBox:
         home: Path,
         worktree: Path,
         directory: Path,
+        boxes: Boxes | None = None,
         network: SessionNetwork | None = None,
         may_leave: bool = True,
     ) -> None:
@@ -37,6 +41,7 @@ class CallBox:
         self._home = home
         self._worktree = worktree
         self._directory = directory
+        self._boxes = boxes
         self._network = network
         self._cwd = directory
         self._report: Report | None = None
@@ -66,19 +71,31 @@ class CallBox:
         self._before = await anyio.to_thread.run_sync(changed_files.marks, self._worktree, self._directory)
 
     @contextlib.contextmanager
-    def launched(self, command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Iterator["Launching"]:
-        """The launch of a command; its report is kept when the block ends."""
+    def launched(
+        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], *, ahead: bool = False
+    ) -> Iterator["Launching"]:
+        """The launch of a command; its report is kept when the block ends. `ahead`: by the launcher that
+        waits, if there is one.
+        """
         self._cwd = cwd
         if self._policy is None:
-            yield Launching(list(command), dict(env))
+            yield Launching(list(command), dict(env), cwd)
             return
         session = None if self._network is None else self._network.descriptors
         whole = self._level.level == "full"
         with start.prepared(_seeing(self._policy, cwd), namespaces=whole, session=session) as box:
+            waiting = self._boxes.launcher() if ahead and self._boxes is not None else None
+            launching = Launching(list(command), {**env, **box.environment()}, cwd, box, waiting)
             try:
-                yield Launching(box.command(command), {**env, **box.environment()}, box)
+                yield launching
             finally:
+                launching.end()
                 self._report = box.report()
+
+    async def make_ready(self) -> None:
+        """Have a launcher wait for the next command."""
+        if self._boxes is not None and self._policy is not None:
+            await self._boxes.start_launcher()
 
     async def stopped(self, output: str) -> list[str]:
         """What the box stopped, in words."""
@@ -108,15 +125,41 @@ def _seeing(policy: BoxPolicy, cwd: Path) -> BoxPolicy:
 
 
 class Launching:
-    """How the group of a command is started."""
+    """How the group of a command is started: as it is, or by a launcher that builds its box."""
 
-    def __init__(self, command: list[str], env: dict[str, str], box: start.Start | None = None) -> None:
-        self.command = command
+    def __init__(
+        self,
+        command: list[str],
+        env: dict[str, str],
+        cwd: Path,
+        box: start.Start | None = None,
+        waiting: WaitingLauncher | None = None,
+    ) -> None:
+        self.command = command if box is None else box.command(command)
         self.env = env
         self.descriptors = () if box is None else box.descriptors
         self._box = box
+        self._waiting = waiting
+        self._errand = Errand(command, cwd, env)
+
+    @property
+    def waiting(self) -> Process | None:
+        """The process that waits for the command, if it was started ahead."""
+        return None if self._waiting is None else self._waiting.process
 
     def began(self) -> None:
-        """The process runs."""
-        if self._box is not None:
+        """The process runs, with the orders; one that was started ahead is given them with `go`."""
+        if self._box is not None and self._waiting is None:
             self._box.began()
+
+    def go(self) -> None:
+        """Let a launcher that was started ahead begin."""
+        if self._box is not None and self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            waiting.give(self._box, self._errand)
+            self._box.began()
+
+    def end(self) -> None:
+        """The launch is over: one that was given nothing ends."""
+        if self._waiting is not None:
+            self._waiting.discard()

@@ -50,7 +50,7 @@ async def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=cwd,
-            env={**env, processes.MARK: mark} if mark else env,
+            env=marked(env, mark),
             start_new_session=True,
             pass_fds=descriptors,
         )
@@ -59,17 +59,19 @@ async def start(
         raise ToolFailure(f"{command[0]} could not be started: {why}.") from error
 
 
-async def start_boxed(
-    launching: Launching, *, cwd: Path, mark: str = "", stdin: int = subprocess.DEVNULL
-) -> Process:
-    """Start the launcher of a box, which leads the group and becomes the command."""
+def marked(env: Mapping[str, str], mark: str) -> Mapping[str, str]:
+    """Variables with the mark of a group, if it has one."""
+    return {**env, processes.MARK: mark} if mark else env
+
+
+async def start_boxed(launching: Launching, *, cwd: Path, stdin: int = subprocess.DEVNULL) -> Process:
+    """Start the launcher of a box, which leads the group and becomes the command; or take the one that waits,
+    which begins when `launching` says so.
+    """
+    if launching.waiting is not None:
+        return launching.waiting
     process = await start(
-        launching.command,
-        cwd=cwd,
-        env=launching.env,
-        mark=mark,
-        stdin=stdin,
-        descriptors=launching.descriptors,
+        launching.command, cwd=cwd, env=launching.env, stdin=stdin, descriptors=launching.descriptors
     )
     launching.began()
     return process

@@ -422,4 +422,4 @@ class Coordinator:
         with anyio.CancelScope(shield=True):
             wait_s = max(0.0, until - anyio.current_time())
             await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
-        self._engine.boxes.close()
+            await self._engine.boxes.close()

@@ -1,5 +1,7 @@
 """`python -I -S launch.pyc ROOT FD COMMAND...`: read the orders from FD, build the box, become the command.
 
+`python -I -S launch.pyc ROOT wait FD`: the same, started ahead; orders and command come by the socket FD.
+
 `python -I -S launch.pyc ROOT network`: make the namespaces that the commands of a session share, write a
 line, and keep them until the input ends. What must stay true: everything is in force before the command
 starts, or it does not start, and this ends with 125 and one line; nothing but 0, 1 and 2 is open in it.
@@ -26,6 +28,7 @@ try:
 
     from holdfast.location.box.launcher import (
         devices,
+        errand,
         kernel,
         landlock,
         namespaces,
@@ -49,13 +52,18 @@ def main() -> None:
     try:
         if sys.argv[2] == "network":
             keep_network()
-        orders = received(int(sys.argv[2]))
+        command: list[str] | list[bytes] = sys.argv[3:]
+        variables = None
+        if sys.argv[2] == "wait":
+            orders, command, variables = errand.awaited(int(sys.argv[3]))
+        else:
+            orders = received(int(sys.argv[2]))
         confine(orders)
     except BaseException as error:  # noqa: BLE001 - fails closed
         said = error.strerror if isinstance(error, OSError) and error.strerror else repr(error)
         os.write(2, f"box: {said}\n".encode(errors="replace"))
         os._exit(FAILED)
-    become(sys.argv[3:])
+    become(command, variables)
 
 
 def received(source: int) -> Orders:
@@ -90,18 +98,19 @@ def confine(orders: Orders) -> None:
     os.closerange(3, 4096)
 
 
-def become(command: list[str]) -> None:
-    """Start the command in the place of this process."""
+def become(command: list[str] | list[bytes], variables: dict[bytes, bytes] | None) -> None:
+    """Start the command in the place of this process, with its variables or with those of this process."""
     for number in _PRESET_IGNORED:  # Python ignores them, and programs inherit that.
         _signal.signal(number, _signal.SIG_DFL)
     _forget_locale()
+    name = os.fsdecode(command[0])
     try:
-        os.execvp(command[0], command)  # noqa: S606 - what we are for
+        os.execvpe(command[0], command, os.environ if variables is None else variables)  # noqa: S606
     except FileNotFoundError:
-        os.write(2, f"{command[0]}: not found\n".encode(errors="replace"))
+        os.write(2, f"{name}: not found\n".encode(errors="replace"))
         os._exit(_NOT_FOUND)
     except OSError as error:
-        os.write(2, f"{command[0]}: {error.strerror}\n".encode(errors="replace"))
+        os.write(2, f"{name}: {error.strerror}\n".encode(errors="replace"))
         os._exit(_CANNOT_RUN)
 
 

@@ -1,0 +1,75 @@
+"""A launcher that was started ahead: a command then waits for its box, and not for an interpreter.
+
+It is a child of this process in a session of its own, like one that is started with its command, and knows
+nothing yet: its orders come by a socket. What must stay true: it ends by itself when this process ends, and
+after a time without orders; it has no variable of the user's; no command is given to one that may be ending.
+"""
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+from typing import Final
+
+import anyio
+from anyio.abc import Process
+
+from holdfast.location.box import interpreter
+from holdfast.location.box.start import Errand, Start
+
+USED_FOR_S: Final = 540.0
+"""It waits for ten minutes (`launcher.errand`); in the last of them it is given nothing."""
+_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH")
+"""What an interpreter may need to start."""
+
+
+class WaitingLauncher:
+    """One of them, for one command."""
+
+    def __init__(self, process: Process, orders: socket.socket) -> None:
+        self.process = process
+        self._orders = orders
+        self._began = time.monotonic()
+
+    @classmethod
+    async def start(cls) -> "WaitingLauncher":
+        """Start one; `OSError` where that cannot be."""
+        ours, its = socket.socketpair()
+        with its:
+            try:
+                process = await anyio.open_process(
+                    [*interpreter.command(), "wait", str(its.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    cwd="/",
+                    env={name: os.environ[name] for name in _VARIABLES if name in os.environ},
+                    start_new_session=True,
+                    pass_fds=(its.fileno(),),
+                )
+            except BaseException:
+                ours.close()
+                raise
+        return cls(process, ours)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it still waits, and will for a while."""
+        return self.process.returncode is None and time.monotonic() - self._began < USED_FOR_S
+
+    def give(self, start: Start, errand: Errand) -> None:
+        """Send it a command. One that has died meanwhile never reports that its box is ready."""
+        with self._orders, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            socket.send_fds(self._orders, [b"!"], list(start.with_errand(errand)))
+
+    def discard(self) -> None:
+        """End it unused."""
+        self._orders.close()
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def close(self) -> None:
+        """End it unused, and wait until it is gone."""
+        self.discard()
+        await self.process.aclose()
