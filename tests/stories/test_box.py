@@ -120,6 +120,16 @@ async def test_a_launcher_waits_for_the_next_command(world: World, monkeypatch: 
     assert last.returncode is not None
 
 
+@pytest.mark.needs("bash")
+async def test_a_command_of_the_user_s_own_is_never_boxed(world: World) -> None:
+    """Whatever the settings say of the agent's."""
+    world.settings(sandbox={"mode": "read-only"})
+    outside = world.home / "file"
+    async with world.open() as (hf, _):
+        await hf.sessions.shell(await world.session(hf), f"echo out > {outside}")
+    assert outside.read_text() == "out\n"
+
+
 async def test_our_own_files_and_keys_are_hidden(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials, settings and state; managed output stays readable."""
     data = world.home / ".local/share/holdfast"

@@ -81,7 +81,9 @@ async def test_findings_go_to_the_model_and_a_rewrite_is_taken_up(world: World, 
 
 
 async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path: Path) -> None:
-    """One that is not there, one that is late and one that deletes the file: each is said, in its order."""
+    """One that is not there, one that is late, one that deletes the file and one whose glob is none: each is
+    said, in its order.
+    """
     late = program(world.home.parent / "c", "late", "print('hm', flush=True); time.sleep(600)")
     gone = program(world.home.parent / "c", "gone", "file.unlink()")
     world.settings(
@@ -89,6 +91,7 @@ async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path:
             "missing": {"command": [str(tmp_path / "none"), "$FILE"]},
             "late": {"command": late, "timeout": 700},
             "gone": {"command": gone, "formats": True},
+            "odd": {"command": late, "files": ["*.{py"]},
         }
     )
     path = str(world.project / "a.txt")
@@ -102,7 +105,8 @@ async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path:
     assert state.output == (
         f"Made {path} (1 lines).\n\nChecks passed: gone.\n\nThe check missing could not be run: "
         f"{tmp_path / 'none'} could not be started: No such file or directory.\n\n"
-        "The check late took too long and was ended. It had said:\nhm"
+        "The check late took too long and was ended. It had said:\nhm\n\n"
+        "The check odd could not be run: A glob in its `files` cannot be used: a brace is not closed."
     )
 
 

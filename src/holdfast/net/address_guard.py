@@ -8,7 +8,7 @@ What must stay true: one forbidden address among many refuses the name, unless t
 """
 
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from urllib.parse import urlsplit
 
 import anyio
@@ -20,6 +20,8 @@ RESOLVE_TIMEOUT_S = 10.0
 
 _PORTS = {"http": 80, "https": 443}
 _NAT64 = IPv6Network("64:ff9b::/96")
+_SET_ASIDE = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
+"""For protocols and documentation; `ipaddress` takes them for public in some versions of Python."""
 
 Resolver = Callable[[str, int], Awaitable[list[str]]]
 """The addresses of a host, as text."""
@@ -72,6 +74,8 @@ def forbidden(address: str) -> str | None:
         return "link-local, where clouds keep their metadata"
     if ip.is_multicast:
         return "multicast"
+    if any(ip in each for each in _SET_ASIDE):
+        return "private or reserved"
     if not ip.is_global or ip.is_reserved or (isinstance(ip, IPv6Address) and ip.is_site_local):
         return "private or reserved"
     return None

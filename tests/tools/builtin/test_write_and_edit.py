@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.toolkit.output import ToolDenied
 from holdfast.tools.replace import effort
-from tests.tools.builtin.changing import World
+from tests.tools.builtin.changing import World, text_of
 
 
 @pytest.fixture
@@ -76,6 +76,21 @@ async def test_a_file_that_was_not_read_is_not_overwritten(world: World, tool: s
     world.file("a.txt", "one\nmore\n", read=False)
     said = await world.failure(tool, filePath="a.txt", **input)
     assert "was changed by somebody else since you read or wrote it" in said
+
+
+@pytest.mark.parametrize("tool", ["write", "edit", "apply_patch"])
+async def test_a_write_protected_file_is_left_alone(world: World, tool: str) -> None:
+    """Whoever runs it: a file that is replaced whole would not stop anybody by its mode."""
+    world.file("a.txt", "one\n").chmod(0o444)
+    input = {
+        "write": {"filePath": "a.txt", "content": "x"},
+        "edit": {"filePath": "a.txt", "oldString": "one", "newString": "x"},
+        "apply_patch": {"patchText": text_of("*** Update File: a.txt", "@@", "-one", "+x")},
+    }[tool]
+    said = await world.failure(tool, **input)
+    assert "a.txt is write-protected, so it was left alone. Ask the user" in said
+    (world.top / "a.txt").chmod(0o644)
+    await world.run(tool, **input)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import pytest
 
 from holdfast.config.checks import Check
 from holdfast.tools.checks.commands import Changed, commands, concerned
+from holdfast.tools.glob_pattern import BadGlob
 
 A, B, JS = Changed("/p/a.py", "a.py"), Changed("/p/src/b.py", "src/b.py"), Changed("/p/c.js", "c.js")
 
@@ -15,13 +16,18 @@ A, B, JS = Changed("/p/a.py", "a.py"), Changed("/p/src/b.py", "src/b.py"), Chang
         (("*.py",), [A, B]),
         (("src/**",), [B]),
         (("*.{js,ts}", "a.*"), [A, JS]),
-        (("[",), []),
         (("*.go",), []),
     ],
 )
 def test_globs(files: tuple[str, ...], matched: list[Changed]) -> None:
-    """Seen from the top of the project; what is no glob matches nothing."""
+    """Seen from the top of the project."""
     assert concerned(Check(name="x", command=("x",), files=files), [A, B, JS]) == matched
+
+
+def test_what_is_no_glob_is_an_error() -> None:
+    """A check that silently never runs would be worse."""
+    with pytest.raises(BadGlob, match="a brace is not closed"):
+        concerned(Check(name="x", command=("x",), files=("*.py", "*.{js")), [A])
 
 
 @pytest.mark.parametrize(

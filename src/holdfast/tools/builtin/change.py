@@ -107,7 +107,21 @@ async def current(
             f"{target.asked} was changed by somebody else since you read or wrote it. Read it again, then "
             "make your change on what it holds now."
         )
+    if await in_thread(_is_read_only, target.real):
+        raise ToolFailure(
+            f"{target.asked} is write-protected, so it was left alone. Ask the user whether to change it; "
+            "`chmod u+w` would permit it."
+        )
     return data
+
+
+def _is_read_only(real: Path) -> bool:
+    """Whether somebody wants it to stay as it is: a file that is replaced whole would not be asked."""
+    try:
+        mode = real.lstat().st_mode
+    except OSError:
+        return False  # Another stands there by now, or nothing: the write will find that.
+    return mode & 0o222 == 0 or not os.access(real, os.W_OK, follow_symlinks=False)
 
 
 async def change(

@@ -19,15 +19,10 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 def concerned(check: Check, changed: Sequence[Changed]) -> list[Changed]:
-    """The files that a check is for; a glob that is none matches nothing."""
+    """The files that a check is for. `BadGlob` where its settings have one that cannot be used."""
     if not check.files:
         return list(changed)
-    matchers = []
-    for pattern in check.files:
-        try:
-            matchers.append(glob_pattern.matcher(pattern))
-        except glob_pattern.BadGlob:
-            continue
+    matchers = [glob_pattern.matcher(pattern) for pattern in check.files]
     return [each for each in changed if any(matches(each.relative) for matches in matchers)]
 
 

@@ -17,6 +17,7 @@ from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.output import ToolFailure
 from holdfast.tools.checks.commands import Changed, commands, concerned
 from holdfast.tools.checks.finding import Finding
+from holdfast.tools.glob_pattern import BadGlob
 
 TOGETHER_MAX: Final = 4
 KEPT_BYTES: Final = 64 * 1024
@@ -27,8 +28,16 @@ LATER_S: Final = 0.3
 
 async def run(context: ToolContext, checks: Sequence[Check], changed: Sequence[Changed]) -> list[Finding]:
     """Run what these changes call for. The findings come in the order of the checks."""
-    wanted = [(check, runs) for check in checks if (runs := commands(check, concerned(check, changed)))]
+    wanted: list[tuple[Check, list[list[str]]]] = []
     found: dict[str, Finding] = {}
+    for check in checks:
+        try:
+            runs = commands(check, concerned(check, changed))
+        except BadGlob as error:
+            why = f"A glob in its `files` cannot be used: {error}."
+            found[check.name] = Finding(name=check.name, outcome="missing", output=why)
+        else:
+            wanted += [(check, runs)] if runs else []
     limit = anyio.CapacityLimiter(TOGETHER_MAX)
 
     async def one(check: Check, runs: list[list[str]]) -> None:
@@ -42,7 +51,7 @@ async def run(context: ToolContext, checks: Sequence[Check], changed: Sequence[C
         for check, runs in wanted:
             if not check.formats:
                 together.start_soon(one, check, runs)
-    return [found[check.name] for check, _ in wanted]
+    return [found[check.name] for check in checks if check.name in found]
 
 
 async def _run(context: ToolContext, check: Check, runs: list[list[str]]) -> Finding:
