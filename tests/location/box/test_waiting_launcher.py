@@ -15,10 +15,12 @@ from anyio.abc import Process
 from holdfast import processes
 from holdfast.location.box import start, waiting_launcher
 from holdfast.location.box.boxes import Boxes
+from holdfast.location.box.host_level import HostLevel
 from holdfast.location.box.policy import BoxPolicy
 from holdfast.location.box.session_network import SessionNetwork
 from holdfast.location.box.start import Errand, Report
 from holdfast.location.box.waiting_launcher import WaitingLauncher
+from holdfast.runtime.engine.call_box import CallBox
 from tests.location.box.boxed import Ran, run
 from tests.location.box.users import BASE, folder_of
 from tests.until import until
@@ -176,6 +178,53 @@ async def test_it_ends_with_the_process_that_started_it() -> None:
     await until(lambda: not processes.is_group(pid))
 
 
+async def test_it_ends_after_its_time_but_not_with_a_command(top: Path) -> None:
+    """The time is for waiting: a command takes as long as it takes."""
+    idle, used = await WaitingLauncher.start(1), await WaitingLauncher.start(1)
+    command = ["/bin/sh", "-c", "sleep 1.5; echo done"]
+    ran = await given(used, policy_of(top), command, cwd=top / "work", env={"PATH": os.environ["PATH"]})
+    assert ran == Ran(0, "done\n", "", Report(ready=True))
+    with anyio.fail_after(60):
+        assert await idle.process.wait() == -signal.SIGALRM
+    assert not idle.is_usable
+    await idle.close()
+
+
+async def test_a_command_that_was_never_given_leaves_no_launcher(top: Path) -> None:
+    """What goes wrong before it begins ends the one that was taken for it."""
+    boxes = Boxes()
+    await boxes.start_launcher()
+    box = CallBox(
+        HostLevel("full"), policy_of(top), home=top, worktree=top, directory=top / "work", boxes=boxes
+    )
+    with box.launched(["/bin/true"], top / "work", {}, ahead=True) as launching:
+        taken = launching.waiting
+    assert taken is not None
+    with anyio.fail_after(60):
+        await taken.wait()
+    assert box.failure is not None
+    assert boxes.launcher() is None
+
+
+@pytest.mark.parametrize("policy", [None, "workspace"])
+async def test_none_is_made_ready_where_there_is_no_box(top: Path, policy: str | None) -> None:
+    """A command with the user's own rights has none, and so has the next."""
+    boxes = Boxes()
+    box = CallBox(
+        HostLevel("full"),
+        None if policy is None else policy_of(top),
+        home=top,
+        worktree=top,
+        directory=top / "work",
+        boxes=boxes,
+    )
+    await box.make_ready()
+    made = boxes.launcher()
+    assert (made is None) == (policy is None)
+    if made is not None:
+        await made.close()
+
+
 async def test_one_waits_at_a_time_and_none_when_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is made ready once, taken once, too old a one is not taken, and closing ends the last."""
     boxes = Boxes()
@@ -188,8 +237,8 @@ async def test_one_waits_at_a_time_and_none_when_closed(monkeypatch: pytest.Monk
     assert boxes.launcher() is None
     await first.close()
 
+    monkeypatch.setattr(waiting_launcher, "LAST_S", waiting_launcher.WAIT_S)
     await boxes.start_launcher()
-    monkeypatch.setattr(waiting_launcher, "USED_FOR_S", 0.0)
     assert boxes.launcher() is None
     monkeypatch.undo()
 

@@ -18,8 +18,9 @@ from anyio.abc import Process
 from holdfast.location.box import interpreter
 from holdfast.location.box.start import Errand, Start
 
-USED_FOR_S: Final = 540.0
-"""It waits for ten minutes (`launcher.errand`); in the last of them it is given nothing."""
+WAIT_S: Final = 600
+LAST_S: Final = 60
+"""At the end of its time, in which it is given nothing more."""
 _VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH")
 """What an interpreter may need to start."""
 
@@ -27,19 +28,20 @@ _VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH")
 class WaitingLauncher:
     """One of them, for one command."""
 
-    def __init__(self, process: Process, orders: socket.socket) -> None:
+    def __init__(self, process: Process, orders: socket.socket, until: float) -> None:
         self.process = process
         self._orders = orders
-        self._began = time.monotonic()
+        self._until = until
 
     @classmethod
-    async def start(cls) -> "WaitingLauncher":
-        """Start one; `OSError` where that cannot be."""
+    async def start(cls, wait_s: int = WAIT_S) -> "WaitingLauncher":
+        """Start one that waits for so long; `OSError` where that cannot be."""
+        until = time.monotonic() + wait_s - LAST_S
         ours, its = socket.socketpair()
         with its:
             try:
                 process = await anyio.open_process(
-                    [*interpreter.command(), "wait", str(its.fileno())],
+                    [*interpreter.command(), "wait", str(its.fileno()), str(wait_s)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.STDOUT,
@@ -51,12 +53,12 @@ class WaitingLauncher:
             except BaseException:
                 ours.close()
                 raise
-        return cls(process, ours)
+        return cls(process, ours, until)
 
     @property
     def is_usable(self) -> bool:
         """Whether it still waits, and will for a while."""
-        return self.process.returncode is None and time.monotonic() - self._began < USED_FOR_S
+        return self.process.returncode is None and time.monotonic() < self._until
 
     def give(self, start: Start, errand: Errand) -> None:
         """Send it a command. One that has died meanwhile never reports that its box is ready."""

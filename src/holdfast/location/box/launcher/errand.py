@@ -10,15 +10,14 @@ from _struct import unpack
 
 from holdfast.location.box.launcher.orders import Orders
 
-_WAIT_S = 600
 _DESCRIPTORS_MAX = 4
 
 
-def awaited(source: int) -> tuple[Orders, list[bytes], dict[bytes, bytes]]:
+def awaited(source: int, wait_s: int) -> tuple[Orders, list[bytes], dict[bytes, bytes]]:
     """Wait for them. Without any, since the owner has ended or needs it no more, this process ends."""
     import _socket
 
-    _signal.alarm(_WAIT_S)  # What it does by itself is to end the process.
+    _signal.alarm(wait_s)  # What it does by itself is to end the process.
     place = _socket.socket(fileno=source)
     _, sent, _, _ = place.recvmsg(1, _socket.CMSG_SPACE(4 * _DESCRIPTORS_MAX))
     _signal.alarm(0)

@@ -1,6 +1,6 @@
 """`python -I -S launch.pyc ROOT FD COMMAND...`: read the orders from FD, build the box, become the command.
 
-`python -I -S launch.pyc ROOT wait FD`: the same, started ahead; orders and command come by the socket FD.
+`python -I -S launch.pyc ROOT wait FD SECONDS`: the same, ahead; orders and command come by the socket FD.
 
 `python -I -S launch.pyc ROOT network`: make the namespaces that the commands of a session share, write a
 line, and keep them until the input ends. What must stay true: everything is in force before the command
@@ -55,7 +55,7 @@ def main() -> None:
         command: list[str] | list[bytes] = sys.argv[3:]
         variables = None
         if sys.argv[2] == "wait":
-            orders, command, variables = errand.awaited(int(sys.argv[3]))
+            orders, command, variables = errand.awaited(int(sys.argv[3]), int(sys.argv[4]))
         else:
             orders = received(int(sys.argv[2]))
         confine(orders)
