@@ -56,6 +56,27 @@ async def watching(top: Path, *ignore: str) -> AsyncIterator[Watch]:
         assert not thread.is_alive()
 
 
+@pytest.mark.parametrize(
+    ("found", "is_there", "event"),
+    [
+        ({"add"}, True, "add"),
+        ({"change"}, False, "change"),
+        ({"unlink"}, True, "unlink"),
+        ({"add", "change"}, True, "add"),
+        ({"add", "change"}, False, "add"),
+        ({"change", "unlink"}, False, "unlink"),
+        ({"add", "change", "unlink"}, False, "unlink"),
+        ({"add", "unlink"}, True, "change"),
+        ({"change", "unlink"}, True, "change"),
+    ],
+)
+def test_several_changes_of_one_round_are_one_event(
+    found: set[file_watch.FileEvent], is_there: bool, event: str
+) -> None:
+    """A file that was changed and removed is gone, whichever of the two comes last out of a set."""
+    assert file_watch.event(found, is_there=is_there) == event
+
+
 @pytest.mark.ci
 async def test_files_that_come_change_and_go_are_published(tmp_path: Path) -> None:
     """Also in folders that come later, however quickly they are filled."""

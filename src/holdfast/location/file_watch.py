@@ -72,10 +72,22 @@ def _folders(tree: WatchedTree, top: Path, warn: Callable[[str], None]) -> list[
 
 
 def _events(tree: WatchedTree, changes: set[tuple[int, str]]) -> Iterator[tuple[str, FileEvent]]:
+    kinds: dict[str, set[FileEvent]] = {}
     for change, path in changes:
+        kinds.setdefault(path, set()).add(_EVENTS[change])
+    for path, found in kinds.items():
         # The top itself, and folders, are not files.
         if not tree.ignores(path) and not os.path.isdir(path):  # noqa: PTH112 - a text
-            yield path, _EVENTS[change]
+            yield path, event(found, is_there=os.path.lexists(path))
+
+
+def event(found: set[FileEvent], *, is_there: bool) -> FileEvent:
+    """What became of a file to which several things happened in one round, whose order nobody knows."""
+    if len(found) == 1:
+        return next(iter(found))
+    if not is_there and "unlink" in found:
+        return "unlink"
+    return "add" if "unlink" not in found else "change"
 
 
 def _moves(changes: set[tuple[int, str]], known: set[str]) -> bool:
