@@ -281,3 +281,14 @@ def test_many_files_with_an_empty_one(project: Project) -> None:
 
     assert project.names(tree) == ["empty", *(f"f{number:03}" for number in range(LOOSE_MAX + 1))]
     assert project.content(tree, "f007") == b"file 7\n"
+
+
+def test_what_a_killed_write_left_is_in_no_tree(project: Project) -> None:
+    """It is no file of the user's: neither at the top, nor below, nor in a repository of its own."""
+    left = ".holdfast-4711-0123456789ab"
+    project.write("inner/file")
+    project.git("init", "-q", at="inner")
+    for name in (left, f"deep/{left}", f"inner/{left}", ".holdfast-notes"):
+        project.write(name)
+
+    assert project.names(project.shadow.take().id) == [".holdfast-notes", "inner/file"]

@@ -10,13 +10,13 @@ import pytest
 
 from holdfast.errors import ContextError, NotFound, Refused
 from holdfast.location.shadow import objects, place
+from holdfast.location.shadow.objects import content_id
 from holdfast.runtime.undo.commit import KEPT_MS
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.stored import BACKGROUND
 from holdfast.schema.tool_state import Completed, ToolCompleted
 from holdfast.sessions.undo import ledger, write_files
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import Planned
 from holdfast.sessions.undo.unrevert import GONE
 from holdfast.store.host import this_process

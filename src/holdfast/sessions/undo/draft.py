@@ -11,10 +11,10 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.location.shadow.objects import content_id
 from holdfast.person.private import make_folder
 from holdfast.schema.file_change import FileChange
 from holdfast.sessions.undo import contents, merge, plan, present, swapped
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import MISSING, Held, Merge, Planned
 from holdfast.sessions.undo.worktree import Worktree
 
@@ -38,16 +38,27 @@ class Draft(msgspec.Struct, frozen=True):
         return [each for each in self.files if each.is_written]
 
 
-def draft(worktree: Worktree, changes: Sequence[FileChange], kept: Sequence[FileChange] = ()) -> Draft:
-    """Undo the changes; `kept` is what the staged revert did, which counts as undone before."""
-    paths = dict.fromkeys(each.path for each in (*kept, *changes))
+def draft(
+    worktree: Worktree,
+    changes: Sequence[FileChange],
+    kept: Sequence[FileChange] = (),
+    *,
+    writes: Sequence[FileChange] = (),
+) -> Draft:
+    """Undo the changes; `kept` is what the staged revert did, which counts as undone before. `writes` is what
+    that one has left to write, for a preview: it counts as written.
+    """
+    every = (*writes, *kept, *changes)
+    paths = dict.fromkeys(each.path for each in every)
     closed = worktree.closed(paths)
     held = {path: present.held(Path(path)) for path in paths if path not in closed}
-    known = contents.contents(worktree.shadow, _ids((*kept, *changes), held))
+    known = contents.contents(worktree.shadow, _ids(every, held))
+    known |= {content_id(each.data): each.data for each in held.values() if each.data is not None}
     make_folder(worktree.shadow.git_dir)
     _clear(worktree.shadow.git_dir)
     with merge.merger(worktree.shadow.git_dir) as merged:
         made = partial(_planned, known=known, merged=merged, closed=closed)
+        held |= {each.path: each.then for each in made(writes, held)}
         first = made(kept, held)
         before = held | {each.path: each.then for each in first}
         then = {each.path: each for each in made(changes, before)}

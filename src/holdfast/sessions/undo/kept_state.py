@@ -11,11 +11,11 @@ import msgspec
 
 from holdfast.errors import ContextError, InvalidInput
 from holdfast.location.shadow import place
+from holdfast.location.shadow.objects import content_id
 from holdfast.location.shadow.repository import Shadow
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.wire import decode, encode
 from holdfast.sessions.undo import contents
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.draft import Draft, writes_of
 
 

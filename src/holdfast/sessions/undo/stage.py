@@ -56,6 +56,11 @@ async def stage(
     return await _settle(access, record.id, None if revert.leaving else replace(revert, writes=None))
 
 
+def unwritten(worktree: Worktree, revert: Revert | None) -> list[FileChange]:
+    """What a revert, or its undo, has left to write when it was cut off."""
+    return kept_state.changes(worktree.shadow, None if revert is None else revert.writes) or []
+
+
 async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord) -> SessionRecord:
     """Write what a revert, or its undo, has left to write when it was cut off. The caller holds the lock."""
     revert = record.value().revert
