@@ -1,5 +1,6 @@
 """What a session has outside of the store goes with it, unless another session names it."""
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,21 @@ async def test_doctor_knows_sessions_and_their_sources(world: World) -> None:
     (found,) = stored.orphans(directories.data(), {second})
     assert (found.worktree, found.is_gone, found.sessions) == (str(Path(world.project)), False, (first,))
     assert found.bytes > 0
+
+
+async def test_a_session_that_cannot_be_read_may_name_anything(world: World) -> None:
+    """Nothing goes while it is there, since it may be a fork; and what is its own has an owner."""
+    world.settings(snapshot=True)
+    async with world.open(*steps("a")) as (hf, _):
+        first = await worked(hf, world)
+        fork = (await hf.sessions.fork(first)).id
+        before = kept()
+        db = sqlite3.connect(world.store.removeprefix("sqlite://"))
+        with db:
+            db.execute("UPDATE session SET data='{' WHERE id=?", (fork,))
+        db.close()
+        await hf.sessions.remove(first)
+        known = await erase.named(hf.store)
+
+    assert kept() == before
+    assert known == {fork}
