@@ -292,3 +292,12 @@ def test_what_a_killed_write_left_is_in_no_tree(project: Project) -> None:
         project.write(name)
 
     assert project.names(project.shadow.take().id) == [".holdfast-notes", "inner/file"]
+
+
+def test_a_lock_that_a_killed_git_left_is_removed(project: Project) -> None:
+    """No other process works in the repository: ours holds its lock."""
+    project.write("a")
+    project.shadow.take()
+    (project.shadow.git_dir / "index.lock").touch()
+    project.write("b")
+    assert project.names(project.shadow.take().id) == ["a", "b"]
