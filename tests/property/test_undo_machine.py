@@ -40,13 +40,20 @@ recorded = st.one_of(
 does = st.sampled_from([*HOWS, "move", "mode"])
 meanwhile = st.tuples(st.sampled_from(["user", "user", "two"]), name, how, place)
 edit = st.tuples(
-    st.sampled_from(["noted", "noted", "bash", "both"]), name, does, place, st.none() | meanwhile
+    st.sampled_from(["noted", "noted", "bash", "both"]),
+    name,
+    does,
+    place,
+    st.one_of(st.none(), st.none(), meanwhile),
 )
 turn = st.tuples(
     st.just("turn"), session, st.sampled_from(MODELS), st.lists(edit, min_size=1, max_size=3)
 ).map(lambda drawn: (*drawn[:3], [_alone(drawn[1], each) for each in drawn[3]]))
 kill = st.tuples(st.just("kill"), st.integers(1, 10) | st.integers(1, 40), st.booleans())
-played = st.one_of(*[turn] * 6, *others, kill, kill, kill)
+unrevert = st.tuples(st.just("unrevert"), session, st.booleans())
+doomed: st.SearchStrategy[Action] = st.one_of(turn, revert, unrevert, st.tuples(st.just("prompt"), session))
+several = st.one_of(st.tuples(turn), st.tuples(turn), st.tuples(st.one_of(others)), st.tuples(kill, doomed))
+played = st.lists(several, min_size=6, max_size=16).map(lambda drawn: [each for few in drawn for each in few])
 
 
 def _alone(session: str, edit: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -101,7 +108,7 @@ def test_no_line_is_lost(actions: list[Action]) -> None:
 @pytest.mark.ci
 @pytest.mark.needs("git")
 @settings(max_examples=examples(6), suppress_health_check=list(HealthCheck), deadline=None)
-@given(st.lists(played, min_size=8, max_size=20))
+@given(played)
 def test_no_line_is_lost_by_real_tools(actions: list[Action]) -> None:
     """The same where a model calls the tools of the application, also while the user or another session
     edits, and the process is killed at any of its writes.
@@ -112,7 +119,7 @@ def test_no_line_is_lost_by_real_tools(actions: list[Action]) -> None:
 @pytest.mark.long
 @pytest.mark.needs("git")
 @settings(max_examples=examples(2, times=20), suppress_health_check=list(HealthCheck), deadline=None)
-@given(st.lists(played, min_size=8, max_size=20))
+@given(played)
 def test_no_line_is_lost_when_processes_are_killed(actions: list[Action]) -> None:
     """The same where the system kills the process that does it, and another one goes on."""
     play(actions, KilledScene, **SETTINGS)

@@ -105,3 +105,44 @@ async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: W
 
     assert outcomes(undo) == {"of the command": "deleted"}
     assert (world.project / "of the other").read_text() == "3\n"
+
+
+async def test_what_a_session_below_does_meanwhile_is_the_command_s_too(world: World) -> None:
+    """It is recorded with the step, and goes with it also when the session below is gone."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    @tool(name="slow", description="Takes its time.")
+    async def slow(context: ToolContext) -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    async with world.open(Step(Call("slow", {})), *turn(write("below", "2\n")), Step(Say("done"))) as (hf, _):
+        hf.tools.register(slow)
+        one = await world.session(hf)
+        child = await world.session(hf, parent=one)
+        await hf.sessions.prompt(one, "go")
+        with anyio.fail_after(30):
+            await begun.wait()
+            await hf.sessions.process(child, "go")
+            go_on.set()
+            await hf.sessions.wait(one)
+        await hf.sessions.remove(child)
+        undo = await hf.sessions.revert(one)
+
+    assert outcomes(undo) == {"below": "deleted"}
+
+
+async def test_what_another_session_did_before_explains_nothing(world: World) -> None:
+    """A command that writes the same again did it itself."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    async with world.open(*turn(write("a", "1\n")), *turn(act("open('a', 'w').write('1\\n')"))) as (hf, _):
+        hf.tools.register(command())
+        one, other = await world.session(hf), await world.session(hf)
+        await hf.sessions.process(other, "go")
+        (world.project / "a").unlink()
+        await hf.sessions.process(one, "go")
+        undo = await hf.sessions.revert(one)
+
+    assert outcomes(undo) == {"a": "deleted"}

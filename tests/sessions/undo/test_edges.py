@@ -114,13 +114,16 @@ async def test_what_putting_files_back_after_a_commit_replaces_is_kept(world: Un
 
 
 def test_a_file_that_is_too_large_is_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not read."""
+    """It is not read; nor is one that grows meanwhile, beyond that."""
     monkeypatch.setattr(present, "BYTES_MAX", 3)
     real = Path(os.path.realpath(tmp_path)) / "a"
     real.write_bytes(b"123")
     assert present.held(real).data == b"123"
     real.write_bytes(b"1234")
     assert present.held(real) == Held(obstacle="it is larger than 0 MiB, too large to compare")
+    monkeypatch.setattr(present, "_CHUNK", 2)
+    with Path("/dev/zero").open("rb") as grows:
+        assert len(present._read(grows.fileno())) == 4
 
 
 @pytest.mark.parametrize("what", ["a runner", "a prompt", "nothing"])

@@ -80,16 +80,6 @@ def _planned(
     return files if free == held else plan.plan(changes, free, known.get, merged, closed=closed)
 
 
-def finishing(worktree: Worktree, writes: Sequence[FileChange]) -> Draft:
-    """What is left to do of a revert that was cut off. What the user has changed since stays as it is."""
-    made = draft(worktree, writes)
-    files = tuple(
-        msgspec.structs.replace(each, outcome="unchanged") if each.outcome == "conflict" else each
-        for each in made.files
-    )
-    return msgspec.structs.replace(made, files=files)
-
-
 def writes_of(files: Iterable[Planned]) -> list[FileChange]:
     """Writes as changes to be undone, from what a file holds to what it becomes: how they are finished."""
     return [change(each.path, before=each.then, after=each.now) for each in files]

@@ -40,8 +40,8 @@ def keep_contents(shadow: Shadow, folder: str, data: Sequence[bytes]) -> None:
         return
     try:
         shadow.keep_contents(folder, data)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
+    except (OSError, ContextError) as error:
+        why = str(error) if isinstance(error, ContextError) else error.strerror or type(error).__name__
         raise ContextError(f"nothing was changed: what the files hold could not be kept: {why}") from error
 
 

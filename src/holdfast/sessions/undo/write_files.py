@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import ContextError, HoldfastError
 from holdfast.location import open_path, write_path
 from holdfast.location.write_path import Kept, New
 from holdfast.sessions.undo import swapped
@@ -40,7 +40,7 @@ def write_all(files: Sequence[Planned]) -> None:
         _remove([each for each in files if each.then.data is None], done)
         rest = [each for each in files if each.then.data is not None]
         for batch in _batches(sorted(rest, key=lambda each: each.path)):
-            _write(batch, done)
+            _write_batch(batch, done)
     except HoldfastError as error:
         raise NotWritten(error, restored=_put_back(done)) from error
     finally:
@@ -70,6 +70,18 @@ def _batches(files: Sequence[Planned]) -> Iterator[list[Planned]]:
         batch.append(each)
     if batch:
         yield batch
+
+
+def _write_batch(batch: Sequence[Planned], done: list[Planned]) -> None:
+    """Write a batch; one by one where there is no room for all of it beside the old files."""
+    before = len(done)
+    try:
+        _write(batch, done)
+    except ContextError:
+        if len(batch) == 1 or len(done) > before:
+            raise
+        for each in batch:
+            _write([each], done)
 
 
 def _write(batch: Sequence[Planned], done: list[Planned]) -> None:
