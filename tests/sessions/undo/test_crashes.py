@@ -168,8 +168,11 @@ async def finished(world: UndoWorld, how: str, then: str) -> None:
         await world.hf.sessions.unrevert(world.session, preview=True),
     ):
         assert preview.conflicts == []
+    staged = (await world.hf.sessions.get(world.session)).revert
+    if staged is not None and staged.leaving:  # Then the last prompt is the one that is taken back next.
+        preview = await world.hf.sessions.revert(world.session, preview=True)
+        assert {each.path for each in preview.files} == {"a", "b", "gone", "new"}
     if then == "prompt":
-        staged = (await world.hf.sessions.get(world.session)).revert
         kept = await world.said() if staged is None or not staged.leaving else await world.said(reverted=True)
         await world.hf.sessions.prompt(world.session, "on", no_reply=True)
         assert (await world.hf.sessions.get(world.session)).revert is None

@@ -437,3 +437,57 @@ async def test_many_files_are_synced_together(world: UndoWorld, monkeypatch: pyt
     await world.unrevert()
     assert world.files() == dict.fromkeys(names, b"agent\n") | {"new": b"agent\n"}
     assert count < 40
+
+
+@pytest.mark.parametrize(
+    ("can", "events"),
+    [
+        (True, ["all", "put a", "put b", "folder"]),
+        (False, ["all", "file", "file", "put a", "put b", "folder"]),
+    ],
+)
+async def test_contents_are_on_the_disk_before_they_take_their_place(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch, can: bool, events: list[str]
+) -> None:
+    """And so are the names, before the session says that the files are written; also where the system cannot
+    sync everything at once.
+    """
+    for name in "ab":
+        world.put(name, LINES)
+    await world.prompt()
+    await world.agent(dict.fromkeys("ab", b"agent\n"))
+    found: list[str] = []
+    put, fsync = write_path.put, os.fsync
+
+    def sync_all(fd: int) -> bool:
+        del fd
+        found.append("all")
+        return can
+
+    def sync(fd: int) -> None:
+        path = Path(f"/proc/self/fd/{fd}").readlink()
+        if path.is_relative_to(world.top):
+            found.append("folder" if path == world.top else "file")
+        fsync(fd)
+
+    def put_logged(new: New) -> None:
+        found.append(f"put {new.real.name}")
+        put(new)
+
+    monkeypatch.setattr(write_path, "sync_filesystem", sync_all)
+    monkeypatch.setattr(write_path, "put", put_logged)
+    monkeypatch.setattr(os, "fsync", sync)
+    await world.revert()
+    assert found == events
+
+
+async def test_a_line_of_the_user_s_that_the_agent_removed_comes_back(world: UndoWorld) -> None:
+    """Also where the file holds again what the agent had left before the user wrote it."""
+    world.put("a", LINES)
+    first = await world.prompt()
+    await world.agent({"a": edited((3, "agent\n"))})
+    world.put("a", edited((3, "agent\n"), (9, "user\n")))
+    await world.agent({"a": edited((3, "agent\n"))})
+
+    assert await world.revert(first) == {"a": "merged"}
+    assert world.files() == {"a": edited((9, "user\n"))}
