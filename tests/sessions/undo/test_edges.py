@@ -22,7 +22,9 @@ from holdfast.schema.part import CompactionPart, Part, TextPart
 from holdfast.schema.stored import Mark
 from holdfast.schema.times import Created
 from holdfast.sessions.access import put_session, require_session
+from holdfast.sessions.undo import contents as contents_module
 from holdfast.sessions.undo import present, stage
+from holdfast.sessions.undo import revert as revert_module
 from holdfast.sessions.undo.contents import contents
 from holdfast.sessions.undo.plan import Held
 from holdfast.sessions.undo.point import last_prompt
@@ -124,6 +126,34 @@ def test_a_file_that_is_too_large_is_in_the_way(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(present, "_CHUNK", 2)
     with Path("/dev/zero").open("rb") as grows:
         assert len(present._read(grows.fileno())) == 4
+
+
+@pytest.mark.parametrize("larger", ["files", "kept", "neither"])
+async def test_what_is_held_in_memory_is_bounded(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch, larger: str
+) -> None:
+    """A revert of more is refused and changes nothing; bringing files back is not."""
+    small, large = b"1234567890\n", b"a long line\n" * 30
+    names = [f"{number}" for number in range(4)]
+    for name in names:
+        world.put(name, small + name.encode() + (large if larger == "kept" else b""))
+    await world.prompt()
+    left = large if larger == "files" else b"agent\n"
+    await world.agent({name: left + name.encode() for name in names})
+    before = world.files()
+    monkeypatch.setattr(contents_module, "BATCH_BYTES", 500)
+    with monkeypatch.context() as patched:
+        patched.setattr(revert_module, "BYTES_MAX", 1_000)
+        if larger == "neither":
+            assert await world.revert() == dict.fromkeys(names, "restored")
+        else:
+            with pytest.raises(Refused, match="too much to compare at once; take back less"):
+                await world.revert()
+            assert world.files() == before
+    if larger != "neither":
+        await world.revert()
+    await world.unrevert()
+    assert world.files() == before
 
 
 @pytest.mark.parametrize("what", ["a runner", "a prompt", "nothing"])

@@ -4,6 +4,7 @@ While a revert is staged, the plan starts from what `unrevert` would give, so th
 same as undoing the revert and beginning again. Waits for the disk and for git: run it in a thread.
 """
 
+import math
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -11,10 +12,12 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.errors import Refused
 from holdfast.location.shadow.objects import content_id
 from holdfast.person.private import make_folder
 from holdfast.schema.file_change import FileChange
 from holdfast.sessions.undo import contents, merge, plan, present, swapped
+from holdfast.sessions.undo.contents import TooLarge
 from holdfast.sessions.undo.plan import MISSING, Held, Merge, Planned
 from holdfast.sessions.undo.worktree import Worktree
 
@@ -44,15 +47,23 @@ def draft(
     kept: Sequence[FileChange] = (),
     *,
     writes: Sequence[FileChange] = (),
+    bytes_max: float = math.inf,
 ) -> Draft:
     """Undo the changes; `kept` is what the staged revert did, which counts as undone before. `writes` is what
-    that one has left to write, for a preview: it counts as written.
+    that one has left to write, for a preview: it counts as written. `Refused` if the files, or what is kept
+    of them, hold more than `bytes_max`.
     """
     every = (*writes, *kept, *changes)
     paths = dict.fromkeys(each.path for each in every)
     closed = worktree.closed(paths)
-    held = {path: present.held(Path(path)) for path in paths if path not in closed}
-    known = contents.contents(worktree.shadow, _ids(every, held))
+    try:
+        held = _held([path for path in paths if path not in closed], bytes_max)
+        known = contents.contents(worktree.shadow, _ids(every, held), room=bytes_max)
+    except TooLarge:
+        raise Refused(
+            f"the files hold more than {bytes_max / (1 << 20):.0f} MiB together, too much to compare at "
+            "once; take back less: name a later message, or a part of one"
+        ) from None
     known |= {content_id(each.data): each.data for each in held.values() if each.data is not None}
     make_folder(worktree.shadow.git_dir)
     _clear(worktree.shadow.git_dir)
@@ -64,6 +75,16 @@ def draft(
         then = {each.path: each for each in made(changes, before)}
     files = [_joined(each, then.pop(each.path, None)) for each in first]
     return _draft([*files, *then.values()], before)
+
+
+def _held(paths: Iterable[str], room: float) -> dict[str, Held]:
+    found: dict[str, Held] = {}
+    for path in paths:
+        found[path] = present.held(Path(path))
+        room -= len(found[path].data or b"")
+        if room < 0:
+            raise TooLarge
+    return found
 
 
 def _planned(

@@ -1,6 +1,7 @@
 """Reverts a session to a point: its files at once, its messages with the next prompt."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import anyio.to_thread
 
@@ -21,6 +22,8 @@ from holdfast.sessions.undo.worktree import Worktree, worktree_of
 from holdfast.store.on_conflict import on_conflict
 
 TRIES = 5
+BYTES_MAX: Final = 1 << 30
+"""All of it is in memory: what the files hold, and as much again of what they held."""
 
 
 async def revert(
@@ -92,4 +95,5 @@ def _drafted(
     kept = kept_state.changes(worktree.shadow, None if staged is None else staged.kept)
     if kept is None:
         raise Refused("what the staged revert replaced is no longer kept, so that its point cannot be moved")
-    return draft(worktree, changes, kept, writes=unwritten(worktree, cut_off))
+    writes = unwritten(worktree, cut_off)
+    return draft(worktree, changes, kept, writes=writes, bytes_max=BYTES_MAX)
