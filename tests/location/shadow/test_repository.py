@@ -3,12 +3,15 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast import git
 from holdfast.errors import ContextError, Refused
 from holdfast.location.shadow import place
-from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, Shadow
+from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, TIMEOUT_S, Shadow
+from holdfast.location.shadow.shadows import Worker
 
 
 class Project:
@@ -301,3 +304,21 @@ def test_a_lock_that_a_killed_git_left_is_removed(project: Project) -> None:
     (project.shadow.git_dir / "index.lock").touch()
     project.write("b")
     assert project.names(project.shadow.take().id) == ["a", "b"]
+
+
+async def test_git_runs_no_longer_than_its_caller_waits(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that hangs would keep the process from ending; only what is worth something later goes on."""
+    project.shadow.take()
+    plain, waits = git.run, []
+
+    def run(*arguments: Any, timeout_s: float, **more: Any) -> Any:
+        waits.append(timeout_s)
+        return plain(*arguments, timeout_s=timeout_s, **more)
+
+    monkeypatch.setattr(git, "run", run)
+    worker = Worker(project.shadow, project.top.parent / "data")
+    for within_s, ends in ((7.0, True), (7.0, False), (1_000.0, True)):
+        await worker.run(lambda shadow: shadow.holds("0" * 40), within_s=within_s, ends=ends)
+    assert waits == [7.0, TIMEOUT_S, TIMEOUT_S]

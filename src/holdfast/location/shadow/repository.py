@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,9 @@ GIVEN_UP: Final = "holdfast-given-up"
 GIVEN_UP_S: Final = 24 * 3600.0
 TIMEOUT_S: Final = 120.0
 LOCK_S: Final = 150.0
+
+within_s: ContextVar[float] = ContextVar("within_s", default=math.inf)
+"""How long git may run, where the caller says so: while it runs, the process cannot end."""
 
 _FILE: Final = 0o100644
 _CONFIG: Final = """[core]
@@ -384,14 +388,14 @@ class Shadow:
                 arguments,
                 # Also when the worktree is gone it can be put in order.
                 cwd=self.worktree if self.worktree.is_dir() else self.git_dir,
-                timeout_s=TIMEOUT_S,
+                timeout_s=min(TIMEOUT_S, within_s.get()),
                 git_dir=self.git_dir,
                 work_tree=self.worktree,
                 settings=settings,
                 given=given,
             )
         except subprocess.TimeoutExpired as error:
-            raise ContextError(f"git {arguments[0]} took longer than {TIMEOUT_S:g} s") from error
+            raise ContextError(f"git {arguments[0]} took longer than {error.timeout:g} s") from error
         except OSError as error:
             raise ContextError(f"git cannot be started: {error.strerror or error}") from error
 

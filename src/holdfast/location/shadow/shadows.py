@@ -14,7 +14,7 @@ import anyio
 import anyio.to_thread
 
 from holdfast.errors import ContextError, HoldfastError, Refused
-from holdfast.location.shadow import budget, place
+from holdfast.location.shadow import budget, place, repository
 from holdfast.location.shadow.repository import Shadow, Tree
 from holdfast.log import event
 from holdfast.person import directories
@@ -66,11 +66,19 @@ class Worker:
         """Why no trees are taken of the worktree; contents of single files may be kept all the same."""
         return self._refused
 
-    async def run(self, work: Callable[[Shadow], T], *, within_s: float) -> T:
-        """Do some work in a thread; `ContextError` when it does not end in time."""
+    async def run(self, work: Callable[[Shadow], T], *, within_s: float, ends: bool = False) -> T:
+        """Do some work in a thread; `ContextError` when it does not end in time. With `ends` git is ended by
+        then: for work that is worth nothing later.
+        """
+
+        def bounded(shadow: Shadow) -> T:
+            if ends:
+                repository.within_s.set(within_s)  # Of this thread's context.
+            return work(shadow)
+
         with anyio.move_on_after(within_s):
             async with self._lock:
-                return await anyio.to_thread.run_sync(work, self.shadow, abandon_on_cancel=True)
+                return await anyio.to_thread.run_sync(bounded, self.shadow, abandon_on_cancel=True)
         raise ContextError(f"the snapshots of {self.shadow.worktree} took longer than {within_s:g} s")
 
     async def take(self, folder: str, *, within_s: float) -> Tree:

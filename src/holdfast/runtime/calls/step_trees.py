@@ -152,7 +152,7 @@ class StepTrees:
             return shadow.changes(first, last)
 
         try:
-            return await self._worker.run(ask, within_s=END_S)
+            return await self._worker.run(ask, within_s=END_S, ends=True)
         except (ContextError, OSError) as error:
             self._run.engine.warn(f"what a step changed is not known: {error}")
             return None

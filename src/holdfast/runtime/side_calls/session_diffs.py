@@ -110,7 +110,7 @@ async def _diffs(worker: Worker, changes: Sequence[FileChange], chars_max: int) 
     def ask(shadow: Shadow) -> list[Difference]:
         return change_diffs(shadow, changes, context=file_diffs.WHOLE, chars_max=chars_max)
 
-    found = await worker.run(ask, within_s=WAIT_S)
+    found = await worker.run(ask, within_s=WAIT_S, ends=True)
     return [
         FileDiff(
             file=each.path,
