@@ -124,7 +124,8 @@ def test_a_file_that_is_too_large_is_in_the_way(tmp_path: Path, monkeypatch: pyt
     real.write_bytes(b"1234")
     assert present.held(real) == Held(obstacle="it is larger than 0 MiB, too large to compare")
     monkeypatch.setattr(present, "_CHUNK", 2)
-    with Path("/dev/zero").open("rb") as grows:
+    with real.open("r+b") as grows:
+        grows.truncate(100)
         assert len(present._read(grows.fileno())) == 4
 
 
