@@ -481,13 +481,16 @@ async def test_contents_are_on_the_disk_before_they_take_their_place(
     assert found == events
 
 
-async def test_a_line_of_the_user_s_that_the_agent_removed_comes_back(world: UndoWorld) -> None:
-    """Also where the file holds again what the agent had left before the user wrote it."""
+@pytest.mark.parametrize("last", [edited((3, "agent\n")), None], ids=["removed the line", "removed the file"])
+async def test_a_line_of_the_user_s_that_the_agent_removed_comes_back(
+    world: UndoWorld, last: bytes | None
+) -> None:
+    """Also where the file holds again what the agent had left before the user wrote it, or is gone."""
     world.put("a", LINES)
     first = await world.prompt()
     await world.agent({"a": edited((3, "agent\n"))})
     world.put("a", edited((3, "agent\n"), (9, "user\n")))
-    await world.agent({"a": edited((3, "agent\n"))})
+    await world.agent({"a": last})
 
     assert await world.revert(first) == {"a": "merged"}
     assert world.files() == {"a": edited((9, "user\n"))}

@@ -6,6 +6,7 @@ same as undoing the revert and beginning again. Waits for the disk and for git: 
 
 import math
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -64,7 +65,6 @@ def draft(
             f"the files hold more than {bytes_max / (1 << 20):.0f} MiB together, too much to compare at "
             "once; take back less: name a later message, or a part of one"
         ) from None
-    known |= {content_id(each.data): each.data for each in held.values() if each.data is not None}
     make_folder(worktree.shadow.git_dir)
     _clear(worktree.shadow.git_dir)
     with merge.merger(worktree.shadow.git_dir) as merged:
@@ -117,13 +117,17 @@ def change(path: str, *, before: Held, after: Held) -> FileChange:
     )
 
 
-def _ids(changes: Iterable[FileChange], held: Mapping[str, Held]) -> list[str]:
-    """The contents that may be needed: what an agent left only where the file holds something else."""
+def _ids(changes: Sequence[FileChange], held: Mapping[str, Held]) -> list[str]:
+    """The contents that may be needed: what an agent left is, unless the file holds it, or is gone, and there
+    is no earlier change of it.
+    """
     found: list[str] = []
+    count = Counter(each.path for each in changes)
     for each in changes:
         found += [] if each.before is None else [each.before]
         data = held.get(each.path, MISSING).data
-        if each.after is not None and data is not None and content_id(data) != each.after:
+        is_left = data is None or content_id(data) == each.after
+        if each.after is not None and (count[each.path] > 1 or not is_left):
             found.append(each.after)
     return found
 
