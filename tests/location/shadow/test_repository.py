@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import git
 from holdfast.errors import ContextError, Refused
-from holdfast.location.shadow import place
+from holdfast.location.shadow import place, repository
 from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, TIMEOUT_S, Shadow
 from holdfast.location.shadow.shadows import Worker
 
@@ -322,3 +322,21 @@ async def test_git_runs_no_longer_than_its_caller_waits(
     for within_s, ends in ((7.0, True), (7.0, False), (1_000.0, True)):
         await worker.run(lambda shadow: shadow.holds("0" * 40), within_s=within_s, ends=ends)
     assert waits == [7.0, TIMEOUT_S, TIMEOUT_S]
+
+
+def test_many_contents_are_kept_under_one_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come back byte for byte, stay when the repository is swept, and go with the name."""
+    monkeypatch.setattr(repository, "PACK_BYTES", 5_000)
+    many = [b"", b"\0\xff" * 3_000, *(b"%d\n" % number * number for number in range(300, 320)), b""]
+    ids = project.shadow.keep_contents("sessions/s", many)
+    packs = list(project.shadow.git_dir.rglob("*.pack"))
+    modes = {path.lstat().st_mode & 0o777 for path in project.shadow.git_dir.rglob("*")}
+    project.shadow.sweep()
+
+    assert (len(packs), modes) == (6, {0o700, 0o600, 0o400})
+    assert [project.shadow.content(id) for id in ids] == many
+    assert len(project.shadow.kept()) == 1
+    subprocess.run(["git", f"--git-dir={project.shadow.git_dir}", "fsck", "--strict"], check=True)
+    project.shadow.drop("sessions/s")
+    project.shadow.sweep()
+    assert list(project.shadow.git_dir.rglob("*.pack")) == []
