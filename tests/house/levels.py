@@ -21,6 +21,7 @@ LEVELS = [
         "person",
         "processes",
         "secret_text",
+        "sync_filesystem",
         "text",
         "version",
     },

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
+from tests.property.undo_agents import MODELS, SETTINGS
+from tests.property.undo_process import KilledScene
 from tests.property.undo_scene import FILES, SESSIONS, Scene
 from tests.sessions.undo_world import configure
 
@@ -21,10 +24,7 @@ name, how, place = st.sampled_from(FILES), st.sampled_from(HOWS), st.integers(0,
 session = st.sampled_from(SESSIONS)
 agent = st.tuples(st.just("agent"), session, name, how, place, st.booleans())
 revert = st.tuples(st.just("revert"), session, st.integers(0, 2))
-action: st.SearchStrategy[Action] = st.one_of(
-    agent,
-    agent,
-    agent,
+others: list[st.SearchStrategy[Action]] = [
     revert,
     revert,
     st.tuples(st.just("user"), name, how, place),
@@ -32,45 +32,47 @@ action: st.SearchStrategy[Action] = st.one_of(
     st.tuples(st.just("unrevert"), session, st.booleans()),
     st.tuples(st.just("prompt"), session),
     st.tuples(st.just("restart")),
-    st.tuples(st.just("kill"), st.integers(1, 8)),
+]
+recorded = st.one_of(
+    agent, agent, agent, *others, st.tuples(st.just("kill"), st.integers(1, 8), st.booleans())
 )
 
-
-async def act(scene: Scene, what: str, *given: Any) -> None:
-    """One thing that happens."""
-    match what:
-        case "agent":
-            *rest, observed = given
-            await scene.agent(*rest, observed=observed)
-        case "user":
-            scene.user(*given)
-        case "git":
-            scene.git(*given)
-        case "prompt":
-            await scene.prompt(*given)
-        case "revert":
-            await scene.revert(*given)
-        case "unrevert":
-            await scene.unrevert(given[0], committed=given[1])
-        case "restart":
-            await scene.close()
-            await scene.open()
-        case "kill":
-            (scene.kill_after,) = given
-        case other:
-            raise AssertionError(other)
+does = st.sampled_from([*HOWS, "move", "mode"])
+meanwhile = st.tuples(st.sampled_from(["user", "user", "two"]), name, how, place)
+edit = st.tuples(
+    st.sampled_from(["noted", "noted", "bash", "both"]),
+    name,
+    does,
+    place,
+    st.one_of(st.none(), st.none(), meanwhile),
+)
+turn = st.tuples(
+    st.just("turn"), session, st.sampled_from(MODELS), st.lists(edit, min_size=1, max_size=3)
+).map(lambda drawn: (*drawn[:3], [_alone(drawn[1], each) for each in drawn[3]]))
+kill = st.tuples(st.just("kill"), st.integers(1, 10) | st.integers(1, 40), st.booleans())
+unrevert = st.tuples(st.just("unrevert"), session, st.booleans())
+doomed: st.SearchStrategy[Action] = st.one_of(turn, revert, unrevert, st.tuples(st.just("prompt"), session))
+several = st.one_of(st.tuples(turn), st.tuples(turn), st.tuples(st.one_of(others)), st.tuples(kill, doomed))
+played = st.lists(several, min_size=6, max_size=16).map(lambda drawn: [each for few in drawn for each in few])
 
 
-async def story(actions: list[Action], folder: Path) -> None:
-    (folder / "outside").write_text("outside\n")
-    scene = Scene(folder)
+def _alone(session: str, edit: tuple[Any, ...]) -> tuple[Any, ...]:
+    """No session does anything while it does something."""
+    return (*edit[:4], None) if edit[4] is not None and edit[4][0] == session else edit
+
+
+async def story(actions: list[Action], scene: Scene) -> None:
+    (scene.place / "outside").write_text("outside\n")
     patch = pytest.MonkeyPatch()
     try:
         scene.count_writes(patch)
         await scene.begin()
         for each in actions:
             note(str(each))
-            await act(scene, *each)
+            if each[0] == "kill":
+                scene.kill = each[1:]
+            else:
+                await scene.act(*each)
         shadow = await scene.world.shadow()
         await scene.close()
         if (shadow.git_dir / "HEAD").exists():
@@ -83,16 +85,41 @@ async def story(actions: list[Action], folder: Path) -> None:
         patch.undo()
 
 
+def play(actions: list[Action], make: Callable[[Path], Scene], **more: Any) -> None:
+    """Play a story in a new folder."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        place = Path(os.path.realpath(folder))
+        patch.setenv("HOME", str(place / "home"))
+        configure(place / "home", models=MODELS, **more)
+        anyio.run(story, actions, make(place))
+
+
 @pytest.mark.ci
 @pytest.mark.needs("git")
 @settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
-@given(st.lists(action, min_size=8, max_size=25))
+@given(st.lists(recorded, min_size=8, max_size=25))
 def test_no_line_is_lost(actions: list[Action]) -> None:
     """Lines of the user and of other sessions stay, files come back exactly where nobody else changed them,
     git's HEAD, index and configuration are never touched, nothing outside changes, and what is kept is sound.
     """
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        place = Path(os.path.realpath(folder))
-        patch.setenv("HOME", str(place / "home"))
-        configure(place / "home")
-        anyio.run(story, actions, place)
+    play(actions, lambda place: Scene(place, real=False))
+
+
+@pytest.mark.ci
+@pytest.mark.needs("git")
+@settings(max_examples=examples(6), suppress_health_check=list(HealthCheck), deadline=None)
+@given(played)
+def test_no_line_is_lost_by_real_tools(actions: list[Action]) -> None:
+    """The same where a model calls the tools of the application, also while the user or another session
+    edits, and the process is killed at any of its writes.
+    """
+    play(actions, lambda place: Scene(place, real=True), **SETTINGS)
+
+
+@pytest.mark.long
+@pytest.mark.needs("git")
+@settings(max_examples=examples(2, times=20), suppress_health_check=list(HealthCheck), deadline=None)
+@given(played)
+def test_no_line_is_lost_when_processes_are_killed(actions: list[Action]) -> None:
+    """The same where the system kills the process that does it, and another one goes on."""
+    play(actions, KilledScene, **SETTINGS)

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -163,15 +163,14 @@ def outcomes(undo: Undo) -> dict[str, str]:
     return {each.path: each.outcome for each in undo.files}
 
 
-def configure(home: Path) -> None:
-    """The settings of a user with one model, so that a session can be prompted."""
+def configure(home: Path, *, models: Sequence[str] = ("m",), **more: Any) -> None:
+    """The settings of a user, so that a session can be prompted."""
     folder = home / ".config" / "holdfast"
     folder.mkdir(parents=True)
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": "http://127.0.0.1:9/v1"},
-        "models": {"m": {}},
+        "models": {model: {} for model in models},
     }
-    (folder / "holdfast.json").write_text(
-        json.dumps({"model": "scripted/m", "provider": {"scripted": provider}})
-    )
+    settings = {"model": f"scripted/{models[0]}", "provider": {"scripted": provider}, **more}
+    (folder / "holdfast.json").write_text(json.dumps(settings))

@@ -1,10 +1,11 @@
 """Ends a runtime in the middle, as kill -9 would: from one write on, nothing of it reaches the disk."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.from_thread
 
 from holdfast.app import Holdfast
 from holdfast.clock import Clock, SystemClock
@@ -32,8 +33,39 @@ class Mortal:
         self.writes = 0
 
     def kill(self) -> None:
-        """Die now."""
-        self.dead.set()
+        """Die now; also from a thread of the process."""
+        try:
+            anyio.from_thread.run_sync(self.dead.set)
+        except RuntimeError:  # It is the loop's own thread.
+            self.dead.set()
+
+    def kill_at(self, n: int, *, after: bool) -> None:
+        """Die at the n-th write from now on."""
+        self._left, self._after = self.writes + n, after
+
+    def around(self, work: Callable[..., Any]) -> Callable[..., Any]:
+        """Let a function that writes something else than the store count as a write."""
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            is_last = self._count()
+            found = work(*arguments, **named)
+            if is_last:
+                self.kill()
+                raise Dead
+            return found
+
+        return call
+
+    def _count(self) -> bool:
+        """Whether this write is the last one, after which the process dies."""
+        if self.dead.is_set():
+            raise Dead
+        self.writes += 1
+        is_due = self._left is not None and self.writes >= self._left
+        if is_due and not self._after:
+            self.kill()
+            raise Dead
+        return is_due
 
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._store, name)
@@ -41,15 +73,12 @@ class Mortal:
             return method
 
         async def call(*arguments: Any, **named: Any) -> Any:
-            if self.dead.is_set():
+            is_last = self._count()
+            found = await method(*arguments, **named)
+            if is_last:
+                self.kill()
                 raise Dead
-            self.writes += 1
-            if self._left is not None and self.writes >= self._left:
-                if self._after:
-                    await method(*arguments, **named)
-                self.dead.set()
-                raise Dead
-            return await method(*arguments, **named)
+            return found
 
         return call
 

@@ -1,6 +1,8 @@
 """What a session has outside of the store goes with it, unless another session names it."""
 
+import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,6 +10,8 @@ from holdfast.app import Holdfast
 from holdfast.location.shadow import place, stored
 from holdfast.person import directories
 from holdfast.sessions import erase
+from holdfast.store.query import SessionQuery
+from holdfast.store.record import SessionPage
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
@@ -89,3 +93,34 @@ async def test_doctor_knows_sessions_and_their_sources(world: World) -> None:
     (found,) = stored.orphans(directories.data(), {second})
     assert (found.worktree, found.is_gone, found.sessions) == (str(Path(world.project)), False, (first,))
     assert found.bytes > 0
+
+
+async def test_a_session_that_cannot_be_read_may_name_anything(world: World) -> None:
+    """Nothing goes while it is there, since it may be a fork; and what is its own has an owner."""
+    world.settings(snapshot=True)
+    async with world.open(*steps("a")) as (hf, _):
+        first = await worked(hf, world)
+        fork = (await hf.sessions.fork(first)).id
+    before = kept()
+    db = sqlite3.connect(world.store.removeprefix("sqlite://"))
+    with db:
+        db.execute("UPDATE session SET data='{' WHERE id=?", (fork,))
+    db.close()
+    async with world.open() as (hf, _):
+        await hf.sessions.remove(first)
+        known = await erase.named(hf.store)
+
+    assert kept() == before
+    assert known == {fork}
+
+
+async def test_a_session_whose_content_cannot_be_had_is_known() -> None:
+    """By its id: that is all there is of it."""
+
+    class Damaged:
+        async def sessions(self, query: SessionQuery) -> SessionPage:
+            del query
+            return SessionPage((), damaged=("ses_1",))
+
+    store: Any = Damaged()
+    assert await erase.named(store) == {"ses_1"}

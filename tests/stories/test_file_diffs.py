@@ -9,7 +9,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, NotFound, Refused
 from holdfast.location.shadow import budget
 from holdfast.location.shadow.repository import Shadow
-from holdfast.runtime.side_calls import changed_files
+from holdfast.runtime.side_calls import session_diffs
 from holdfast.schema.message import UserMessage
 from holdfast.schema.session_lists import FileDiff
 from holdfast.testing.mock_provider.script import Call, Say
@@ -92,7 +92,7 @@ async def test_a_crash_before_the_diffs_is_caught_up_with(
         return
 
     with monkeypatch.context() as patched:
-        patched.setattr(changed_files, "write", never)
+        patched.setattr(session_diffs, "write", never)
         async with world.open(*steps()) as (hf, _):
             hf.tools.register(command(WORK))
             session = await world.session(hf)

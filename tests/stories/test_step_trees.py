@@ -1,5 +1,6 @@
 """The files around the steps of an answer: what is recorded of them, and when git is asked for anything."""
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,9 +13,9 @@ from msgspec.structs import force_setattr, replace
 
 from holdfast import git
 from holdfast.app import Holdfast
-from holdfast.errors import Conflict
+from holdfast.errors import Conflict, ContextError
 from holdfast.location.shadow import place
-from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow
+from holdfast.location.shadow.repository import NEW_BYTES_MAX, Shadow, Tree
 from holdfast.person import directories
 from holdfast.runtime.calls import kept_files, step_trees
 from holdfast.runtime.calls.step_trees import StepTrees
@@ -290,26 +291,96 @@ async def test_a_call_that_waited_for_the_user_is_observed_by_itself(world: Worl
     assert not file_changes.is_cut_off(answer)
 
 
+def trees_of(hf: Holdfast, world: World, *, snapshot: str | None = None, worker: Any = None) -> StepTrees:
+    """The trees of a step that began with a tree, or without one yet; its run keeps what would be written."""
+    run: Any = SimpleNamespace(
+        engine=inside.engine(hf), interrupted=False, changed_files=False, recorder=FakeRecorder("ses_1")
+    )
+    ids: Any = {"id": "prt_1", "session_id": "ses_1", "message_id": "msg_1"}
+    at = worker or inside.engine(hf).shadows.at("global", world.project)
+    return StepTrees(run, at, StepStartPart(**ids, snapshot=snapshot))
+
+
 async def test_a_step_that_was_cut_off_stays_one(world: World) -> None:
     """A call of it that is run again is observed; what the dead process had changed is not known."""
     world.settings(snapshot=True)
     async with world.open() as (hf, _):
-        session = await world.session(hf)
-        run: Any = SimpleNamespace(
-            engine=inside.engine(hf), interrupted=False, changed_files=False, recorder=FakeRecorder(session)
-        )
-        worker = inside.engine(hf).shadows.at("global", world.project)
-        ids: Any = {"id": "prt_1", "session_id": session, "message_id": "msg_1"}
-        step = StepStartPart(**ids, snapshot="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
-        trees = StepTrees(run, worker, step)
+        trees = trees_of(hf, world, snapshot="4b825dc642cb6eb9a060e54bf8d69288fbee4904")
         (world.project / "of the dead").write_text("x")
         await trees.begin()
         (world.project / "again").write_text("x")
         await trees.end([])
 
-    assert run.recorder.held == []
-    (patch,) = run.recorder.added
+    recorder: Any = trees._run.recorder
+    assert recorder.held == []
+    (patch,) = recorder.added
     assert [Path(each).name for each in patch.files] == ["again"]
+
+
+@pytest.mark.parametrize(("calls", "seen"), [(1, ["later"]), (2, ["later", "sooner"])])
+async def test_what_another_call_wrote_while_one_was_asked_about(
+    world: World, calls: int, seen: list[str]
+) -> None:
+    """The tree is taken again after the question, unless there is another call that may have written."""
+    world.settings(snapshot=True)
+    async with world.open() as (hf, _):
+        trees = trees_of(hf, world)
+        for _ in range(calls):
+            await trees.begin()
+        (world.project / "sooner").write_text("x")
+        await trees.asked(60.0)
+        (world.project / "later").write_text("x")
+        await trees.end([])
+
+    recorder: Any = trees._run.recorder
+    (patch,) = recorder.added
+    assert [Path(each.path).name for each in patch.changes] == seen
+
+
+async def test_what_is_recorded_of_a_step_is_bounded(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The names, and the changes."""
+    world.settings(snapshot=True)
+    monkeypatch.setattr(step_trees, "OBSERVED_MAX", 2)
+    async with world.open() as (hf, _):
+        trees = trees_of(hf, world)
+        await trees.begin()
+        for name in "abc":
+            (world.project / name).write_text("x")
+        await trees.end([])
+
+    recorder: Any = trees._run.recorder
+    (patch,) = recorder.added
+    assert [Path(each).name for each in patch.files] == ["a", "b"]
+    assert [Path(each.path).name for each in patch.changes] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "within_s"), [(False, step_trees.END_S), (True, step_trees.INTERRUPTED_S)]
+)
+async def test_how_long_the_last_tree_is_waited_for(world: World, interrupted: bool, within_s: float) -> None:
+    """The user who interrupts waits for it, too."""
+    world.settings(snapshot=True)
+    waits = []
+
+    class Worker:
+        refused = None
+
+        async def take(self, folder: str, *, within_s: float) -> None:
+            del folder
+            waits.append(within_s)
+            raise ContextError("too long")
+
+    async with world.open() as (hf, _):
+        trees = trees_of(hf, world, worker=Worker())
+        trees._begun = asyncio.create_task(_tree())
+        trees._run.interrupted = interrupted
+        assert await trees.end([]) is None
+
+    assert waits == [within_s]
+
+
+async def _tree() -> Tree:
+    return Tree("4b825dc642cb6eb9a060e54bf8d69288fbee4904")
 
 
 class FakeRecorder:

@@ -6,6 +6,7 @@ import pytest
 from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError, NotFound, Refused
 from holdfast.provider.request import prefix
+from holdfast.schema.message import UserMessage
 from holdfast.schema.part import ToolPart
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -94,6 +95,28 @@ async def test_the_next_prompt_commits_it(world: World) -> None:
             await hf.sessions.unrevert(session, committed=True)
     async with world.open(Step(Say("still"))) as (hf, _):
         assert (await hf.sessions.process(session, "on")).text == "still"
+
+
+async def test_prompts_and_epochs_after_the_point_go(world: World) -> None:
+    """Their records too, when the revert is committed: those that are left are those of a fork from there."""
+    world.settings(permission=ALLOWED, snapshot=True, compaction={"tail_turns": 0})
+    steps = [Step(Say(LONG)), Step(Say("## Goal\nAll.")), Step(Say("two")), Step(Say("three"))]
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "erstens")
+        epochs = {each.id for each in await hf.store.select("epoch", session=session)}
+        await hf.sessions.compact(session, force=True)
+        await hf.sessions.wait(session)
+        await hf.sessions.process(session, "zweitens")
+        assert len(await hf.store.select("epoch", session=session)) > len(epochs)
+        await hf.sessions.revert(session, (await hf.sessions.messages(session)).messages[2].info.id)
+        await hf.sessions.process(session, "drittens")
+
+        assert {each.id for each in await hf.store.select("epoch", session=session)} == epochs
+        page = await hf.sessions.messages(session, reverted=True)
+        asked = {each.info.id for each in page.messages if isinstance(each.info, UserMessage)}
+        assert len(asked) == 2
+        assert {each.id for each in await hf.store.select("prompt", session=session)} <= asked
 
 
 async def test_the_agent_knows_files_as_of_the_point(world: World) -> None:

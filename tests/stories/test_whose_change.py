@@ -10,7 +10,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
-from tests.stories.undo import ALLOWED, act, command, outcomes, turn, write
+from tests.stories.undo import ALLOWED, act, command, edit, outcomes, turn, write
 from tests.stories.world import World
 
 pytestmark = pytest.mark.needs("git")
@@ -72,8 +72,11 @@ async def test_without_snapshots_undo_says_what_is_not_known(world: World) -> No
     )
 
 
-async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: World) -> None:
-    """Two sessions in one worktree: a write of one, while a command of the other runs, is its own."""
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: World, processes: int) -> None:
+    """Two sessions in one worktree, also of two processes: a write of one, while a command of the other runs,
+    is its own.
+    """
     world.settings(permission=ALLOWED, snapshot=True)
     begun, go_on = anyio.Event(), anyio.Event()
 
@@ -84,17 +87,62 @@ async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: W
         await go_on.wait()
         return "done"
 
-    steps = (Step(Call("slow", {})), *turn(write("of the other", "2\n")), Step(Say("done")))
-    async with world.open(*steps) as (hf, _):
+    writes = turn(write("of the other", "2\n"), edit("of the other", "2", "3"))
+    mine = (Step(Call("slow", {})), *(writes if processes == 1 else ()), Step(Say("done")))
+    async with (
+        world.open(*mine) as (hf, _),
+        world.open(*(writes if processes == 2 else ())) as (second, _),
+    ):
         hf.tools.register(slow)
         one, other = await world.session(hf), await world.session(hf)
         await hf.sessions.prompt(one, "go")
         with anyio.fail_after(30):
             await begun.wait()
-            await hf.sessions.process(other, "go")
+            await (hf if processes == 1 else second).sessions.process(other, "go")
             go_on.set()
             await hf.sessions.wait(one)
         undo = await hf.sessions.revert(one)
 
     assert outcomes(undo) == {"of the command": "deleted"}
-    assert (world.project / "of the other").read_text() == "2\n"
+    assert (world.project / "of the other").read_text() == "3\n"
+
+
+async def test_what_a_session_below_does_meanwhile_is_the_command_s_too(world: World) -> None:
+    """It is recorded with the step, and goes with it also when the session below is gone."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    begun, go_on = anyio.Event(), anyio.Event()
+
+    @tool(name="slow", description="Takes its time.")
+    async def slow(context: ToolContext) -> str:
+        begun.set()
+        await go_on.wait()
+        return "done"
+
+    async with world.open(Step(Call("slow", {})), *turn(write("below", "2\n")), Step(Say("done"))) as (hf, _):
+        hf.tools.register(slow)
+        one = await world.session(hf)
+        child = await world.session(hf, parent=one)
+        await hf.sessions.prompt(one, "go")
+        with anyio.fail_after(30):
+            await begun.wait()
+            await hf.sessions.process(child, "go")
+            go_on.set()
+            await hf.sessions.wait(one)
+        await hf.sessions.remove(child)
+        undo = await hf.sessions.revert(one)
+
+    assert outcomes(undo) == {"below": "deleted"}
+
+
+async def test_what_another_session_did_before_explains_nothing(world: World) -> None:
+    """A command that writes the same again did it itself."""
+    world.settings(permission=ALLOWED, snapshot=True)
+    async with world.open(*turn(write("a", "1\n")), *turn(act("open('a', 'w').write('1\\n')"))) as (hf, _):
+        hf.tools.register(command())
+        one, other = await world.session(hf), await world.session(hf)
+        await hf.sessions.process(other, "go")
+        (world.project / "a").unlink()
+        await hf.sessions.process(one, "go")
+        undo = await hf.sessions.revert(one)
+
+    assert outcomes(undo) == {"a": "deleted"}

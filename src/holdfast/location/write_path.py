@@ -16,7 +16,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -25,11 +25,14 @@ import msgspec
 from holdfast.errors import Conflict, ContextError, HoldfastError, Refused
 from holdfast.location import open_path
 from holdfast.location.write_lock import locked
+from holdfast.sync_filesystem import sync_filesystem
 
 TEMPORARY = ".holdfast-"
 """The beginning of the names of temporary files: what a killed process left is known by it."""
 STALE_S = 60.0
 """So old is what a killed process left, at least: a process of another host or container may look dead."""
+TOGETHER = 4
+"""More folders than these are synced together."""
 SWEPT_MAX = 2_000
 """Names that are looked at for it."""
 
@@ -50,8 +53,18 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 def kept(real: Path) -> Kept:
     """What a file has beside its content, for another that takes its place."""
-    with _folder(real, make=False) as folder:
+    folder = _opened(real, make=False)
+    try:
         return _kept(folder, real)
+    except OSError as error:
+        raise _failure(error, real) from error
+    finally:
+        os.close(folder)
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a file of this name is new content that is not in its place yet, or what a kill left of it."""
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def digest(data: bytes) -> str:
@@ -65,34 +78,95 @@ def write(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None
     `Conflict` if it holds something else by now. Missing folders are made. A file keeps what it has beside
     its content; a new one gets it from `like`.
     """
-    with _folder(real, make=True) as folder:
+    new = prepare(real, data, seen=seen, like=like)
+    try:
+        put(new)
+        _settle(new.folder)
+    finally:
+        drop(new)
+
+
+class New(msgspec.Struct, kw_only=True):
+    """New content that lies beside its file, and is not in its place yet."""
+
+    real: Path
+    seen: str | None
+    folder: int
+    name: str
+    is_put: bool = False
+
+
+def prepare(real: Path, data: bytes, *, seen: str | None, like: Kept | None = None, sync: bool = True) -> New:
+    """Write new content beside a file, as `write` takes it. Whoever does not let it be synced syncs it before
+    it is put into its place. The caller drops it in the end, whether it was put or not.
+    """
+    folder = _opened(real, make=True)
+    name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
+    new = New(real=real, seen=seen, folder=folder, name=name)
+    try:
         old = _status(folder, real)
         _check(folder, real, old, seen)
-        name = f"{TEMPORARY}{os.getpid()}-{secrets.token_hex(6)}"
-        try:
-            _fill(folder, name, data, like if old is None else _kept(folder, real))
-            with locked(real):
-                _check(folder, real, _status(folder, real), seen)
-                _put(folder, name, real, is_new=seen is None)
-        except BaseException as error:
-            with contextlib.suppress(OSError):
-                os.unlink(name, dir_fd=folder)
-            if isinstance(error, OSError):
-                raise _failure(error, real) from error
-            raise
-        _settle(folder)
+        _fill(folder, name, data, like if old is None else _kept(folder, real))
+        if sync:
+            _sync(new)
+    except BaseException as error:
+        drop(new)
+        if isinstance(error, OSError):
+            raise _failure(error, real) from error
+        raise
+    return new
 
 
-def remove(real: Path, *, seen: str) -> None:
+def sync(news: Sequence[New]) -> None:
+    """Make the contents last that were prepared without it: all at once, where the system can."""
+    try:
+        if not _sync_filesystems([new.folder for new in news]):
+            for new in news:
+                _sync(new)
+    except OSError as error:
+        raise open_path.failure(error, news[0].real.parent) from error
+
+
+def _sync(new: New) -> None:
+    fd = os.open(new.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=new.folder)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def put(new: New) -> None:
+    """Put new content into its place; `Conflict` if the file holds something else than was seen."""
+    try:
+        with locked(new.real):
+            _check(new.folder, new.real, _status(new.folder, new.real), new.seen)
+            _put(new.folder, new.name, new.real, is_new=new.seen is None)
+    except OSError as error:
+        raise _failure(error, new.real) from error
+    new.is_put = True
+
+
+def drop(new: New) -> None:
+    """Clear away what is left of it."""
+    if not new.is_put:
+        with contextlib.suppress(OSError):
+            os.unlink(new.name, dir_fd=new.folder)
+    os.close(new.folder)
+
+
+def remove(real: Path, *, seen: str, sync: bool = True) -> None:
     """Remove a file that holds what the caller has seen."""
-    with _folder(real, make=False) as folder:
+    folder = _opened(real, make=False)
+    try:
         with locked(real):
             _check(folder, real, _status(folder, real), seen)
-            try:
-                os.unlink(real.name, dir_fd=folder)
-            except OSError as error:
-                raise _failure(error, real) from error
-        _settle(folder)
+            os.unlink(real.name, dir_fd=folder)
+        if sync:
+            _settle(folder)
+    except OSError as error:
+        raise _failure(error, real) from error
+    finally:
+        os.close(folder)
 
 
 def _put(folder: int, name: str, real: Path, *, is_new: bool) -> None:
@@ -113,23 +187,16 @@ def _put(folder: int, name: str, real: Path, *, is_new: bool) -> None:
     os.rename(name, real.name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
-@contextlib.contextmanager
-def _folder(real: Path, *, make: bool) -> Iterator[int]:
+def _opened(real: Path, *, make: bool) -> int:
     """The folder of a file, opened; with `make`, made where it is missing. What the system has against the
     work in it becomes an error of ours: callers put back what they did before it.
     """
     try:
         if make:
             _make_folders(real)
-        folder = open_path.folder_of(real)
+        return open_path.folder_of(real)
     except OSError as error:
         raise _failure(error, real) from error
-    try:
-        yield folder
-    except OSError as error:
-        raise _failure(error, real) from error
-    finally:
-        os.close(folder)
 
 
 def _make_folders(real: Path) -> None:
@@ -185,7 +252,6 @@ def _fill(folder: int, name: str, data: bytes, like: Kept | None) -> None:
             left = left[os.write(fd, left) :]
         if like is not None:
             _keep(fd, like)
-        os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -233,17 +299,50 @@ def _keep(fd: int, like: Kept) -> None:
             os.setxattr(fd, name, value)
 
 
-def _settle(folder: int) -> None:
-    """Make the rename last, and clear away what killed processes left beside it. The folder may have been
-    opened to pass through only.
+def settle_all(folders: Iterable[Path]) -> None:
+    """Make the names in some folders last: all at once, where the system can and it pays."""
+    opened: list[int] = []
+    try:
+        for folder in folders:
+            with contextlib.suppress(OSError):  # It is gone by now.
+                opened.append(open_path.folder_of(folder / "any"))
+        synced = len(opened) > TOGETHER and _sync_filesystems(opened)
+        for fd in opened:
+            _settle(fd, sync=not synced)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _sync_filesystems(folders: Iterable[int]) -> bool:
+    """Sync those of some folders, each once: whether the system could."""
+    devices = {os.fstat(folder).st_dev: folder for folder in folders}
+    try:
+        for folder in devices.values():
+            # It may have been opened to pass through only.
+            fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                if not sync_filesystem(fd):
+                    return False
+            finally:
+                os.close(fd)
+    except OSError:
+        return False  # It may be searched but not listed.
+    return True
+
+
+def _settle(folder: int, *, sync: bool = True) -> None:
+    """Make the names in a folder last, and clear away what killed processes left beside them. The folder may
+    have been opened to pass through only.
     """
     try:
         fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return  # It may be searched but not listed.
     try:
-        with contextlib.suppress(OSError):  # Some filesystems cannot.
-            os.fsync(fd)
+        if sync:
+            with contextlib.suppress(OSError):  # Some filesystems cannot.
+                os.fsync(fd)
         with contextlib.suppress(OSError):
             _sweep(fd)
     finally:

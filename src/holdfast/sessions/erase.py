@@ -1,11 +1,12 @@
 """Erases sessions, and what is kept for them outside of the store: trees and contents of files, long outputs.
 
-What must stay true: what another session names stays, a fork above all; what cannot be removed now is found
-by `doctor`, or swept when its time is over.
+What must stay true: what another session names stays, a fork above all, and while one is too damaged to tell
+what it names, everything does; what cannot be removed now is found by `doctor`, or swept when its time is
+over.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -46,7 +47,7 @@ async def traces(store: Store, sessions: Sequence[str]) -> Traces:
     for id in sessions:
         record = await store.session(id)
         if record is not None:
-            known |= {id, *_sources(record)}
+            known |= {id, *(_sources(record) or ())}
             outputs |= await _outputs(store, id)
     return Traces(frozenset(known), frozenset(outputs))
 
@@ -70,11 +71,12 @@ async def forget(store: Store, gone: Traces) -> None:
 async def _forget_unnamed(store: Store, gone: Traces) -> None:
     named: set[str] = set()
     outputs = set(gone.outputs)
-    async for record in _every(store):
-        sources = {record.id, *_sources(record)}
+    async for id, sources in _every(store):
+        if sources is None:
+            return  # It may have been forked from any of them.
         named |= sources
         if outputs and sources & gone.sessions:
-            outputs -= await _outputs(store, record.id)
+            outputs -= await _outputs(store, id)
     await anyio.to_thread.run_sync(_forget, gone.sessions - named, outputs)
 
 
@@ -95,29 +97,38 @@ def _forget(sessions: frozenset[str], outputs: set[str]) -> None:
 
 
 async def named(store: Store) -> set[str]:
-    """The sessions of a store, and those that they were forked from, whether they are there or not."""
-    return {id async for record in _every(store) for id in (record.id, *_sources(record))}
+    """The sessions of a store, damaged ones too, and those that they were forked from, whether they are
+    there or not.
+    """
+    return {named async for id, sources in _every(store) for named in (sources or {id})}
 
 
-async def _every(store: Store) -> AsyncIterator[SessionRecord]:
+async def _every(store: Store) -> AsyncIterator[tuple[str, set[str] | None]]:
+    """Every session, with itself and those that it was forked from; None where it is too damaged to tell."""
     cursor = None
     while True:
         query = SessionQuery(archived=None, agent_runs=None, limit=LIMIT_MAX, cursor=cursor)
         page = await store.sessions(query)
         for record in page.sessions:
-            yield record
+            yield record.id, _sources(record)
+        for id in page.damaged:
+            yield id, None
         if (cursor := page.next) is None:
             return
 
 
-def _sources(record: SessionRecord) -> Iterator[str]:
-    """The sessions that one was forked from, whether they are there or not."""
-    if b'"fork"' not in record.data:
-        return
-    with suppress(msgspec.MsgspecError, UnicodeDecodeError):
+def _sources(record: SessionRecord) -> set[str] | None:
+    """A session, and those that it was forked from, whether they are there or not; None if it cannot be
+    read.
+    """
+    try:
         origin = (_head.decode(record.data).metadata or {}).get(FORK)
-        if isinstance(origin, dict):
-            yield from (str(each) for each in (origin.get("sessionID"), *(origin.get(SOURCES) or ())))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    found = {record.id}
+    if isinstance(origin, dict):
+        found |= {str(each) for each in (origin.get("sessionID"), *(origin.get(SOURCES) or ()))}
+    return found
 
 
 async def _outputs(store: Store, session: str) -> set[str]:

@@ -81,8 +81,8 @@ class FileCalls(EngineCalls):
 
     async def _with_diffs(self, undo: "Undo") -> "Undo":
         """Bring the diffs of the session up to date with the messages that are shown now."""
-        from holdfast.runtime.side_calls import changed_files
+        from holdfast.runtime.side_calls import session_diffs
 
         if undo.done:
-            await changed_files.write(self._prompting().engine, undo.session.id)
+            await session_diffs.write(self._prompting().engine, undo.session.id)
         return undo

@@ -10,7 +10,7 @@ from holdfast.location.shadow.file_diffs import Difference, differences
 from holdfast.location.shadow.repository import Shadow
 from holdfast.location.shadow.shadows import Worker
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.side_calls import changed_files
+from holdfast.runtime.side_calls import session_diffs
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.message import AssistantMessage, MessageWithParts
@@ -137,7 +137,7 @@ async def _changes(access: StoreAccess, session: str, message: str | None) -> li
         asked = (await read.message(access, session, message)).info
         message = asked.parent_id if isinstance(asked, AssistantMessage) else asked.id
     page = await access.store.messages(MessageQuery(session))
-    turns = changed_files.by_prompt(sorted(page.messages, key=lambda each: each.info.place))
+    turns = session_diffs.by_prompt(sorted(page.messages, key=lambda each: each.info.place))
     chosen = turns.values() if message is None else [turns.get(message, [])]
     return [change for changes in chosen for change in changes]
 

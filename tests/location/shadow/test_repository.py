@@ -3,12 +3,15 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast import git
 from holdfast.errors import ContextError, Refused
-from holdfast.location.shadow import place
-from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, Shadow
+from holdfast.location.shadow import place, repository
+from holdfast.location.shadow.repository import LOOSE_MAX, NEW_BYTES_MAX, TIMEOUT_S, Shadow
+from holdfast.location.shadow.shadows import Worker
 
 
 class Project:
@@ -281,3 +284,59 @@ def test_many_files_with_an_empty_one(project: Project) -> None:
 
     assert project.names(tree) == ["empty", *(f"f{number:03}" for number in range(LOOSE_MAX + 1))]
     assert project.content(tree, "f007") == b"file 7\n"
+
+
+def test_what_a_killed_write_left_is_in_no_tree(project: Project) -> None:
+    """It is no file of the user's: neither at the top, nor below, nor in a repository of its own."""
+    left = ".holdfast-4711-0123456789ab"
+    project.write("inner/file")
+    project.git("init", "-q", at="inner")
+    for name in (left, f"deep/{left}", f"inner/{left}", ".holdfast-notes"):
+        project.write(name)
+
+    assert project.names(project.shadow.take().id) == [".holdfast-notes", "inner/file"]
+
+
+def test_a_lock_that_a_killed_git_left_is_removed(project: Project) -> None:
+    """No other process works in the repository: ours holds its lock."""
+    project.write("a")
+    project.shadow.take()
+    (project.shadow.git_dir / "index.lock").touch()
+    project.write("b")
+    assert project.names(project.shadow.take().id) == ["a", "b"]
+
+
+async def test_git_runs_no_longer_than_its_caller_waits(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A git that hangs would keep the process from ending; only what is worth something later goes on."""
+    project.shadow.take()
+    plain, waits = git.run, []
+
+    def run(*arguments: Any, timeout_s: float, **more: Any) -> Any:
+        waits.append(timeout_s)
+        return plain(*arguments, timeout_s=timeout_s, **more)
+
+    monkeypatch.setattr(git, "run", run)
+    worker = Worker(project.shadow, project.top.parent / "data")
+    for within_s, ends in ((7.0, True), (7.0, False), (1_000.0, True)):
+        await worker.run(lambda shadow: shadow.holds("0" * 40), within_s=within_s, ends=ends)
+    assert waits == [7.0, TIMEOUT_S, TIMEOUT_S]
+
+
+def test_many_contents_are_kept_under_one_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come back byte for byte, stay when the repository is swept, and go with the name."""
+    monkeypatch.setattr(repository, "PACK_BYTES", 5_000)
+    many = [b"", b"\0\xff" * 3_000, *(b"%d\n" % number * number for number in range(300, 320)), b""]
+    ids = project.shadow.keep_contents("sessions/s", many)
+    packs = list(project.shadow.git_dir.rglob("*.pack"))
+    modes = {path.lstat().st_mode & 0o777 for path in project.shadow.git_dir.rglob("*")}
+    project.shadow.sweep()
+
+    assert (len(packs), modes) == (6, {0o700, 0o600, 0o400})
+    assert [project.shadow.content(id) for id in ids] == many
+    assert len(project.shadow.kept()) == 1
+    subprocess.run(["git", f"--git-dir={project.shadow.git_dir}", "fsck", "--strict"], check=True)
+    project.shadow.drop("sessions/s")
+    project.shadow.sweep()
+    assert list(project.shadow.git_dir.rglob("*.pack")) == []

@@ -64,7 +64,7 @@ class Steps:
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> Steps:
     made = Steps()
-    for holder, name in ((write_path, "write"), (write_path, "remove"), (Shadow, "keep_contents")):
+    for holder, name in ((write_path, "put"), (write_path, "remove"), (Shadow, "keep_contents")):
         monkeypatch.setattr(holder, name, made.around(getattr(holder, name)))
     monkeypatch.setattr(write_files, "_set_mode", made.around(write_files._set_mode))
     return made
@@ -161,9 +161,18 @@ async def test_killed_at_every_write(
 
 
 async def finished(world: UndoWorld, how: str, then: str) -> None:
-    """What another process makes of it."""
+    """What another process makes of it; a preview of it names no conflict, since there is none."""
+    first = (await world.said(reverted=True))[0]
+    for preview in (
+        await world.hf.sessions.revert(world.session, first, preview=True),
+        await world.hf.sessions.unrevert(world.session, preview=True),
+    ):
+        assert preview.conflicts == []
+    staged = (await world.hf.sessions.get(world.session)).revert
+    if staged is not None and staged.leaving:  # Then the last prompt is the one that is taken back next.
+        preview = await world.hf.sessions.revert(world.session, preview=True)
+        assert {each.path for each in preview.files} == {"a", "b", "gone", "new"}
     if then == "prompt":
-        staged = (await world.hf.sessions.get(world.session)).revert
         kept = await world.said() if staged is None or not staged.leaving else await world.said(reverted=True)
         await world.hf.sessions.prompt(world.session, "on", no_reply=True)
         assert (await world.hf.sessions.get(world.session)).revert is None

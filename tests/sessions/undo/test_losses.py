@@ -9,14 +9,16 @@ import anyio.from_thread
 import pytest
 
 from holdfast.errors import ContextError, NotFound, Refused
+from holdfast.location import write_path
 from holdfast.location.shadow import objects, place
+from holdfast.location.shadow.objects import content_id
+from holdfast.location.shadow.repository import Shadow
 from holdfast.runtime.undo.commit import KEPT_MS
 from holdfast.schema.ids import MessageID, PartID, SessionID
 from holdfast.schema.part import ToolPart
 from holdfast.schema.stored import BACKGROUND
 from holdfast.schema.tool_state import Completed, ToolCompleted
 from holdfast.sessions.undo import ledger, write_files
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import Planned
 from holdfast.sessions.undo.unrevert import GONE
 from holdfast.store.host import this_process
@@ -154,6 +156,56 @@ async def test_a_full_disk_changes_nothing(
             await work()
     assert world.files() == before
     assert await work() == {"a": "merged"}
+
+
+async def test_a_disk_with_room_for_one_file_after_the_other(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that are written together lie beside the old ones first; where that is too much, each by itself.
+    Where not even that can be done, nothing is changed.
+    """
+    names = "abc"
+    await world.prompt()
+    await world.agent({name: name.encode() for name in names})
+    plain, room, beside = write_path._fill, 1, set[str]()
+
+    def fill(folder: int, name: str, data: bytes, like: write_path.Kept | None) -> None:
+        beside.intersection_update(path.name for path in world.top.iterdir())
+        if len(beside) >= room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        beside.add(name)
+        plain(folder, name, data, like)
+
+    await world.revert()
+    with monkeypatch.context() as patched:
+        patched.setattr(write_path, "_fill", fill)
+        room = 0
+        with pytest.raises(ContextError, match="No space left on device; make room"):
+            await world.unrevert()
+        assert world.files() == {}
+        room = 1
+        assert await world.unrevert() == dict.fromkeys(names, "restored")
+    assert world.files() == {name: name.encode() for name in names}
+
+
+async def test_many_contents_that_cannot_be_kept(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is changed, and that is said."""
+    files = {f"{number}": b"agent %d\n" % number for number in range(20)}
+    await world.prompt()
+    await world.agent(files)
+
+    def fails(self: Shadow, contents: Sequence[bytes]) -> list[str]:
+        raise ContextError("git index-pack failed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Shadow, "_pack", fails)
+        with pytest.raises(ContextError, match=r"nothing was changed: .*: git index-pack failed"):
+            await world.revert()
+    assert world.files() == files
+    await world.revert()
+    assert world.files() == {}
+    await world.unrevert()
+    assert world.files() == files
 
 
 async def test_folders_are_private(world: UndoWorld) -> None:

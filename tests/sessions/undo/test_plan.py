@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from holdfast.location.shadow.objects import content_id
 from holdfast.schema.file_change import FileChange
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.plan import MISSING, Held, Merged, Planned, plan
 
 A, B, C, D, X = (f"{letter}\n".encode() for letter in "abcdx")

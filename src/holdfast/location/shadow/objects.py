@@ -9,16 +9,23 @@ import hashlib
 import os
 import secrets
 import stat
+import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from holdfast.person.private import make_folder
 
 TEMPORARY = "tmp_obj_"
+_BLOB = 3
 
 Entry = tuple[int, str]
 """The mode of a file, and the id of its content."""
+
+
+def content_id(data: bytes) -> str:
+    """The id of a content, without keeping it."""
+    return _id(b"blob %d\0%b" % (len(data), data))
 
 
 def write_blob(git_dir: Path, data: bytes) -> str:
@@ -28,11 +35,32 @@ def write_blob(git_dir: Path, data: bytes) -> str:
 
 def _write(git_dir: Path, kind: bytes, data: bytes) -> str:
     whole = b"%b %d\0%b" % (kind, len(data), data)
-    id = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+    id = _id(whole)
     path = git_dir / "objects" / id[:2] / id[2:]
     if not path.exists():
         _place(path, zlib.compress(whole, 1))
     return id
+
+
+def _id(whole: bytes) -> str:
+    return hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+
+
+def pack(contents: Sequence[bytes]) -> bytes:
+    """Contents as git's `index-pack` takes them: one file for all, where each by itself would be synced."""
+    entries = [_entry(data) for data in contents]
+    packed = b"".join((b"PACK", struct.pack(">II", 2, len(entries)), *entries))
+    return packed + hashlib.sha1(packed, usedforsecurity=False).digest()
+
+
+def _entry(data: bytes) -> bytes:
+    """The kind of a blob and the length, seven bits a byte after the first four; then the content."""
+    head, left = bytearray([_BLOB << 4 | len(data) & 15]), len(data) >> 4
+    while left:
+        head[-1] |= 0x80
+        head.append(left & 0x7F)
+        left >>= 7
+    return bytes(head) + zlib.compress(data, 1)
 
 
 def write_tree(git_dir: Path, files: Mapping[str, Entry]) -> str:
@@ -81,8 +109,13 @@ def _place(path: Path, data: bytes) -> None:
                 beside.unlink()
             raise
     finally:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder last."""
+    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -14,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,7 @@ import msgspec
 from holdfast import git
 from holdfast.errors import ContextError
 from holdfast.file_lock import FileLock
+from holdfast.location import write_path
 from holdfast.location.shadow import listing, objects
 from holdfast.location.shadow.listing import TreeChange
 from holdfast.person import small_file
@@ -35,6 +37,10 @@ REPOSITORIES_MAX: Final = 50
 PACKED_MAX: Final = 4_000
 LOOSE_MAX: Final = 100
 """So many changed files become objects of their own."""
+ALONE_MAX: Final = 8
+"""So many contents are kept under a name each."""
+PACK_BYTES: Final = 32 << 20
+"""A pack of contents has little more."""
 WORKTREE: Final = "holdfast-worktree"
 """The file that tells whose repository it is."""
 GIVEN_UP: Final = "holdfast-given-up"
@@ -43,6 +49,10 @@ GIVEN_UP_S: Final = 24 * 3600.0
 TIMEOUT_S: Final = 120.0
 LOCK_S: Final = 150.0
 
+within_s: ContextVar[float] = ContextVar("within_s", default=math.inf)
+"""How long git may run, where the caller says so: while it runs, the process cannot end."""
+
+_FILE: Final = 0o100644
 _CONFIG: Final = """[core]
 \trepositoryformatversion = 0
 \tfilemode = true
@@ -105,13 +115,32 @@ class Shadow:
             return tree
 
     def keep_contents(self, folder: str, contents: Sequence[bytes]) -> list[str]:
-        """Keep some contents in a folder of references: their ids."""
+        """Keep some contents in a folder of references: their ids. Many are kept under one name: a tree."""
         with self._locked():
             self._make()
-            ids = [objects.write_blob(self.git_dir, data) for data in contents]
-            for id in ids:
+            if len(contents) > ALONE_MAX:
+                ids = self._pack(contents)
+                named = [objects.write_tree(self.git_dir, {id: (_FILE, id) for id in ids})]
+            else:
+                named = ids = [objects.write_blob(self.git_dir, data) for data in contents]
+            for id in named:
                 objects.write_ref(self.git_dir, f"{folder}/{id}", id)
             return ids
+
+    def _pack(self, contents: Sequence[bytes]) -> list[str]:
+        """Write contents as packs: a file for each would be synced by itself, with its folder."""
+        every = {objects.content_id(data): data for data in contents}
+        batch: list[bytes] = []
+        size = 0
+        for at, data in enumerate(every.values(), 1):
+            batch.append(data)
+            size += len(data)
+            if size > PACK_BYTES or at == len(every):
+                # What is not synced by git's own choice is the index of a pack: without it nothing is found.
+                self._git("index-pack", "--stdin", given=objects.pack(batch), settings={"core.fsync": "all"})
+                batch, size = [], 0
+        objects.sync_folder(self.git_dir / "objects" / "pack")
+        return [objects.content_id(data) for data in contents]
 
     def keep(self, folder: str, ids: Iterable[str]) -> None:
         """Keep objects that are there in a folder of references."""
@@ -207,7 +236,8 @@ class Shadow:
 
     def _take(self) -> Tree:
         found = listing.listed(self._git("ls-files", "-z", "-t", "-m", "-o", "-d", "--exclude-standard"))
-        new = [*found.new, *self._in_repositories(found.repositories)]
+        every = [*found.new, *self._in_repositories(found.repositories)]
+        new = [path for path in every if not write_path.is_temporary(path.rpartition("/")[2])]
         small = [path for path in new if self._bytes(path) <= NEW_BYTES_MAX and self._is_readable(path)]
         large = sorted(set(new) - set(small))
         tracked = self._tracked(
@@ -358,14 +388,14 @@ class Shadow:
                 arguments,
                 # Also when the worktree is gone it can be put in order.
                 cwd=self.worktree if self.worktree.is_dir() else self.git_dir,
-                timeout_s=TIMEOUT_S,
+                timeout_s=min(TIMEOUT_S, within_s.get()),
                 git_dir=self.git_dir,
                 work_tree=self.worktree,
                 settings=settings,
                 given=given,
             )
         except subprocess.TimeoutExpired as error:
-            raise ContextError(f"git {arguments[0]} took longer than {TIMEOUT_S:g} s") from error
+            raise ContextError(f"git {arguments[0]} took longer than {error.timeout:g} s") from error
         except OSError as error:
             raise ContextError(f"git cannot be started: {error.strerror or error}") from error
 

@@ -6,21 +6,18 @@ no longer than it said; what takes longer goes on in its thread, under the repos
 
 import asyncio
 import shutil
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
-import msgspec
 
 from holdfast.errors import ContextError, HoldfastError, Refused
-from holdfast.location.shadow import budget, place
+from holdfast.location.shadow import budget, place, repository
 from holdfast.location.shadow.repository import Shadow, Tree
 from holdfast.log import event
 from holdfast.person import directories
-from holdfast.schema.file_change import FileChange
 
 T = TypeVar("T")
 
@@ -29,7 +26,6 @@ CHECKED_EACH: Final = 100
 """So many trees are taken before the room that they take is looked at."""
 CHECKED_PARTS: Final = 16
 """Or what they hold is so large a part of the budget."""
-NOTES_MAX: Final = 1_000
 CHECK_S: Final = 600.0
 
 
@@ -53,20 +49,8 @@ class Shadows:
         return self._known[key]
 
 
-class Note(msgspec.Struct, frozen=True):
-    """A change of a file that a session is about to make."""
-
-    session: str
-    parent: str | None
-    change: FileChange
-
-
 class Worker:
-    """Works in one repository, one task at a time.
-
-    It also remembers what sessions of this process change in the worktree: what one does while a command of
-    another runs is not that command's.
-    """
+    """Works in one repository, one task at a time."""
 
     def __init__(self, shadow: Shadow, data: Path) -> None:
         self.shadow = shadow
@@ -76,33 +60,25 @@ class Worker:
         self._checking: asyncio.Task[None] | None = None
         self.budget = budget.BUDGET
         self._refused = _refusal(shadow.worktree, data)
-        self._notes: deque[Note] = deque(maxlen=NOTES_MAX)
-        self.noted = 0
-        """How many changes were noted in all."""
 
     @property
     def refused(self) -> str | None:
         """Why no trees are taken of the worktree; contents of single files may be kept all the same."""
         return self._refused
 
-    def note(self, note: Note) -> None:
-        """Remember a change."""
-        self._notes.append(note)
-        self.noted += 1
-
-    def others(self, session: str, since: int) -> list[FileChange]:
-        """What other sessions have changed since so many changes were noted; not those right below it, whose
-        changes are its own.
+    async def run(self, work: Callable[[Shadow], T], *, within_s: float, ends: bool = False) -> T:
+        """Do some work in a thread; `ContextError` when it does not end in time. With `ends` git is ended by
+        then: for work that is worth nothing later.
         """
-        count = min(self.noted - since, len(self._notes))
-        latest = list(self._notes)[-count:] if count > 0 else []
-        return [each.change for each in latest if session not in (each.session, each.parent)]
 
-    async def run(self, work: Callable[[Shadow], T], *, within_s: float) -> T:
-        """Do some work in a thread; `ContextError` when it does not end in time."""
+        def bounded(shadow: Shadow) -> T:
+            if ends:
+                repository.within_s.set(within_s)  # Of this thread's context.
+            return work(shadow)
+
         with anyio.move_on_after(within_s):
             async with self._lock:
-                return await anyio.to_thread.run_sync(work, self.shadow, abandon_on_cancel=True)
+                return await anyio.to_thread.run_sync(bounded, self.shadow, abandon_on_cancel=True)
         raise ContextError(f"the snapshots of {self.shadow.worktree} took longer than {within_s:g} s")
 
     async def take(self, folder: str, *, within_s: float) -> Tree:

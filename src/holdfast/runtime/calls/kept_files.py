@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from holdfast.errors import ContextError, StoreBusy
 from holdfast.location.shadow import place
 from holdfast.location.shadow.repository import Shadow
-from holdfast.location.shadow.shadows import Note, Worker
+from holdfast.location.shadow.shadows import Worker
 from holdfast.runtime.history.file_changes import FILES
 from holdfast.schema.file_change import FileChange
-from holdfast.schema.session import Session
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.file_edit import FileEdit
 
@@ -28,13 +27,12 @@ class KeptFiles:
     def __init__(
         self,
         worker: Worker | None,
-        session: Session,
+        session: str,
         note: Callable[[JsonMap], Awaitable[None]],
         warn: Callable[[str], None],
     ) -> None:
         self._worker = worker
-        self._session = session
-        self._folder = place.folder_of(session.id)
+        self._folder = place.folder_of(session)
         self._note = note
         self._warn = warn
         self._changes: dict[str, FileChange] = {}
@@ -58,7 +56,6 @@ class KeptFiles:
             found = [_uncovered(each) for each in edits]
         for change in found:
             self._join(change)
-            worker.note(Note(self._session.id, self._session.parent_id, change))
         await self._note({FILES: [msgspec.to_builtins(each) for each in self._changes.values()]})
 
     def _join(self, change: FileChange) -> None:

@@ -14,13 +14,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from holdfast.errors import ContextError, StoreBusy
+from holdfast.errors import ContextError, HoldfastError, StoreBusy
 from holdfast.location.shadow import place
 from holdfast.location.shadow.listing import TreeChange
 from holdfast.location.shadow.repository import Shadow, Tree
 from holdfast.location.shadow.shadows import Worker
+from holdfast.runtime.calls import other_sessions
 from holdfast.runtime.engine.run import Run
-from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.ids import PartID
 from holdfast.schema.part import PatchPart, StepStartPart
@@ -31,7 +31,6 @@ END_S: Final = 60.0
 INTERRUPTED_S: Final = 5.0
 ASKED_S: Final = 0.5
 """After so long a question the user may have changed files."""
-NOTED_BEFORE: Final = 8
 OBSERVED_MAX: Final = 10_000
 """So many observed changes are recorded of one step; a checkout of another branch may change more."""
 
@@ -51,7 +50,7 @@ class StepTrees:
         self._begun: asyncio.Task[Tree | None] | None = None
         self._calls = 0
         self._observes = False
-        self._since = 0
+        self._since_ms = 0
 
     async def begin(self, *, observe: bool = True) -> None:
         """Take the tree before the first call that can write; further calls wait for the same one.
@@ -63,8 +62,7 @@ class StepTrees:
             return
         self._calls += 1
         if self._begun is None:
-            # A change is noted a moment before it is made.
-            self._since = self._worker.noted - NOTED_BEFORE
+            self._since_ms = self._run.engine.clock.now_ms()
             self._begun = asyncio.create_task(self._take(self._worker, BEGIN_S))
         await self._wait(self._begun)
 
@@ -111,9 +109,10 @@ class StepTrees:
         assert step is not None
         observed: list[FileChange] = []
         if self._observes:
-            assert self._worker is not None
-            theirs = self._worker.others(step.session_id, max(0, self._since))
-            observed = _observed(top, changes, [noted, theirs]) + _too_large(top, first, last)
+            observed = observed_changes(top, changes, noted)
+            if observed:
+                observed = observed_changes(top, changes, [*noted, *await self._others(step.session_id)])
+            observed += _too_large(top, first, last)
 
         def patch(id: PartID) -> PatchPart:
             return PatchPart(
@@ -131,6 +130,13 @@ class StepTrees:
             self._run.changed_files = True
             await self._run.recorder.add_parts(patch)
 
+    async def _others(self, session: str) -> list[FileChange]:
+        try:
+            return await other_sessions.changes(self._run.engine.store, session, self._since_ms)
+        except HoldfastError as error:
+            self._run.engine.warn(f"what other sessions changed meanwhile is not known: {error}")
+            return []
+
     async def _take(self, worker: Worker, within_s: float) -> Tree | None:
         folder = place.folder_of(self._run.recorder.session)
         try:
@@ -146,19 +152,21 @@ class StepTrees:
             return shadow.changes(first, last)
 
         try:
-            return await self._worker.run(ask, within_s=END_S)
+            return await self._worker.run(ask, within_s=END_S, ends=True)
         except (ContextError, OSError) as error:
             self._run.engine.warn(f"what a step changed is not known: {error}")
             return None
 
 
-def _observed(
-    top: Path, changes: Sequence[TreeChange], noted: Iterable[Iterable[FileChange]]
+def observed_changes(
+    top: Path, changes: Sequence[TreeChange], noted: Iterable[FileChange]
 ) -> list[FileChange]:
-    """What the trees tell of files beyond what tools noted, those of the step and those of other sessions."""
-    told = {
-        (each.path, each.before, each.after) for changes in noted for each in file_changes.joined(changes)
-    }
+    """What the trees tell of files beyond what tools noted, those of the step and those of other sessions.
+    Pure.
+    """
+    told: dict[str, list[FileChange]] = {}
+    for each in noted:
+        told.setdefault(each.path, []).append(each)
     found = []
     for change in changes:
         path, is_written = _named(top, change.path)
@@ -171,9 +179,19 @@ def _observed(
             observed=True,
             covered=is_written,
         )
-        if (seen.path, seen.before, seen.after) not in told:
+        if not _is_told(seen, told.get(path, [])):
             found.append(seen)
     return found
+
+
+def _is_told(seen: FileChange, noted: Sequence[FileChange]) -> bool:
+    """Whether changes that were noted lead from the one content to the other, in whatever order."""
+    reached: set[str | None] = set()
+    left = list(noted)
+    while nexts := [each for each in left if each.before == seen.before or each.before in reached]:
+        reached |= {each.after for each in nexts}
+        left = [each for each in left if each not in nexts]
+    return seen.after in reached
 
 
 def _too_large(top: Path, first: Tree, last: Tree) -> list[FileChange]:

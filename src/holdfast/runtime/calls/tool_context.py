@@ -76,7 +76,7 @@ class RunningCall:
         self._files = run.history.files
         self._saved_s = -SAVE_S
         self.files = KeptFiles(
-            run.engine.shadow(turn.session, turn.workspace), turn.session, self._note, run.engine.warn
+            run.engine.shadow(turn.session, turn.workspace), turn.session.id, self._note, run.engine.warn
         )
         self._saving: asyncio.TimerHandle | None = None
         self._groups = Groups(run.engine.guard, run.engine.host, self._note)

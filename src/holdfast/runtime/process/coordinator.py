@@ -31,7 +31,7 @@ from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
-from holdfast.runtime.side_calls import changed_files, prompt_summary
+from holdfast.runtime.side_calls import prompt_summary, session_diffs
 from holdfast.runtime.side_calls.session_title import Titles
 from holdfast.runtime.user_command import UserCommand, run_command
 from holdfast.schema.stored import Kind, Mark
@@ -101,7 +101,7 @@ class Coordinator:
         """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
-        self._diffs_due = changed_files.Due()
+        self._diffs_due = session_diffs.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._unreleased: dict[str, Fence] = {}
         """Claims that are not known to be released: the store may have been unreachable when a drain ended.
@@ -370,7 +370,7 @@ class Coordinator:
         if run.summarises:
             self._background.start(prompt_summary.write, self._engine, session)
         if self._diffs_due.after(session, changed=run.changed_files, reverted_ms=run.reverted_ms):
-            self._background.start(changed_files.write, self._engine, session)
+            self._background.start(session_diffs.write, self._engine, session)
         return True
 
     def _take_cached(self, session: str) -> tuple[SessionHistory, LastRequest]:

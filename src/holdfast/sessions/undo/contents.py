@@ -1,7 +1,8 @@
 """Reads many kept contents from a shadow repository with few calls of git: one a file would take seconds."""
 
+import math
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from holdfast import git
@@ -9,22 +10,57 @@ from holdfast.errors import ContextError
 from holdfast.location.shadow.repository import Shadow
 
 BATCH: Final = 500
+BATCH_BYTES: Final = 32 << 20
+"""What is read with one call holds little more, unless it is one content."""
 TIMEOUT_S: Final = 120.0
 
 
-def contents(shadow: Shadow, ids: Iterable[str]) -> dict[str, bytes]:
-    """The contents that are kept, by their ids."""
+def contents(shadow: Shadow, ids: Iterable[str], *, room: float = math.inf) -> dict[str, bytes]:
+    """The contents that are kept, by their ids; `TooLarge` if they take more than the room for them."""
     wanted = [id for id in dict.fromkeys(ids) if is_id(id)]
     if not wanted or not (shadow.git_dir / "HEAD").exists():
         return {}
     found: dict[str, bytes] = {}
     for at in range(0, len(wanted), BATCH):
-        asked = wanted[at : at + BATCH]
-        answers = list(_parsed(_batch(shadow, asked)))
-        if len(answers) < len(asked):
-            raise ContextError(f"git could not read what is kept in {shadow.git_dir}; nothing was changed")
-        found.update((id, data) for id, data in answers if data is not None)
+        sizes = _sizes(shadow, wanted[at : at + BATCH])
+        room -= sum(sizes.values())
+        if room < 0:
+            raise TooLarge
+        for asked in _batches(sizes):
+            answers = list(_parsed(_cat(shadow, "--batch", asked)))
+            if len(answers) < len(asked):
+                raise _unreadable(shadow)
+            found.update((id, data) for id, data in answers if data is not None)
     return found
+
+
+class TooLarge(Exception):
+    """There is more than may be held in memory."""
+
+
+def _sizes(shadow: Shadow, ids: list[str]) -> dict[str, int]:
+    """How large those are that are kept."""
+    lines = [line.split(b" ") for line in _cat(shadow, "--batch-check", ids).splitlines()]
+    if len(lines) < len(ids):
+        raise _unreadable(shadow)
+    return {words[0].decode("ascii"): int(words[2]) for words in lines if words[1] == b"blob"}
+
+
+def _batches(sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for id, each in sizes.items():
+        if batch and size + each > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(id)
+        size += each
+    if batch:
+        yield batch
+
+
+def _unreadable(shadow: Shadow) -> ContextError:
+    return ContextError(f"git could not read what is kept in {shadow.git_dir}; nothing was changed")
 
 
 def is_id(id: str) -> bool:
@@ -32,11 +68,11 @@ def is_id(id: str) -> bool:
     return len(id) in (40, 64) and not set(id) - set("0123456789abcdef")
 
 
-def _batch(shadow: Shadow, ids: list[str]) -> bytes:
+def _cat(shadow: Shadow, how: str, ids: list[str]) -> bytes:
     given = "".join(f"{id}\n" for id in ids).encode()
     try:
         done = git.run(
-            ("cat-file", "--batch"),
+            ("cat-file", how),
             cwd=shadow.git_dir,
             timeout_s=TIMEOUT_S,
             git_dir=shadow.git_dir,

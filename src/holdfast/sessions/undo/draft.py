@@ -4,17 +4,21 @@ While a revert is staged, the plan starts from what `unrevert` would give, so th
 same as undoing the revert and beginning again. Waits for the disk and for git: run it in a thread.
 """
 
+import math
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import msgspec
 
+from holdfast.errors import Refused
+from holdfast.location.shadow.objects import content_id
 from holdfast.person.private import make_folder
 from holdfast.schema.file_change import FileChange
 from holdfast.sessions.undo import contents, merge, plan, present, swapped
-from holdfast.sessions.undo.content_id import content_id
+from holdfast.sessions.undo.contents import TooLarge
 from holdfast.sessions.undo.plan import MISSING, Held, Merge, Planned
 from holdfast.sessions.undo.worktree import Worktree
 
@@ -38,21 +42,49 @@ class Draft(msgspec.Struct, frozen=True):
         return [each for each in self.files if each.is_written]
 
 
-def draft(worktree: Worktree, changes: Sequence[FileChange], kept: Sequence[FileChange] = ()) -> Draft:
-    """Undo the changes; `kept` is what the staged revert did, which counts as undone before."""
-    paths = dict.fromkeys(each.path for each in (*kept, *changes))
+def draft(
+    worktree: Worktree,
+    changes: Sequence[FileChange],
+    kept: Sequence[FileChange] = (),
+    *,
+    writes: Sequence[FileChange] = (),
+    bytes_max: float = math.inf,
+) -> Draft:
+    """Undo the changes; `kept` is what the staged revert did, which counts as undone before. `writes` is what
+    that one has left to write, for a preview: it counts as written. `Refused` if the files, or what is kept
+    of them, hold more than `bytes_max`.
+    """
+    every = (*writes, *kept, *changes)
+    paths = dict.fromkeys(each.path for each in every)
     closed = worktree.closed(paths)
-    held = {path: present.held(Path(path)) for path in paths if path not in closed}
-    known = contents.contents(worktree.shadow, _ids((*kept, *changes), held))
+    try:
+        held = _held([path for path in paths if path not in closed], bytes_max)
+        known = contents.contents(worktree.shadow, _ids(every, held), room=bytes_max)
+    except TooLarge:
+        raise Refused(
+            f"the files hold more than {bytes_max / (1 << 20):.0f} MiB together, too much to compare at "
+            "once; take back less: name a later message, or a part of one"
+        ) from None
     make_folder(worktree.shadow.git_dir)
     _clear(worktree.shadow.git_dir)
     with merge.merger(worktree.shadow.git_dir) as merged:
         made = partial(_planned, known=known, merged=merged, closed=closed)
+        held |= {each.path: each.then for each in made(writes, held)}
         first = made(kept, held)
         before = held | {each.path: each.then for each in first}
         then = {each.path: each for each in made(changes, before)}
     files = [_joined(each, then.pop(each.path, None)) for each in first]
     return _draft([*files, *then.values()], before)
+
+
+def _held(paths: Iterable[str], room: float) -> dict[str, Held]:
+    found: dict[str, Held] = {}
+    for path in paths:
+        found[path] = present.held(Path(path))
+        room -= len(found[path].data or b"")
+        if room < 0:
+            raise TooLarge
+    return found
 
 
 def _planned(
@@ -67,16 +99,6 @@ def _planned(
     files = plan.plan(changes, held, known.get, merged, closed=closed)
     free = swapped.freed(files, held)
     return files if free == held else plan.plan(changes, free, known.get, merged, closed=closed)
-
-
-def finishing(worktree: Worktree, writes: Sequence[FileChange]) -> Draft:
-    """What is left to do of a revert that was cut off. What the user has changed since stays as it is."""
-    made = draft(worktree, writes)
-    files = tuple(
-        msgspec.structs.replace(each, outcome="unchanged") if each.outcome == "conflict" else each
-        for each in made.files
-    )
-    return msgspec.structs.replace(made, files=files)
 
 
 def writes_of(files: Iterable[Planned]) -> list[FileChange]:
@@ -95,13 +117,17 @@ def change(path: str, *, before: Held, after: Held) -> FileChange:
     )
 
 
-def _ids(changes: Iterable[FileChange], held: Mapping[str, Held]) -> list[str]:
-    """The contents that may be needed: what an agent left only where the file holds something else."""
+def _ids(changes: Sequence[FileChange], held: Mapping[str, Held]) -> list[str]:
+    """The contents that may be needed: what an agent left is, unless the file holds it, or is gone, and there
+    is no earlier change of it.
+    """
     found: list[str] = []
+    count = Counter(each.path for each in changes)
     for each in changes:
         found += [] if each.before is None else [each.before]
         data = held.get(each.path, MISSING).data
-        if each.after is not None and data is not None and content_id(data) != each.after:
+        is_left = data is None or content_id(data) == each.after
+        if each.after is not None and (count[each.path] > 1 or not is_left):
             found.append(each.after)
     return found
 

@@ -11,11 +11,11 @@ import msgspec
 
 from holdfast.errors import ContextError, InvalidInput
 from holdfast.location.shadow import place
+from holdfast.location.shadow.objects import content_id
 from holdfast.location.shadow.repository import Shadow
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.wire import decode, encode
 from holdfast.sessions.undo import contents
-from holdfast.sessions.undo.content_id import content_id
 from holdfast.sessions.undo.draft import Draft, writes_of
 
 
@@ -40,8 +40,8 @@ def keep_contents(shadow: Shadow, folder: str, data: Sequence[bytes]) -> None:
         return
     try:
         shadow.keep_contents(folder, data)
-    except OSError as error:
-        why = error.strerror or type(error).__name__
+    except (OSError, ContextError) as error:
+        why = str(error) if isinstance(error, ContextError) else error.strerror or type(error).__name__
         raise ContextError(f"nothing was changed: what the files hold could not be kept: {why}") from error
 
 

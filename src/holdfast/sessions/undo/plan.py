@@ -11,9 +11,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from holdfast.location.shadow.objects import content_id
 from holdfast.runtime.history import file_changes
 from holdfast.schema.file_change import FileChange
-from holdfast.sessions.undo.content_id import content_id
 
 Outcome = Literal["restored", "merged", "deleted", "unchanged", "conflict", "not covered"]
 

@@ -1,6 +1,7 @@
 """Reverts a session to a point: its files at once, its messages with the next prompt."""
 
 from collections.abc import Sequence
+from typing import Final
 
 import anyio.to_thread
 
@@ -16,11 +17,13 @@ from holdfast.sessions.undo.ledger import Ledger
 from holdfast.sessions.undo.point import Point
 from holdfast.sessions.undo.resting import require_resting
 from holdfast.sessions.undo.result import Undo
-from holdfast.sessions.undo.stage import finish, release_committed, stage
+from holdfast.sessions.undo.stage import finish, release_committed, stage, unwritten
 from holdfast.sessions.undo.worktree import Worktree, worktree_of
 from holdfast.store.on_conflict import on_conflict
 
 TRIES = 5
+BYTES_MAX: Final = 1 << 30
+"""All of it is in memory: what the files hold, and as much again of what they held."""
 
 
 async def revert(
@@ -46,14 +49,16 @@ async def revert(
         if not preview:
             record = await finish(access, worktree, record)
         history = await ledger.whole_history(access, session)
-        before = record.value().revert
+        before = cut_off = record.value().revert
+        if before is not None and before.leaving:  # Of a preview: once it is finished, none is staged.
+            before = None
         if message is None:
             shown = history if before is None else _until(history, before)
             at = Point(pointing.last_prompt(shown))
         else:
             at = pointing.point(history, message, part)
         found = await ledger.ledger(access, record.value(), history, below, at)
-        made = await anyio.to_thread.run_sync(lambda: _drafted(worktree, found, before, snapshot))
+        made = await anyio.to_thread.run_sync(lambda: _drafted(worktree, found, before, cut_off, snapshot))
         files = await anyio.to_thread.run_sync(lambda: result.undone(worktree, made.files))
         if preview:
             return Undo(session=record.value(), files=files, notes=found.notes, done=False)
@@ -81,11 +86,14 @@ def _until(history: Sequence[MessageWithParts], staged: Revert) -> list[MessageW
     return list(history[: ids.index(staged.message_id)]) if staged.message_id in ids else list(history)
 
 
-def _drafted(worktree: Worktree, found: Ledger, staged: Revert | None, snapshot: str | None) -> Draft:
+def _drafted(
+    worktree: Worktree, found: Ledger, staged: Revert | None, cut_off: Revert | None, snapshot: str | None
+) -> Draft:
     changes: Sequence[FileChange] = found.changes
     if snapshot is not None:
         changes = target_tree.towards(worktree, changes, snapshot)
     kept = kept_state.changes(worktree.shadow, None if staged is None else staged.kept)
     if kept is None:
         raise Refused("what the staged revert replaced is no longer kept, so that its point cannot be moved")
-    return draft(worktree, changes, kept)
+    writes = unwritten(worktree, cut_off)
+    return draft(worktree, changes, kept, writes=writes, bytes_max=BYTES_MAX)

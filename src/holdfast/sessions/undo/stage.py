@@ -15,9 +15,8 @@ from holdfast.location.shadow import place
 from holdfast.schema.file_change import FileChange
 from holdfast.schema.session import Revert, Session
 from holdfast.sessions.access import StoreAccess, put_session, require_session
-from holdfast.sessions.undo import draft as drafting
 from holdfast.sessions.undo import kept_state, write_files
-from holdfast.sessions.undo.draft import Draft
+from holdfast.sessions.undo.draft import Draft, draft
 from holdfast.sessions.undo.resting import expected
 from holdfast.sessions.undo.worktree import Worktree
 from holdfast.sessions.undo.write_files import NotWritten
@@ -56,6 +55,11 @@ async def stage(
     return await _settle(access, record.id, None if revert.leaving else replace(revert, writes=None))
 
 
+def unwritten(worktree: Worktree, revert: Revert | None) -> list[FileChange]:
+    """What a revert, or its undo, has left to write when it was cut off."""
+    return kept_state.changes(worktree.shadow, None if revert is None else revert.writes) or []
+
+
 async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord) -> SessionRecord:
     """Write what a revert, or its undo, has left to write when it was cut off. The caller holds the lock."""
     revert = record.value().revert
@@ -67,7 +71,7 @@ async def finish(access: StoreAccess, worktree: Worktree, record: SessionRecord)
         found = kept_state.changes(shadow, writes)
         if found is None:
             raise NotFound(f"what a revert of session {record.id} had left to write is no longer kept")
-        made = drafting.finishing(worktree, found)
+        made = draft(worktree, found)  # What the user has changed since in the same lines is not written.
         kept_state.keep_contents(shadow, place.staged_of(record.id), list(made.contents.values()))
         write_files.write_all(made.written)
 

@@ -7,14 +7,14 @@ from holdfast.errors import NotFound, Refused
 from holdfast.location.shadow import place
 from holdfast.runtime.undo.commit import KEPT_MS
 from holdfast.schema.file_change import FileChange
-from holdfast.schema.session import CommittedRevert, Session
+from holdfast.schema.session import CommittedRevert, Revert, Session
 from holdfast.sessions.access import StoreAccess, put_session, require_session
 from holdfast.sessions.undo import kept_state, result, write_files
 from holdfast.sessions.undo.draft import Draft, draft
 from holdfast.sessions.undo.resting import expected, require_resting
 from holdfast.sessions.undo.result import Undo
 from holdfast.sessions.undo.revert import TRIES
-from holdfast.sessions.undo.stage import finish, release_committed, stage
+from holdfast.sessions.undo.stage import finish, release_committed, stage, unwritten
 from holdfast.sessions.undo.worktree import Worktree, worktree_of
 from holdfast.sessions.undo.write_files import NotWritten
 from holdfast.store.batch import Batch
@@ -60,7 +60,7 @@ async def _undo_staged(
     value = record.value()
     if value.revert is None:
         return Undo(session=value, done=not preview)
-    kept, made = await _drafted(worktree, value.revert.kept)
+    kept, made = await _drafted(worktree, value.revert.kept, value.revert)
     files = await anyio.to_thread.run_sync(lambda: result.undone(worktree, made.files))
     notes = () if kept is not None else (GONE,)
     if preview:
@@ -123,11 +123,13 @@ def _last(session: Session, now_ms: int) -> CommittedRevert:
     return found[-1]
 
 
-async def _drafted(worktree: Worktree, id: str | None) -> tuple[list[FileChange] | None, Draft]:
-    """What a revert did, and the draft that undoes it."""
+async def _drafted(
+    worktree: Worktree, id: str | None, cut_off: Revert | None = None
+) -> tuple[list[FileChange] | None, Draft]:
+    """What a revert did, and the draft that undoes it; of a preview, over what is left to write of it."""
 
     def read() -> tuple[list[FileChange] | None, Draft]:
         kept = kept_state.changes(worktree.shadow, id)
-        return kept, draft(worktree, kept or ())
+        return kept, draft(worktree, kept or (), writes=unwritten(worktree, cut_off))
 
     return await anyio.to_thread.run_sync(read)

@@ -21,7 +21,8 @@ from holdfast.schema.session import Session
 from holdfast.sessions.access import StoreAccess
 from holdfast.sessions.create import locate_directory
 
-LOCK_S: Final = 30.0
+LOCK_S: Final = 120.0
+"""Whoever holds the lock lives: the system frees that of a process that dies."""
 
 
 class Worktree:

@@ -4,13 +4,13 @@ Before each effect the failpoint is given its name. When it raises `TornWrite`, 
 first: that is what a power cut leaves. Names are relative to the store's root, and links are not followed.
 """
 
-import ctypes
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from holdfast.store.base import Failpoint, no_failpoint
+from holdfast.sync_filesystem import sync_filesystem
 
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -181,7 +181,7 @@ class Disk:
     def sync_all(self, paths: Callable[[], Iterable[str]]) -> None:
         """Wait until all of the tree is on the disk; `paths` tells what may not be, if it must be named."""
         self._failpoint("syncfs")
-        if _syncfs is not None and _syncfs(self._fd) == 0:
+        if sync_filesystem(self._fd):
             return
         folders = {"."}
         for path in paths():
@@ -218,11 +218,5 @@ def _above(path: str) -> str:
     return path.rpartition("/")[0]
 
 
-def _find_syncfs() -> Callable[[int], int] | None:
-    found = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
-    return found if found is None else lambda fd: int(found(fd))
-
-
-_syncfs = _find_syncfs()
 _DSYNC: int = getattr(os, "RWF_DSYNC", 0)
 _datasync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)

@@ -36,7 +36,7 @@ PROMPT_CHARS_MAX: Final = 200_000
 """All patches of one prompt: they stand in its message, and in every event about it."""
 SESSION_CHARS_MAX: Final = 1_000_000
 KNOWN_MAX: Final = 1_000
-_TELLING: Final = (b'"holdfastFiles"', b'"patch"')
+_TELLING: Final = (f'"{file_changes.FILES}"'.encode(), b'"patch"')
 
 
 class Due:
@@ -110,7 +110,7 @@ async def _diffs(worker: Worker, changes: Sequence[FileChange], chars_max: int) 
     def ask(shadow: Shadow) -> list[Difference]:
         return change_diffs(shadow, changes, context=file_diffs.WHOLE, chars_max=chars_max)
 
-    found = await worker.run(ask, within_s=WAIT_S)
+    found = await worker.run(ask, within_s=WAIT_S, ends=True)
     return [
         FileDiff(
             file=each.path,
