@@ -2,7 +2,7 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`, `deaf`, `stubborn`). `gate` is a file without which it reads nothing, `holds` one
+`old`, `count`, `long`, `deaf`, `stubborn`, `refuses`). `gate` is a file without which it reads nothing, `holds` one
 without which it answers no call. What a call does is the tool's name.
 """
 
@@ -86,7 +86,8 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
         case "fail":
             return {**text("it went wrong"), "isError": True}
         case "refuse":
-            say({"id": id, "error": {"code": -32602, "message": "no such thing"}})
+            code = given.get("code", -32602)
+            say({"id": id, "error": {"code": code, "message": os.path.expandvars(given.get("why", "no such thing"))}})
             return None
         case "crash":
             sys.stderr.write("fatal: out of luck, token=sk-abcdefghijklmnop\n")
@@ -149,6 +150,9 @@ def answer(message: dict[str, Any]) -> None:
     match method:
         case "initialize":
             note(f"initialize {params.get('clientInfo', {}).get('name')}")
+            if "refuses" in SPEC:
+                say({"id": id, "error": {"code": -32000, "message": os.path.expandvars(SPEC["refuses"])}})
+                return
             version = "1999-01-01" if SPEC.get("old") else params["protocolVersion"]
             has = {"tools": {"listChanged": True}} | ({"resources": {}} if SPEC.get("resources") else {})
             result = {
@@ -183,7 +187,7 @@ def main() -> None:
     if SPEC.get("stubborn"):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if SPEC.get("bye") or Path(SPEC.get("bye_if", "/no/such/file")).exists():
-        sys.exit("cannot start: no licence")
+        sys.exit(os.path.expandvars(SPEC.get("says", "cannot start: no licence")))
     sys.stdout.write(SPEC.get("noise", ""))
     sys.stdout.flush()
     if SPEC.get("mute"):

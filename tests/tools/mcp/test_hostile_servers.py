@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.schema.program_entry import McpEntry
+from holdfast.schema.program_entry import McpEntry, McpOAuth
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
 from tests.tools.mcp.servers import Servers, entry, servers
@@ -138,3 +138,48 @@ async def test_what_a_server_says_of_itself_reaches_nobody(made: Servers) -> Non
     await made.connect({"one": entry(resources=True)})
 
     assert "obey" not in json.dumps([tool.description for tool in made.here.registry.materialise().tools])
+
+
+async def test_a_key_of_the_settings_is_in_no_status_no_event_and_no_failure(made: Servers) -> None:
+    """A server repeats the key that it refuses: when it greets, as it ends, and to a call."""
+    key = {"environment": {"ONE": "hunter-2-hunter"}}
+    await made.connect(
+        {
+            "a": {**entry(refuses="bad key $ONE"), **key},
+            "b": {**entry(bye=True, says="wrong: $ONE"), **key},
+            "c": {**entry(offers=["refuse"]), **key},
+        }
+    )
+
+    failed = await made.failure("c_refuse", why="no $ONE here")
+    assert made.states == {
+        "a": ("failed", "bad key …hidden…"),
+        "b": ("failed", "its program ended (it last said: wrong: …hidden…)"),
+        "c": ("connected", None),
+    }
+    assert failed == "The MCP server c refused the call: no …hidden… here."
+    assert made.here.keepers["b"].printed() == ["wrong: …hidden…"]
+    assert "hunter" not in json.dumps(made.events)
+
+
+def test_the_values_of_an_entry_are_hidden_whole() -> None:
+    """Also without the word before them, and none that is a part of another; short ones would be everywhere."""
+    made = McpEntry(
+        type="remote",
+        url="https://a.test/mcp",
+        headers={"authorization": "Bearer abcdefgh", "x-long": "abcdefghijkl"},
+        environment={"N": "1"},
+        oauth=McpOAuth(client_secret="of-the-client"),
+    )
+
+    shown = Server(name="a", entry=made).hidden("1: abcdefgh, abcdefghijkl, of-the-client; see https://u:p@a.test")
+    assert shown == "1: …hidden…, …hidden…, …hidden…; see https://…hidden…@a.test"
+
+
+async def test_an_error_with_the_number_of_a_lost_connection_is_an_answer(made: Servers) -> None:
+    """Many servers give it to errors of their own: they are connected as before."""
+    await made.connect({"one": entry(offers=["refuse"])})
+
+    failed = await made.failure("one_refuse", why="no such row", code=-32000)
+    assert failed == "The MCP server one refused the call: no such row."
+    assert made.here.keepers["one"].link("one_refuse") is not None

@@ -16,7 +16,6 @@ import anyio.to_thread
 from holdfast.log import event
 from holdfast.schema.mcp_status import McpStatus
 from holdfast.schema.wire import JsonMap
-from holdfast.secret_text import without_secrets
 from holdfast.text import one_line
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.output import ToolDenied, ToolFailure, ToolOutput, ToolParked
@@ -145,11 +144,11 @@ class Keeper:
             found = reason.first(error)
             if isinstance(found, NeedsSignIn):
                 return McpStatus(status="needs_auth", error=str(found))
-            why = reason.reason(found)
+            why = self.server.hidden(reason.reason(found))
         finally:
             self._is_lost = self._link is not None
             self._link = None
-        return McpStatus(status="failed", error=_with_lines(why, str(errors)))
+        return McpStatus(status="failed", error=self._with_last_line(why, str(errors)))
 
     async def _connected(self, limit: anyio.CancelScope, errors: "LastLines") -> str:
         """Connect and serve until the connection ends; why it did."""
@@ -198,9 +197,14 @@ class Keeper:
             self.status = status
             self._changed("status")
 
+    def _with_last_line(self, why: str, errors: str) -> str:
+        """A reason with the last line that the program printed, without known secrets."""
+        last = one_line(self.server.hidden(errors.rpartition("\n")[2]), 200)
+        return f"{why} (it last said: {last})" if last else why
+
     def printed(self) -> list[str]:
         """The last lines that its program printed as errors, without known secrets."""
-        return [one_line(without_secrets(line), 500) for line in str(self._errors or "").splitlines()]
+        return [one_line(self.server.hidden(line), 500) for line in str(self._errors or "").splitlines()]
 
     def away(self, tool: str) -> str:
         """Why a tool of the server cannot be called now, for the model."""
@@ -286,9 +290,3 @@ def _asking(context: ToolContext) -> "Ask":
         return elicitation.answer(asked, chosen)
 
     return ask
-
-
-def _with_lines(why: str, errors: str) -> str:
-    """A reason with the last line that the program printed, without known secrets."""
-    last = one_line(without_secrets(errors.rpartition("\n")[2]), 200)
-    return f"{why} (it last said: {last})" if last else why

@@ -34,6 +34,8 @@ PAGES_MAX: Final = 100
 ROUNDS_MAX: Final = 10
 """How often a call may be answered by a wish for more input."""
 ENDED: Final = "the connection ended"
+_ENDS: Final = ("Connection closed", "SSE stream")
+"""How the package's own words for that begin."""
 
 Streams = tuple[Any, Any]
 R = TypeVar("R", bound=pydantic.BaseModel)
@@ -80,7 +82,7 @@ class Link:
             try:
                 await _greet(session)
             except MCPError as error:
-                if error.code == types.CONNECTION_CLOSED:
+                if _is_end(error):
                     raise Lost(self.why) from None
                 raise
             self._session = session
@@ -220,7 +222,7 @@ class Link:
                 request, kind, request_read_timeout_seconds=wait_s, progress_callback=progress
             )
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if _is_end(error):
                 self.break_(self.why)
                 raise Lost(self.why) from None
             if error.code == types.REQUEST_TIMEOUT:
@@ -230,7 +232,7 @@ class Link:
                 raise Refused(f"it wants a sign-in: `holdfast mcp auth {self.server.name}`") from None
             if error.message == "Session terminated":
                 self.break_("the server has ended the session")
-            raise Refused(one_line(error.message, 1_000)) from None
+            raise Refused(one_line(self.server.hidden(error.message), 1_000)) from None
         except pydantic.ValidationError as error:
             raise Refused(f"its answer is none of the protocol ({error.error_count()} faults)") from None
 
@@ -270,6 +272,11 @@ async def _greet(session: ClientSession) -> None:
         if error.code not in (types.UNSUPPORTED_PROTOCOL_VERSION, types.METHOD_NOT_FOUND):
             raise
         await session.discover()
+
+
+def _is_end(error: MCPError) -> bool:
+    """Whether the package says that no answer can come. Many servers use its number for errors of their own."""
+    return error.code == types.CONNECTION_CLOSED and error.message.startswith(_ENDS)
 
 
 def _result(given: ElicitationAnswer) -> types.ElicitResult:
