@@ -2,7 +2,7 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`, `deaf`, `stubborn`, `refuses`). `gate` is a file without which it reads nothing, `holds` one
+`old`, `count`, `long`, `deaf`, `stubborn`, `refuses`, `stops`). `gate` is a file without which it reads nothing, `holds` one
 without which it answers no call. What a call does is the tool's name.
 """
 
@@ -196,6 +196,9 @@ def main() -> None:
         time.sleep(0.005)
     for line in sys.stdin:
         threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
+        if SPEC.get("stops") and "tools/list" in line:
+            time.sleep(300)
+    note("end of input")
     while SPEC.get("stubborn") or SPEC.get("deaf"):
         time.sleep(1)
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.schema.program_entry import McpEntry, McpOAuth
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
-from tests.tools.mcp.servers import Servers, entry, servers
+from tests.tools.mcp.servers import Servers, entry, is_running, servers
 from tests.until import until
 
 
@@ -183,3 +183,46 @@ async def test_an_error_with_the_number_of_a_lost_connection_is_an_answer(made: 
     failed = await made.failure("one_refuse", why="no such row", code=-32000)
     assert failed == "The MCP server one refused the call: no such row."
     assert made.here.keepers["one"].link("one_refuse") is not None
+
+
+async def test_the_end_of_a_program_is_not_waited_for(made: Servers) -> None:
+    """One that does not answer and ignores its end: the turn goes on when its time to connect is over."""
+    log = made.directory / "log"
+    mute = McpEntry(**entry(mute=True, stubborn=True, log=str(log)))
+    await made.connect({"one": Server(name="one", entry=mute, connect_s=1.5)})
+
+    assert made.states == {"one": ("failed", "it did not answer within 1.5 s")}
+    assert is_running(int(log.read_text().split()[1]))
+
+
+async def test_a_program_whose_entry_goes_while_it_is_ended_is_ended(made: Servers) -> None:
+    """It flooded, and ignores its end."""
+    log = made.directory / "log"
+    await made.connect({"one": entry(offers=["flood"], log=str(log), stubborn=True)})
+    pid = int(log.read_text().split()[1])
+    await made.failure("one_flood", megabytes=20)
+    await until(lambda: "end of input" in log.read_text())
+
+    await made.connect({})
+
+    await until(lambda: not is_running(pid))
+
+
+async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when there is no room left for a request."""
+    monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", 0.01)
+    silent = McpEntry(**entry(stops=True, resources=True))
+    await made.connect({"one": Server(name="one", entry=silent, connect_s=60, call_s=0.2)})
+    said: list[str] = []
+
+    async def read() -> None:
+        said.append(await made.failure("read_mcp_resource", server="one", uri="x" * 4_096))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(read)
+
+    assert said == ["The MCP server one did not answer in time."] * 100

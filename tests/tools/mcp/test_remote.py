@@ -178,3 +178,40 @@ async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(ma
         await made.connect({"web": server})
         assert made.states == {"web": ("failed", "it did not answer within 0.2 s")}
         await made.connect({})
+
+
+async def test_a_server_that_does_not_let_go_of_its_session_is_connected_again(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has forgotten the session, and does not answer when it is asked to end it."""
+    monkeypatch.setattr(keeping, "LEAVE_S", 0.05)
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    asked: list[str] = []
+
+    async def answer(request: Request) -> Response:
+        if request.method != "POST":
+            await (anyio.sleep_forever() if request.method == "DELETE" else anyio.sleep(0))
+            return Response(status_code=405)
+        message = await request.json()
+        asked.append(message["method"])
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": message.get("params", {}).get("protocolVersion"),
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "forgetful", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "go", "inputSchema": {"type": "object"}}]},
+        }
+        if message["method"] not in results:
+            return Response(status_code=202 if "id" not in message else 404)
+        answered = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
+        return JSONResponse(answered, headers={"mcp-session-id": "one"})
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+    async with served(app) as url:
+        await made.connect({"web": entry(f"{url}/mcp")})
+        said = await made.failure("web_go")
+        await until(lambda: asked.count("initialize") == 2)
+        await made.connect({})
+
+    assert said == "The MCP server web refused the call: Session terminated."

@@ -6,6 +6,7 @@ it belongs to, and to nobody where that cannot be known.
 
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -215,18 +216,18 @@ class Link:
     async def _sent(
         self, request: Any, kind: type[R] | pydantic.TypeAdapter[R], *, progress: Progress | None = None
     ) -> R:
-        """Send a request. Its caller sets the bound, but for lists, which have that of a call."""
-        wait_s = None if progress is not None else self.server.call_s
+        """Send a request. Its caller sets the bound, but for lists, which have that of a call.
+
+        The package's own bound begins when the request is written: a server that reads nothing has none.
+        """
+        wait_s = math.inf if progress is not None else self.server.call_s
         try:
-            return await self.session.send_request(
-                request, kind, request_read_timeout_seconds=wait_s, progress_callback=progress
-            )
+            with anyio.fail_after(wait_s):
+                return await self.session.send_request(request, kind, progress_callback=progress)
         except MCPError as error:
             if _is_end(error):
                 self.break_(self.why)
                 raise Lost(self.why) from None
-            if error.code == types.REQUEST_TIMEOUT:
-                raise TimeoutError from None
             if self.is_unauthorized():
                 self.break_("it does not know the user any more")
                 raise Refused(f"it wants a sign-in: `holdfast mcp auth {self.server.name}`") from None
