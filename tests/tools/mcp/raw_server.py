@@ -112,6 +112,8 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
                 sys.stdout.write("\n")
                 sys.stdout.flush()
             return text("after the flood")
+        case "values":
+            return {"content": [], "structuredContent": {"many": [[]] * given["count"]}}
         case "large":
             return text("y" * given["bytes"])
         case "wrong":

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from holdfast.schema.program_entry import McpEntry, McpOAuth
+from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
 from tests.tools.mcp.servers import Servers, entry, is_running, servers
@@ -226,3 +227,14 @@ async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
                 group.start_soon(read)
 
     assert said == ["The MCP server one did not answer in time."] * 100
+
+
+async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
+    """They would stop everything else for seconds; ninety thousand are a result."""
+    await made.connect({"one": entry(offers=["values"])})
+
+    many = await made.call("one_values", count=90_000)
+    failed = await made.failure("one_values", count=250_000)
+    assert isinstance(many, ToolOutput)
+    assert len(many.text) > 100_000
+    assert "left during the call: it sent a message with more than 200,000 values." in failed

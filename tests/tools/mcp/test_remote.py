@@ -1,5 +1,6 @@
 """Remote servers: over streamable HTTP, over SSE, by the newer protocol, and when they go away."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -131,6 +132,29 @@ async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     assert "more than 16 MiB" in first["flood"]
     assert "compresses its answers" in first["packed"]
     assert max(reads) < 64 << 20
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(("count", "state"), [(10, "connected"), (250_000, "failed")])
+async def test_millions_of_small_values_are_not_decoded(
+    made: Servers, kind: str, count: int, state: str
+) -> None:
+    """They would stop everything else for seconds, in an answer or in an event."""
+
+    async def answer(request: Request) -> Response:
+        message = await request.json() if request.method == "POST" else {}
+        if message.get("method") != "initialize":
+            return Response(status_code=405)
+        facts = {"protocolVersion": "2025-06-18", "capabilities": {"experimental": {"many": {"x": [[]] * count}}}}
+        result = {**facts, "serverInfo": {"name": "x", "version": "1"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return Response(f"data: {body}\n\n" if "event" in kind else body, media_type=kind)
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+    async with served(app) as url:
+        await made.connect({"web": entry(f"{url}/mcp")})
+        assert made.states["web"][0] == state
+        await made.connect({})
 
 
 async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None:

@@ -12,6 +12,7 @@ from anyio.abc import ByteReceiveStream
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from holdfast.errors import ContextError
+from holdfast.tools.mcp.wire.value_count import VALUES_MAX, ValueCount
 
 MESSAGE_BYTES_MAX: Final = 16 << 20
 NOISE_BYTES_MAX: Final = 1 << 20
@@ -45,7 +46,7 @@ def _decoded(line: bytes) -> JSONRPCMessage:
 
 async def _lines(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
     begun: list[bytes] = []
-    size = 0
+    size, count = 0, ValueCount()
     while True:
         try:
             chunk = await stream.receive(1 << 16)
@@ -53,9 +54,19 @@ async def _lines(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
             return
         *whole, rest = chunk.split(b"\n")
         for each in whole:
+            if begun:  # What fits into one piece cannot hold too many.
+                _count(each, count)
             yield b"".join((*begun, each))
-            begun, size = [], 0
-        begun.append(rest)
-        size += len(rest)
+            begun, size, count = [], 0, ValueCount()
+        if rest:
+            begun.append(rest)
+            size += len(rest)
+            _count(rest, count)
         if size > MESSAGE_BYTES_MAX:
             raise ContextError(f"it sent a message of more than {MESSAGE_BYTES_MAX >> 20} MiB")
+
+
+def _count(piece: bytes, count: ValueCount) -> None:
+    count.take(piece)
+    if count.too_many:
+        raise ContextError(f"it sent a message with more than {VALUES_MAX:,} values")
