@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,13 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
         case "ask":
             got = ask("elicitation/create", {"message": "Which one?", "requestedSchema": FORM})
             return text(json.dumps(got, sort_keys=True))
+        case "asks":
+            form = {"message": "Which one?", "requestedSchema": FORM}
+            for n in range(given["count"]):
+                say({"id": f"ask-{n}", "method": given.get("method", "elicitation/create"), "params": form})
+            with waiting:
+                waiting.wait_for(lambda: len(answers) == given["count"], timeout=60)
+            return text(json.dumps(Counter(each.get("action") for each in answers.values())))
         case "roots":
             return text(json.dumps(ask("roots/list", {})))
         case "change":
@@ -198,7 +206,7 @@ def main() -> None:
         time.sleep(0.005)
     for line in sys.stdin:
         threading.Thread(target=answer, args=(json.loads(line),), daemon=True).start()
-        if SPEC.get("stops") and "tools/list" in line:
+        if SPEC.get("stops") and SPEC["stops"] in line:
             time.sleep(300)
     note("end of input")
     while SPEC.get("stubborn") or SPEC.get("deaf"):

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ import anyio
 import pytest
 
 from holdfast.schema.program_entry import McpEntry, McpOAuth
+from holdfast.schema.request import Question
 from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
+from tests.tools.fake_context import FakeContext
 from tests.tools.mcp.servers import Servers, entry, is_running, servers
 from tests.until import until
 
@@ -21,6 +23,20 @@ from tests.until import until
 async def made(tmp_path: Path) -> AsyncIterator[Servers]:
     async with servers(tmp_path) as found:
         yield found
+
+
+class Busy(FakeContext):
+    """A user who answers one form at a time."""
+
+    asked_in_all = most_at_once = now = 0
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        self.asked_in_all += 1
+        self.now += 1
+        self.most_at_once = max(self.most_at_once, self.now)
+        await anyio.sleep(0)
+        self.now -= 1
+        return [["red"], ["3"]]
 
 
 def quick(name: str, **spec: Any) -> Server:
@@ -214,7 +230,7 @@ async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
 ) -> None:
     """Also when there is no room left for a request."""
     monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", 0.01)
-    silent = McpEntry(**entry(stops=True, resources=True))
+    silent = McpEntry(**entry(stops="tools/list", resources=True))
     await made.connect({"one": Server(name="one", entry=silent, connect_s=60, call_s=0.2)})
     said: list[str] = []
 
@@ -238,3 +254,25 @@ async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
     assert isinstance(many, ToolOutput)
     assert len(many.text) > 100_000
     assert "left during the call: it sent a message with more than 200,000 values." in failed
+
+
+async def test_a_server_that_asks_and_reads_no_answer_is_left(made: Servers) -> None:
+    """Its requests would fill the memory."""
+    await made.connect({"one": entry(offers=["asks"], stops="tools/call")})
+
+    said = await made.failure("one_asks", count=5_000, method="ping")
+    assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
+
+
+async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever(made: Servers) -> None:
+    """What is beyond that is cancelled; answers make room for more requests."""
+    await made.connect({"one": entry(offers=["asks"])})
+    user = Busy(made.directory)
+
+    asked = await made.call("one_asks", user, count=100)
+    roots = await made.call("one_asks", user, count=3_000, method="roots/list")
+    assert (asked, roots) == (
+        ToolOutput(text='{"accept": 30, "cancel": 70}', title="one_asks"),
+        ToolOutput(text='{"null": 3000}', title="one_asks"),
+    )
+    assert (user.asked_in_all, user.most_at_once) == (30, 1)

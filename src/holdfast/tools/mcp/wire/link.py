@@ -27,6 +27,7 @@ from holdfast.tools.mcp.listed_tool import ListedTool
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import result
 from holdfast.tools.mcp.wire.call_under_way import Ask, CallUnderWay, Progress
+from holdfast.tools.mcp.wire.open_requests import OpenRequests
 from holdfast.tools.mcp.wire.reason import Lost, Refused
 from holdfast.version import __version__
 
@@ -73,7 +74,7 @@ class Link:
     async def over(self, streams: Streams) -> AsyncIterator["Link"]:
         """The link, once the server has answered the first greeting."""
         session = ClientSession(
-            *streams,
+            *OpenRequests(self.break_).streams(*streams),
             elicitation_callback=self._elicit,
             list_roots_callback=self._roots,
             message_handler=self._take,
