@@ -260,7 +260,7 @@ async def test_a_server_that_asks_and_reads_no_answer_is_left(made: Servers) -> 
     """Its requests would fill the memory."""
     await made.connect({"one": entry(offers=["asks"], stops="tools/call")})
 
-    said = await made.failure("one_asks", count=5_000, method="ping")
+    said = await made.failure("one_asks", count=1_200, method="ping")
     assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
 
 
@@ -270,9 +270,28 @@ async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever
     user = Busy(made.directory)
 
     asked = await made.call("one_asks", user, count=100)
-    roots = await made.call("one_asks", user, count=3_000, method="roots/list")
+    roots = await made.call("one_asks", user, count=1_200, method="roots/list")
     assert (asked, roots) == (
         ToolOutput(text='{"accept": 30, "cancel": 70}', title="one_asks"),
-        ToolOutput(text='{"null": 3000}', title="one_asks"),
+        ToolOutput(text='{"null": 1200}', title="one_asks"),
     )
     assert (user.asked_in_all, user.most_at_once) == (30, 1)
+
+
+async def test_a_list_without_an_end_is_read_within_bounds(made: Servers) -> None:
+    """A hundred pages of a hundred kilobytes: four megabytes are kept."""
+    await made.connect({"one": entry(pages=100_000)})
+
+    listed = made.here.keepers["one"].listed
+    assert [each.name for each in listed] == [f"page-{n}" for n in range(41)]
+
+
+@pytest.mark.parametrize(("hex", "text"), [("5c7564383364", "\N{REPLACEMENT CHARACTER}"), ("61ff", "a\ufffd")])
+async def test_a_text_that_is_cut_inside_a_character_is_an_answer(
+    made: Servers, hex: str, text: str
+) -> None:
+    """Half of an emoji as Node writes it, and a byte that is no UTF-8."""
+    await made.connect({"one": entry(offers=["broken"])})
+
+    with anyio.fail_after(20):
+        assert await made.call("one_broken", hex=hex) == ToolOutput(text=text, title="one_broken")

@@ -14,16 +14,18 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import mcp_types as types
+import msgspec
 import pydantic
 from mcp.client import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 
+from holdfast.log import event
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.mcp.elicitation import Elicitation, ElicitationAnswer
-from holdfast.tools.mcp.listed_tool import ListedTool
+from holdfast.tools.mcp.listed_tool import DESCRIPTION_CHARS_MAX, ListedTool
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import result
 from holdfast.tools.mcp.wire.call_under_way import Ask, CallUnderWay, Progress
@@ -32,6 +34,8 @@ from holdfast.tools.mcp.wire.reason import Lost, Refused
 from holdfast.version import __version__
 
 LISTED_MAX: Final = 2_000
+LISTED_BYTES_MAX: Final = 4 << 20
+"""What is kept of a list, in all: far more than is ever offered."""
 PAGES_MAX: Final = 100
 ROUNDS_MAX: Final = 10
 """How often a call may be answered by a wish for more input."""
@@ -41,6 +45,7 @@ _ENDS: Final = ("Connection closed", "SSE stream")
 
 Streams = tuple[Any, Any]
 R = TypeVar("R", bound=pydantic.BaseModel)
+Entry = TypeVar("Entry", ListedTool, JsonMap)
 
 for _name in ("mcp.client", "mcp.shared"):  # They log messages with their content.
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -121,16 +126,7 @@ class Link:
         """The tools that the server lists, the first few thousand."""
         if not self.has_tools:
             return []
-        found: list[ListedTool] = []
-        cursor: str | None = None
-        for _ in range(PAGES_MAX):
-            params = types.PaginatedRequestParams(cursor=cursor)
-            page = await self._sent(types.ListToolsRequest(params=params), types.ListToolsResult)
-            found += [_listed(each) for each in page.tools[:LISTED_MAX]]
-            cursor = page.next_cursor
-            if cursor is None or len(found) >= LISTED_MAX:
-                break
-        return found[:LISTED_MAX]
+        return await self._listed(types.ListToolsRequest, types.ListToolsResult, "tools", _tool)
 
     async def call(
         self, tool: str, arguments: JsonMap, *, session: str, ask: Ask, show: Progress, title: str
@@ -190,24 +186,36 @@ class Link:
 
     async def resources(self) -> list[JsonMap]:
         """The resources that the server lists."""
-        return await self._listed(types.ListResourcesRequest, types.ListResourcesResult, "resources")
+        kinds = types.ListResourcesRequest, types.ListResourcesResult
+        return await self._listed(*kinds, "resources", result.plain)
 
     async def templates(self) -> list[JsonMap]:
         """The templates of addresses that the server lists."""
         kinds = types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult
-        return await self._listed(*kinds, "resource_templates")
+        return await self._listed(*kinds, "resource_templates", result.plain)
 
-    async def _listed(self, request: Any, kind: type[R], field: str) -> list[JsonMap]:
-        found: list[JsonMap] = []
-        cursor: str | None = None
+    async def _listed(
+        self, request: Any, kind: type[R], field: str, made: Callable[[Any], Entry]
+    ) -> list[Entry]:
+        """A list, page by page; what has no room is left out."""
+        found: list[Entry] = []
+        left_out, room, cursor = 0, LISTED_BYTES_MAX, None
         for _ in range(PAGES_MAX):
             params = types.PaginatedRequestParams(cursor=cursor)
             page = await self._sent(request(params=params), kind)
-            found += [result.plain(each) for each in getattr(page, field)[:LISTED_MAX]]
+            for entry in map(made, getattr(page, field)):
+                size = len(msgspec.json.encode(entry))
+                if size > room or len(found) == LISTED_MAX:
+                    left_out += 1
+                else:
+                    room -= size
+                    found.append(entry)
             cursor = getattr(page, "next_cursor", None)
-            if cursor is None or len(found) >= LISTED_MAX:
+            if cursor is None or len(found) == LISTED_MAX:
                 break
-        return found[:LISTED_MAX]
+        if left_out:
+            event.warn("mcp", "list.cut", server=self.server.name, kept=len(found), left_out=left_out)
+        return found
 
     async def read(self, uri: str, title: str) -> ToolOutput:
         """What a resource holds."""
@@ -285,12 +293,12 @@ def _result(given: ElicitationAnswer) -> types.ElicitResult:
     return types.ElicitResult(action=given.action, content=given.content)
 
 
-def _listed(tool: types.Tool) -> ListedTool:
+def _tool(tool: types.Tool) -> ListedTool:
     hints = tool.annotations
     title = tool.title or (None if hints is None else hints.title)
     return ListedTool(
         name=tool.name,
-        description=tool.description or title or "",
+        description=(tool.description or title or "")[: 2 * DESCRIPTION_CHARS_MAX + 1],
         schema=tool.input_schema,
         read_only=hints is not None and hints.read_only_hint is True,
         idempotent=hints is not None and hints.idempotent_hint is True,

@@ -3,6 +3,7 @@
 What a server prints beside its messages (a greeting, a log) is left out, within a bound too.
 """
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
@@ -12,6 +13,7 @@ from anyio.abc import ByteReceiveStream
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from holdfast.errors import ContextError
+from holdfast.text import all_mended
 from holdfast.tools.mcp.wire.value_count import VALUES_MAX, ValueCount
 
 MESSAGE_BYTES_MAX: Final = 16 << 20
@@ -41,7 +43,18 @@ async def messages(stream: ByteReceiveStream) -> AsyncGenerator[JSONRPCMessage, 
 
 
 def _decoded(line: bytes) -> JSONRPCMessage:
-    return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if not line.lstrip().startswith(b"{"):
+            raise
+    # A text that was cut inside a character (an emoji of a Node program, bytes of another encoding) is no
+    # reason to lose the answer, for which the caller would wait until its time is over.
+    try:
+        mended = all_mended(json.loads(line.decode("utf-8", "replace")))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return jsonrpc_message_adapter.validate_python(mended, by_name=False)
 
 
 async def _lines(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
