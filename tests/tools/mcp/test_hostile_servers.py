@@ -260,7 +260,7 @@ async def test_a_server_that_asks_and_reads_no_answer_is_left(made: Servers) -> 
     """Its requests would fill the memory."""
     await made.connect({"one": entry(offers=["asks"], stops="tools/call")})
 
-    said = await made.failure("one_asks", count=1_200, method="ping")
+    said = await made.failure("one_asks", count=6_000, method="ping")
     assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
 
 
