@@ -2,8 +2,9 @@
 
 Its first argument is JSON: `tools` (extra entries of its list), `file` (a list of tools that is read at each
 listing), `log` (a file to which it writes what it was told), and what it does wrong (`mute`, `noise`, `bye`,
-`old`, `count`, `long`, `deaf`, `stubborn`, `refuses`, `stops`, `pages`). `gate` is a file without which it reads nothing, `holds` one
-without which it answers no call. What a call does is the tool's name.
+`old`, `count`, `long`, `deaf`, `stubborn`, `refuses`, `stops`, `pages`). `gate` is a file
+without which it reads nothing, `holds` one without which it answers no call. What a
+call does is the tool's name.
 """
 
 import json
@@ -88,7 +89,12 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
             return {**text("it went wrong"), "isError": True}
         case "refuse":
             code = given.get("code", -32602)
-            say({"id": id, "error": {"code": code, "message": os.path.expandvars(given.get("why", "no such thing"))}})
+            say(
+                {
+                    "id": id,
+                    "error": {"code": code, "message": os.path.expandvars(given.get("why", "no such thing"))},
+                }
+            )
             return None
         case "crash":
             sys.stderr.write("fatal: out of luck, token=sk-abcdefghijklmnop\n")

@@ -180,7 +180,7 @@ async def test_a_key_of_the_settings_is_in_no_status_no_event_and_no_failure(mad
 
 
 def test_the_values_of_an_entry_are_hidden_whole() -> None:
-    """Also without the word before them, and none that is a part of another; short ones would be everywhere."""
+    """Also without the word before them, longest first; short ones would be everywhere."""
     made = McpEntry(
         type="remote",
         url="https://a.test/mcp",
@@ -189,7 +189,9 @@ def test_the_values_of_an_entry_are_hidden_whole() -> None:
         oauth=McpOAuth(client_secret="of-the-client"),
     )
 
-    shown = Server(name="a", entry=made).hidden("1: abcdefgh, abcdefghijkl, of-the-client; see https://u:p@a.test")
+    shown = Server(name="a", entry=made).hidden(
+        "1: abcdefgh, abcdefghijkl, of-the-client; see https://u:p@a.test"
+    )
     assert shown == "1: …hidden…, …hidden…, …hidden…; see https://…hidden…@a.test"
 
 
@@ -286,10 +288,10 @@ async def test_a_list_without_an_end_is_read_within_bounds(made: Servers) -> Non
     assert [each.name for each in listed] == [f"page-{n}" for n in range(41)]
 
 
-@pytest.mark.parametrize(("hex", "text"), [("5c7564383364", "\N{REPLACEMENT CHARACTER}"), ("61ff", "a\ufffd")])
-async def test_a_text_that_is_cut_inside_a_character_is_an_answer(
-    made: Servers, hex: str, text: str
-) -> None:
+@pytest.mark.parametrize(
+    ("hex", "text"), [("5c7564383364", "\N{REPLACEMENT CHARACTER}"), ("61ff", "a\ufffd")]
+)
+async def test_a_text_that_is_cut_inside_a_character_is_an_answer(made: Servers, hex: str, text: str) -> None:
     """Half of an emoji as Node writes it, and a byte that is no UTF-8."""
     await made.connect({"one": entry(offers=["broken"])})
 

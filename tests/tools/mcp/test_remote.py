@@ -145,7 +145,10 @@ async def test_millions_of_small_values_are_not_decoded(
         message = await request.json() if request.method == "POST" else {}
         if message.get("method") != "initialize":
             return Response(status_code=405)
-        facts = {"protocolVersion": "2025-06-18", "capabilities": {"experimental": {"many": {"x": [[]] * count}}}}
+        facts = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"experimental": {"many": {"x": [[]] * count}}},
+        }
         result = {**facts, "serverInfo": {"name": "x", "version": "1"}}
         body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
         return Response(f"data: {body}\n\n" if "event" in kind else body, media_type=kind)

@@ -283,11 +283,11 @@ async def test_two_processes_renew_a_token_once(tmp_path: Path, made: Servers, g
 async def test_a_token_is_made_where_nobody_else_reads_it(guarded: Guarded) -> None:
     """A server names where: only https, and this machine for a server of this machine."""
     guarded.maker.tokens_at = "http://tokens.invalid/token"
-    with pytest.raises(ContextError, match="web sends the sign-in to http://tokens.invalid, which is not"):
+    with pytest.raises(ContextError, match=r"web sends the sign-in to http://tokens.invalid, which is not"):
         await sign_in(guarded.server(), browse, CLOCK)
 
     far = Server(name="far", entry=McpEntry(type="remote", url="https://far.invalid/mcp"))
-    with pytest.raises(ContextError, match="far sends the sign-in to http://127.0.0.1, which is not"):
+    with pytest.raises(ContextError, match=r"far sends the sign-in to http://127.0.0.1, which is not"):
         signing._check_way(far, "http://127.0.0.1:8080/token")
     signing._check_way(far, "https://tokens.invalid/token")
 

@@ -41,7 +41,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()[:32]
 
     def hidden(self, text: str) -> str:
-        """A text of the server's without what the settings give it: a program repeats a key that it refuses."""
+        """A text of the server's without what its entry holds: programs repeat a key that they refuse."""
         for value in self._secrets():
             text = text.replace(value, HIDDEN)
         return without_secrets(text)

@@ -285,7 +285,7 @@ async def _greet(session: ClientSession) -> None:
 
 
 def _is_end(error: MCPError) -> bool:
-    """Whether the package says that no answer can come. Many servers use its number for errors of their own."""
+    """Whether the package says that no answer can come. Servers use its number for errors of their own."""
     return error.code == types.CONNECTION_CLOSED and error.message.startswith(_ENDS)
 
 

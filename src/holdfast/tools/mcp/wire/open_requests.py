@@ -38,6 +38,8 @@ class OpenRequests:
                     raise anyio.EndOfStream
             case JSONRPCNotification(method="notifications/cancelled", params=dict(params)):
                 self._settle(params.get("requestId"))
+            case _:
+                pass
 
     def answered(self, message: object) -> None:
         """This was sent."""

@@ -1,7 +1,7 @@
 """Counts the values of a JSON text before it is decoded, piece by piece.
 
-A few megabytes of `[],[],…` are millions of objects: seconds in which nothing else runs, and gigabytes. Text is
-cheap, however long it is, so what stands in quotes is not looked into.
+A few megabytes of `[],[],…` are millions of objects: seconds in which nothing else runs, and gigabytes. Text
+is cheap, however long it is, so what stands in quotes is not looked into.
 """
 
 import re
