@@ -92,14 +92,14 @@ def strays(mark: str, session: int = 0) -> list[int]:
         return []
     wanted = f"{MARK}={mark}".encode()
     found = []
-    for entry in os.scandir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112
-        if not entry.name.isdigit() or (pid := int(entry.name)) == os.getpid():
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():  # noqa: PTH112, PTH208
+        if not name.isdigit() or (pid := int(name)) == os.getpid():
             continue
         try:
             if session and os.getsid(pid) == session and started(pid):
                 found.append(pid)
                 continue
-            with open(f"/proc/{entry.name}/environ", "rb") as file:  # noqa: PTH123 - one of hundreds
+            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 - one of hundreds
                 environment = file.read()
         except OSError:
             continue

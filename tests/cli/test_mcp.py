@@ -63,8 +63,9 @@ def test_a_first_server_makes_a_private_file(shell: Shell) -> None:
         shell("mcp", "add", "one"),
         shell("mcp", "add", "one", "--url", "http://x", "--", "y"),
         shell("mcp", "add", "one", "--header", "secretvalue", "--url", "http://x"),
+        shell("mcp", "add", "one", "--url", "ftp://x"),
     ]
-    assert [each.code for each in wrong] == [1, 1, 1]
+    assert [each.code for each in wrong] == [1, 1, 1, 1]
     assert "secretvalue" not in wrong[2].err.replace("'secretvalue' is not NAME=VALUE", "")
     assert not settings(shell).exists()
 
@@ -137,6 +138,23 @@ def test_a_server_is_looked_at_and_its_new_definitions_are_taken_as_known(here: 
     assert set(json.loads(seen.read_text())[server.identity]) == {"a", "echo"}
     none = CliRunner().invoke(root, ["mcp", "debug", "two"])
     assert str(none.exception) == "there is no MCP server two here; there are: one"
+
+
+def test_a_server_that_cannot_be_used_is_a_failure_and_what_was_known_of_it_stays(here: Shell) -> None:
+    """A script sees it by the exit code; an empty list is not taken as known."""
+    given: dict[str, Any] = {"type": "local", "command": ["/no/such/program"]}
+    write(here, json.dumps({"mcp": {"one": given}}))
+    server = Server(name="one", entry=McpEntry(**given))
+    seen = here.home / ".local" / "state" / "holdfast" / "mcp-definitions.json"
+    seen.parent.mkdir(parents=True)
+    seen.write_text(json.dumps({server.identity: {"a": "digest"}}))
+
+    text = CliRunner().invoke(root, ["mcp", "debug", "one", "--accept"])
+    form = CliRunner().invoke(root, ["mcp", "debug", "one", "--format", "json"])
+
+    assert (text.exit_code, form.exit_code) == (1, 1)
+    assert (json.loads(form.stdout)["state"], "state: failed" in text.stdout) == ("failed", True)
+    assert json.loads(seen.read_text()) == {server.identity: {"a": "digest"}}
 
 
 @pytest.fixture

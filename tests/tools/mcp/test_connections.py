@@ -286,13 +286,13 @@ async def test_a_tool_that_changes_is_registered_anew(made: Servers) -> None:
     turn = made.here.registry.materialise()
     wide = {"type": "object", "properties": {"x": {"type": "string"}}}
 
-    await made.call("one_change", tools=[one, {**two, "inputSchema": wide}, {**one, "name": "three"}])
+    await made.call("one_change", tools=[one, {**two, "inputSchema": wide}, {**one, "name": "three\x1b"}])
 
-    await until(lambda: made.here.registry.current("one_three"))
+    await until(lambda: made.here.registry.current("one_three_"))
     assert (turn.is_stale("one_two"), turn.is_stale("one_change")) == (True, False)
     await until(lambda: made.warnings)
     (warned,) = made.warnings
-    assert warned.startswith("MCP server one has other definitions than before: two, three; `holdfast mcp ")
+    assert warned.startswith("MCP server one has other definitions than before: two, three ; `holdfast mcp ")
 
 
 FORM = "one (MCP server) asks: Which one?"

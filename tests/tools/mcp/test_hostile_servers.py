@@ -2,17 +2,20 @@
 
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from holdfast.schema.program_entry import McpEntry
+from holdfast.schema.program_entry import McpEntry, McpOAuth
+from holdfast.schema.request import Question
+from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
-from tests.tools.mcp.servers import Servers, entry, servers
+from tests.tools.fake_context import FakeContext
+from tests.tools.mcp.servers import Servers, entry, is_running, servers
 from tests.until import until
 
 
@@ -20,6 +23,20 @@ from tests.until import until
 async def made(tmp_path: Path) -> AsyncIterator[Servers]:
     async with servers(tmp_path) as found:
         yield found
+
+
+class Busy(FakeContext):
+    """A user who answers one form at a time."""
+
+    asked_in_all = most_at_once = now = 0
+
+    async def question(self, questions: Sequence[Question]) -> list[list[str]]:
+        self.asked_in_all += 1
+        self.now += 1
+        self.most_at_once = max(self.most_at_once, self.now)
+        await anyio.sleep(0)
+        self.now -= 1
+        return [["red"], ["3"]]
 
 
 def quick(name: str, **spec: Any) -> Server:
@@ -138,3 +155,145 @@ async def test_what_a_server_says_of_itself_reaches_nobody(made: Servers) -> Non
     await made.connect({"one": entry(resources=True)})
 
     assert "obey" not in json.dumps([tool.description for tool in made.here.registry.materialise().tools])
+
+
+async def test_a_key_of_the_settings_is_in_no_status_no_event_and_no_failure(made: Servers) -> None:
+    """A server repeats the key that it refuses: when it greets, as it ends, and to a call."""
+    key = {"environment": {"ONE": "hunter-2-hunter"}}
+    await made.connect(
+        {
+            "a": {**entry(refuses="bad key $ONE"), **key},
+            "b": {**entry(bye=True, says="wrong: $ONE"), **key},
+            "c": {**entry(offers=["refuse"]), **key},
+        }
+    )
+
+    failed = await made.failure("c_refuse", why="no $ONE here")
+    assert made.states == {
+        "a": ("failed", "bad key …hidden…"),
+        "b": ("failed", "its program ended (it last said: wrong: …hidden…)"),
+        "c": ("connected", None),
+    }
+    assert failed == "The MCP server c refused the call: no …hidden… here."
+    assert made.here.keepers["b"].printed() == ["wrong: …hidden…"]
+    assert "hunter" not in json.dumps(made.events)
+
+
+def test_the_values_of_an_entry_are_hidden_whole() -> None:
+    """Also without the word before them, longest first; short ones would be everywhere."""
+    made = McpEntry(
+        type="remote",
+        url="https://a.test/mcp",
+        headers={"authorization": "Bearer abcdefgh", "x-long": "abcdefghijkl"},
+        environment={"N": "1"},
+        oauth=McpOAuth(client_secret="of-the-client"),
+    )
+
+    shown = Server(name="a", entry=made).hidden(
+        "1: abcdefgh, abcdefghijkl, of-the-client; see https://u:p@a.test"
+    )
+    assert shown == "1: …hidden…, …hidden…, …hidden…; see https://…hidden…@a.test"
+
+
+async def test_an_error_with_the_number_of_a_lost_connection_is_an_answer(made: Servers) -> None:
+    """Many servers give it to errors of their own: they are connected as before."""
+    await made.connect({"one": entry(offers=["refuse"])})
+
+    failed = await made.failure("one_refuse", why="no such row", code=-32000)
+    assert failed == "The MCP server one refused the call: no such row."
+    assert made.here.keepers["one"].link("one_refuse") is not None
+
+
+async def test_the_end_of_a_program_is_not_waited_for(made: Servers) -> None:
+    """One that does not answer and ignores its end: the turn goes on when its time to connect is over."""
+    log = made.directory / "log"
+    mute = McpEntry(**entry(mute=True, stubborn=True, log=str(log)))
+    await made.connect({"one": Server(name="one", entry=mute, connect_s=1.5)})
+
+    assert made.states == {"one": ("failed", "it did not answer within 1.5 s")}
+    assert is_running(int(log.read_text().split()[1]))
+
+
+async def test_a_program_whose_entry_goes_while_it_is_ended_is_ended(made: Servers) -> None:
+    """It flooded, and ignores its end."""
+    log = made.directory / "log"
+    await made.connect({"one": entry(offers=["flood"], log=str(log), stubborn=True)})
+    pid = int(log.read_text().split()[1])
+    await made.failure("one_flood", megabytes=20)
+    await until(lambda: "end of input" in log.read_text())
+
+    await made.connect({})
+
+    await until(lambda: not is_running(pid))
+
+
+async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when there is no room left for a request."""
+    monkeypatch.setattr("mcp.shared.jsonrpc_dispatcher._ABANDON_WRITE_TIMEOUT", 0.01)
+    silent = McpEntry(**entry(stops="tools/list", resources=True))
+    await made.connect({"one": Server(name="one", entry=silent, connect_s=60, call_s=0.2)})
+    said: list[str] = []
+
+    async def read() -> None:
+        said.append(await made.failure("read_mcp_resource", server="one", uri="x" * 4_096))
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as group:
+            for _ in range(100):
+                group.start_soon(read)
+
+    assert said == ["The MCP server one did not answer in time."] * 100
+
+
+async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
+    """They would stop everything else for seconds; ninety thousand are a result."""
+    await made.connect({"one": entry(offers=["values"])})
+
+    many = await made.call("one_values", count=90_000)
+    failed = await made.failure("one_values", count=250_000)
+    assert isinstance(many, ToolOutput)
+    assert len(many.text) > 100_000
+    assert "left during the call: it sent a message with more than 200,000 values." in failed
+
+
+async def test_a_server_that_asks_and_reads_no_answer_is_left(made: Servers) -> None:
+    """Its requests would fill the memory."""
+    await made.connect({"one": entry(offers=["asks"], stops="tools/call")})
+
+    said = await made.failure("one_asks", count=6_000, method="ping")
+    assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
+
+
+async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever(made: Servers) -> None:
+    """What is beyond that is cancelled; answers make room for more requests."""
+    await made.connect({"one": entry(offers=["asks"])})
+    user = Busy(made.directory)
+
+    asked = await made.call("one_asks", user, count=100)
+    roots = await made.call("one_asks", user, count=1_200, method="roots/list")
+    assert (asked, roots) == (
+        ToolOutput(text='{"accept": 30, "cancel": 70}', title="one_asks"),
+        ToolOutput(text='{"null": 1200}', title="one_asks"),
+    )
+    assert (user.asked_in_all, user.most_at_once) == (30, 1)
+
+
+async def test_a_list_without_an_end_is_read_within_bounds(made: Servers) -> None:
+    """A hundred pages of a hundred kilobytes: four megabytes are kept."""
+    await made.connect({"one": entry(pages=100_000)})
+
+    listed = made.here.keepers["one"].listed
+    assert [each.name for each in listed] == [f"page-{n}" for n in range(41)]
+
+
+@pytest.mark.parametrize(
+    ("hex", "text"), [("5c7564383364", "\N{REPLACEMENT CHARACTER}"), ("61ff", "a\ufffd")]
+)
+async def test_a_text_that_is_cut_inside_a_character_is_an_answer(made: Servers, hex: str, text: str) -> None:
+    """Half of an emoji as Node writes it, and a byte that is no UTF-8."""
+    await made.connect({"one": entry(offers=["broken"])})
+
+    with anyio.fail_after(20):
+        assert await made.call("one_broken", hex=hex) == ToolOutput(text=text, title="one_broken")

@@ -1,5 +1,6 @@
 """Remote servers: over streamable HTTP, over SSE, by the newer protocol, and when they go away."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,32 @@ async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     assert max(reads) < 64 << 20
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize(("count", "state"), [(10, "connected"), (250_000, "failed")])
+async def test_millions_of_small_values_are_not_decoded(
+    made: Servers, kind: str, count: int, state: str
+) -> None:
+    """They would stop everything else for seconds, in an answer or in an event."""
+
+    async def answer(request: Request) -> Response:
+        message = await request.json() if request.method == "POST" else {}
+        if message.get("method") != "initialize":
+            return Response(status_code=405)
+        facts = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"experimental": {"many": {"x": [[]] * count}}},
+        }
+        result = {**facts, "serverInfo": {"name": "x", "version": "1"}}
+        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result})
+        return Response(f"data: {body}\n\n" if "event" in kind else body, media_type=kind)
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+    async with served(app) as url:
+        await made.connect({"web": entry(f"{url}/mcp")})
+        assert made.states["web"][0] == state
+        await made.connect({})
+
+
 async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None:
     """Each says why."""
     async with served(Starlette()) as url:
@@ -178,3 +205,40 @@ async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(ma
         await made.connect({"web": server})
         assert made.states == {"web": ("failed", "it did not answer within 0.2 s")}
         await made.connect({})
+
+
+async def test_a_server_that_does_not_let_go_of_its_session_is_connected_again(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has forgotten the session, and does not answer when it is asked to end it."""
+    monkeypatch.setattr(keeping, "LEAVE_S", 0.05)
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    asked: list[str] = []
+
+    async def answer(request: Request) -> Response:
+        if request.method != "POST":
+            await (anyio.sleep_forever() if request.method == "DELETE" else anyio.sleep(0))
+            return Response(status_code=405)
+        message = await request.json()
+        asked.append(message["method"])
+        results: dict[str, Any] = {
+            "initialize": {
+                "protocolVersion": message.get("params", {}).get("protocolVersion"),
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "forgetful", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": "go", "inputSchema": {"type": "object"}}]},
+        }
+        if message["method"] not in results:
+            return Response(status_code=202 if "id" not in message else 404)
+        answered = {"jsonrpc": "2.0", "id": message["id"], "result": results[message["method"]]}
+        return JSONResponse(answered, headers={"mcp-session-id": "one"})
+
+    app = Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET", "DELETE"])])
+    async with served(app) as url:
+        await made.connect({"web": entry(f"{url}/mcp")})
+        said = await made.failure("web_go")
+        await until(lambda: asked.count("initialize") == 2)
+        await made.connect({})
+
+    assert said == "The MCP server web refused the call: Session terminated."

@@ -2,16 +2,18 @@
 
 import stat
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 import httpx2
 import pytest
 from msgspec.structs import replace
 
 from holdfast.clock import SystemClock
-from holdfast.errors import ContextError
+from holdfast.errors import ContextError, InvalidInput
 from holdfast.schema.program_entry import McpEntry, McpOAuth
 from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import accounts
@@ -224,3 +226,74 @@ async def test_a_client_and_a_scope_that_the_settings_name(guarded: Guarded) -> 
 
     assert (account.client_id, guarded.maker.clients) == ("mine", {})
     assert guarded.maker.asked[-1]["scope"] == "read write"
+
+
+async def test_a_user_who_signs_out_is_signed_out_everywhere(made: Servers, guarded: Guarded) -> None:
+    """A process that still has the token does not renew it, and keeps none for the user."""
+    await signed_in(guarded)
+    await made.connect({"web": guarded.server()})
+    accounts.forget("web")
+    guarded.maker.end_tokens()
+
+    said = await made.failure("web_echo", text="x")
+
+    assert said == "The MCP server web refused the call: it wants a sign-in: `holdfast mcp auth web`."
+    assert (guarded.maker.renewals, accounts.find(guarded.server())) == (0, None)
+    await made.connect({})
+
+
+async def test_a_renewal_replaces_no_other_account(guarded: Guarded) -> None:
+    """The user has signed in to another address by the same name, or signed out."""
+    account = await signed_in(guarded)
+    renewed, other = replace(account, access="renewed"), replace(account, url="https://b.test", access="b")
+
+    accounts.renew("web", account, renewed)
+    assert accounts.find(guarded.server()) == renewed
+    accounts.save("web", other)
+    accounts.renew("web", account, renewed)
+    assert accounts.find(Server(name="web", entry=McpEntry(type="remote", url="https://b.test"))) == other
+    accounts.forget("web")
+    accounts.renew("web", account, renewed)
+    assert accounts.find(guarded.server()) is None
+
+
+async def test_two_processes_renew_a_token_once(tmp_path: Path, made: Servers, guarded: Guarded) -> None:
+    """A careful server ends both tokens when one is renewed twice. Some write the time as a text."""
+    guarded.maker.expires_in = "3600"
+    await signed_in(guarded)
+    async with servers(tmp_path / "other") as others:
+        for each in (made, others):
+            await each.connect({"web": guarded.server()})
+        guarded.maker.end_tokens()
+        guarded.maker.holds = guarded.maker.refused + 2
+
+        async with anyio.create_task_group() as group:
+            for each in (made, others):
+                group.start_soon(partial(each.call, "web_echo", text="x"))
+
+        assert guarded.maker.renewals == 1
+        kept = accounts.find(guarded.server())
+        assert kept is not None
+        assert {kept.access} == guarded.maker.valid
+        assert not kept.is_over(CLOCK.now_ms())
+        await others.connect({})
+    await made.connect({})
+
+
+async def test_a_token_is_made_where_nobody_else_reads_it(guarded: Guarded) -> None:
+    """A server names where: only https, and this machine for a server of this machine."""
+    guarded.maker.tokens_at = "http://tokens.invalid/token"
+    with pytest.raises(ContextError, match=r"web sends the sign-in to http://tokens.invalid, which is not"):
+        await sign_in(guarded.server(), browse, CLOCK)
+
+    far = Server(name="far", entry=McpEntry(type="remote", url="https://far.invalid/mcp"))
+    with pytest.raises(ContextError, match=r"far sends the sign-in to http://127.0.0.1, which is not"):
+        signing._check_way(far, "http://127.0.0.1:8080/token")
+    signing._check_way(far, "https://tokens.invalid/token")
+
+
+@pytest.mark.parametrize("redirect", ["nowhere", "http://127.0.0.1:port/", "http://127.0.0.1:99999/"])
+async def test_an_answer_that_could_go_nowhere(guarded: Guarded, redirect: str) -> None:
+    """The settings name no address; the user reads which setting."""
+    with pytest.raises(InvalidInput, match=r"`oauth.redirectUri` of web is no address"):
+        await sign_in(guarded.server(redirect_uri=redirect), browse, CLOCK)

@@ -124,7 +124,13 @@ class TokenMaker:
         self.codes: dict[str, dict[str, str]] = {}
         self.valid: set[str] = set()
         self.refreshes: list[str] = []
-        self.expires_in = 3600
+        self.expires_in: int | str = 3600
+        self.tokens_at: str | None = None
+        """Where it says that tokens are made; by default here."""
+        self.refused = 0
+        self.holds = 0
+        """A token is renewed once so many requests were refused."""
+        self.renewals = 0
         self.registers = True
         self.asked: list[dict[str, str]] = []
         self.app = Starlette(
@@ -158,7 +164,7 @@ class TokenMaker:
         facts = {
             "issuer": base,
             "authorization_endpoint": f"{base}/authorize",
-            "token_endpoint": f"{base}/token",
+            "token_endpoint": self.tokens_at or f"{base}/token",
             "response_types_supported": ["code"],
             "code_challenge_methods_supported": ["S256"],
         }
@@ -187,8 +193,11 @@ class TokenMaker:
             challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
             if asked.get("code_challenge") != challenge or asked.get("client_id") != form["client_id"]:
                 return JSONResponse({"error": "invalid_grant"}, status_code=400)
-        elif form["refresh_token"] not in self.refreshes[-1:]:
-            return JSONResponse({"error": "invalid_grant"}, status_code=400)
+        else:
+            self.renewals += 1
+            await until(lambda: self.refused >= self.holds)
+            if form["refresh_token"] not in self.refreshes[-1:]:
+                return JSONResponse({"error": "invalid_grant"}, status_code=400)
         access, refresh = secrets.token_hex(16), secrets.token_hex(16)
         self.valid.add(access)
         self.refreshes.append(refresh)
@@ -212,6 +221,7 @@ class _Guarded:
         if bearer in self._maker.valid:
             await self._inner(scope, receive, send)
             return
+        self._maker.refused += 1
         base = str(Request(scope).base_url).rstrip("/")
         where = f'Bearer resource_metadata="{base}/.well-known/oauth-protected-resource/mcp"'
         await Response(status_code=401, headers={"www-authenticate": where})(scope, receive, send)

@@ -43,6 +43,8 @@ def add(
         raise InvalidInput(f"{name[:60]!r} is no name of a server: letters, digits, _ . and -, at most 40")
     if bool(command) == bool(url):
         raise InvalidInput("name either a command, after `--`, or an address with --url")
+    if url and not url.startswith(("https://", "http://", "{env:", "{file:")):
+        raise InvalidInput(f"{url[:60]!r} is no address: it begins with https:// or http://")
     entry: JsonMap = {"type": "remote", "url": url} if url else {"type": "local", "command": list(command)}
     if variables:
         entry["environment"] = _pairs(variables)

@@ -19,7 +19,10 @@ from holdfast.workspace.workspace import Workspace
 @format_option
 @click.pass_context
 def debug(ctx: click.Context, name: str, *, accept: bool, form: str) -> None:
-    """Connect to one server, and show what it says: its tools with their arguments, or why it failed."""
+    """Connect to one server, and show what it says: its tools with their arguments, or why it failed.
+
+    The exit code is 1 for a server that cannot be used.
+    """
     import anyio
 
     workspace = here(ctx).workspace
@@ -27,7 +30,15 @@ def debug(ctx: click.Context, name: str, *, accept: bool, form: str) -> None:
     found = anyio.run(_look, workspace, server, accept)
     if form == "json":
         print_json(found)
-        return
+    else:
+        _print(found)
+    if accept and found["changed"]:
+        note(f"The definitions of {name} are taken as known.")
+    if found["state"] not in ("connected", "disabled"):
+        ctx.exit(1)
+
+
+def _print(found: JsonMap) -> None:
     for key in ("name", "state", "error", "runs", "version", "signedIn"):
         if found[key] is not None:
             click.echo(f"{key}: {found[key]}")
@@ -39,15 +50,13 @@ def debug(ctx: click.Context, name: str, *, accept: bool, form: str) -> None:
         mark = " (changed)" if tool["tool"] in found["changed"] else ""
         schema = msgspec.json.encode(tool["schema"]).decode()
         click.echo(f"\n{tool['name']}{mark}\n  {tool['description']}\n  {clean(schema)}")
-    if accept and found["changed"]:
-        note(f"The definitions of {name} are taken as known.")
 
 
 async def _look(workspace: Workspace, server: Server, accept: bool) -> JsonMap:  # noqa: FBT001
     async with connected(workspace, {server.name: server}) as here:
         keeper = here.keepers[server.name]
         changed = definitions_seen.changed(server, keeper.listed) if keeper.listed else []
-        if accept:
+        if accept and keeper.listed:  # Those of a server that is away are not known.
             definitions_seen.accept(server, keeper.listed)
         return {
             "name": server.name,

@@ -5,6 +5,7 @@ the address that it was made for, and to no other; no token is in any message.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
 
@@ -62,6 +63,25 @@ def save(server: str, account: Account) -> None:
     """Keep an account in the place of the one before it."""
     made = msgspec.to_builtins(account)
     _edit(lambda entries: {**entries, server: made})
+
+
+def renew(server: str, used: Account, renewed: Account) -> None:
+    """Keep a renewed account, unless the user has signed out meanwhile, or signed in anew."""
+
+    def change(entries: JsonMap) -> JsonMap:
+        kept = entries.get(server)
+        is_same = isinstance(kept, dict) and (kept.get("url"), kept.get("access")) == (used.url, used.access)
+        return {**entries, server: msgspec.to_builtins(renewed)} if is_same else entries
+
+    _edit(change)
+
+
+def renewing() -> AbstractContextManager[None]:
+    """Held while a token is renewed: a second renewal with the same one may end both, at a careful server.
+
+    It blocks for as long as `small_file` waits; `ContextError` then.
+    """
+    return small_file.lock(our_file().with_name("mcp-renewal"))
 
 
 def forget(server: str) -> bool:

@@ -14,6 +14,7 @@ import anyio.to_thread
 from holdfast.config.builtin_agents import READ_ONLY
 from holdfast.errors import HoldfastError
 from holdfast.schema.wire import JsonMap
+from holdfast.text import printable
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool
 from holdfast.toolkit.output import ToolDenied, ToolOutput
@@ -131,7 +132,7 @@ class DirectoryServers:
             return
         if others:
             more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
-            shown = ", ".join(each[:60] for each in others[:_NAMED_MAX])
+            shown = ", ".join(printable(each[:60]) for each in others[:_NAMED_MAX])
             self._warn(
                 f"MCP server {name} has other definitions than before: {shown}{more}; "
                 f"`holdfast mcp debug {name}` shows them, and `--accept` takes them as known"

@@ -16,7 +16,6 @@ import anyio.to_thread
 from holdfast.log import event
 from holdfast.schema.mcp_status import McpStatus
 from holdfast.schema.wire import JsonMap
-from holdfast.secret_text import without_secrets
 from holdfast.text import one_line
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.output import ToolDenied, ToolFailure, ToolOutput, ToolParked
@@ -35,6 +34,8 @@ PAUSE_S: Final = 1.0
 PAUSE_S_MAX: Final = 60.0
 STEADY_S: Final = 30.0
 """A connection that has held so long was a good one: the next pause is short again."""
+LEAVE_S: Final = 5.0
+"""How long it may take to leave a server: a remote one is asked to end its session."""
 SIGN_IN_S: Final = 15.0
 """How often a server is tried that the user has to sign in to, which they do in another process."""
 LATE_S: Final = 30.0
@@ -68,6 +69,7 @@ class Keeper:
         self._link: Link | None = None
         self._again = anyio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._scope = anyio.CancelScope()
         self._is_lost = False
         self._errors: LastLines | None = None
         self.version: str | None = None
@@ -101,32 +103,48 @@ class Keeper:
     async def close(self) -> None:
         """End the connection, and what was started for it."""
         task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            self.tried.set()
-            await asyncio.wait({task})
+        if task is None:
+            return
+        self.tried.set()
+        # Never by `task.cancel`: no shield holds against that, and the end of a program would be left undone.
+        if self._link is not None:
+            self._link.break_("it was let go")
+        else:
+            self._scope.cancel()
+        await asyncio.wait({task})
 
     async def _keep(self) -> None:
         pause_s = PAUSE_S
-        while True:
-            begun_s = anyio.current_time()
-            status = await self._attempt()
-            event.warn(
-                "mcp",
-                "server.away",
-                server=self.server.name,
-                state=status.status,
-                again_s=pause_s,
-                printed=0 if self._errors is None else self._errors.bytes,
-            )
-            self._set(status)
-            if not self._again.is_set():  # Else the next attempt is the one that is waited for.
-                self.tried.set()
-            pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
-            with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
-                await self._again.wait()
-            self._again = anyio.Event()
-            pause_s = min(2 * pause_s, PAUSE_S_MAX)
+        with self._scope:
+            while True:
+                begun_s = anyio.current_time()
+                status = await self._attempt()
+                if self._task is None:  # It was let go.
+                    return
+                pause_s = await self._pause(status, pause_s, begun_s)
+
+    async def _pause(self, status: McpStatus, pause_s: float, begun_s: float) -> float:
+        """Wait before the next attempt; how long the next pause may be."""
+        event.warn(
+            "mcp",
+            "server.away",
+            server=self.server.name,
+            state=status.status,
+            again_s=pause_s,
+            printed=0 if self._errors is None else self._errors.bytes,
+        )
+        self._settle(status)
+        pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
+        with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
+            await self._again.wait()
+        self._again = anyio.Event()
+        return min(2 * pause_s, PAUSE_S_MAX)
+
+    def _settle(self, status: McpStatus) -> None:
+        """An attempt is over, for those who wait for it."""
+        self._set(status)
+        if not self._again.is_set():  # Else the next attempt is the one that is waited for.
+            self.tried.set()
 
     async def _attempt(self) -> McpStatus:
         """One connection, from its beginning to its end; how it ended."""
@@ -138,21 +156,29 @@ class Keeper:
         errors = self._errors = LastLines()
         limit = anyio.CancelScope(deadline=anyio.current_time() + self.server.connect_s)
         why = f"it did not answer within {self.server.connect_s:g} s"
+
+        def late() -> None:  # Ending a program that does not want to end takes longer than anybody waits.
+            if self._link is None:
+                self._settle(McpStatus(status="failed", error=self._with_last_line(why, str(errors))))
+
+        timer = asyncio.get_running_loop().call_later(self.server.connect_s, late)
         try:
             with limit:
-                why = await self._connected(limit, errors)
+                await self._connected(limit, errors)
+            why = why if self._link is None else self._link.why
         except Exception as error:  # noqa: BLE001 - a server may fail in any way
             found = reason.first(error)
             if isinstance(found, NeedsSignIn):
                 return McpStatus(status="needs_auth", error=str(found))
-            why = reason.reason(found)
+            why = self.server.hidden(reason.reason(found))
         finally:
+            timer.cancel()
             self._is_lost = self._link is not None
             self._link = None
-        return McpStatus(status="failed", error=_with_lines(why, str(errors)))
+        return McpStatus(status="failed", error=self._with_last_line(why, str(errors)))
 
-    async def _connected(self, limit: anyio.CancelScope, errors: "LastLines") -> str:
-        """Connect and serve until the connection ends; why it did."""
+    async def _connected(self, limit: anyio.CancelScope, errors: "LastLines") -> None:
+        """Connect and serve until the connection ends."""
         from holdfast.tools.mcp.wire.connect import connected
 
         async with connected(self.server, self._world(), errors) as link:
@@ -170,7 +196,7 @@ class Keeper:
                 group.start_soon(self._relist, link)
                 await link.broken.wait()
                 group.cancel_scope.cancel()
-            return link.why
+            limit.deadline = anyio.current_time() + LEAVE_S
 
     async def _relist(self, link: "Link") -> None:
         """List the tools again whenever the server says that they changed."""
@@ -198,9 +224,14 @@ class Keeper:
             self.status = status
             self._changed("status")
 
+    def _with_last_line(self, why: str, errors: str) -> str:
+        """A reason with the last line that the program printed, without known secrets."""
+        last = one_line(self.server.hidden(errors.rpartition("\n")[2]), 200)
+        return f"{why} (it last said: {last})" if last else why
+
     def printed(self) -> list[str]:
         """The last lines that its program printed as errors, without known secrets."""
-        return [one_line(without_secrets(line), 500) for line in str(self._errors or "").splitlines()]
+        return [one_line(self.server.hidden(line), 500) for line in str(self._errors or "").splitlines()]
 
     def away(self, tool: str) -> str:
         """Why a tool of the server cannot be called now, for the model."""
@@ -286,9 +317,3 @@ def _asking(context: ToolContext) -> "Ask":
         return elicitation.answer(asked, chosen)
 
     return ask
-
-
-def _with_lines(why: str, errors: str) -> str:
-    """A reason with the last line that the program printed, without known secrets."""
-    last = one_line(without_secrets(errors.rpartition("\n")[2]), 200)
-    return f"{why} (it last said: {last})" if last else why

@@ -7,12 +7,15 @@ import msgspec
 
 from holdfast.permission import wildcard
 from holdfast.schema.config import Config
-from holdfast.schema.program_entry import McpEntry
+from holdfast.schema.program_entry import McpEntry, McpOAuth
+from holdfast.secret_text import HIDDEN, without_secrets
 
 CONNECT_S: Final = 5.0
 CALL_S: Final = 120.0
 CALL_S_MAX: Final = 3_600.0
 """How long a call may take, however often its server reports progress."""
+_SECRET_CHARS_MIN: Final = 6
+"""A shorter value would be found in every text."""
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +39,21 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
         """A digest of what is connected to: another command or address is another server."""
         facts = [self.name, self.entry.url or "", *(self.entry.command or ())]
         return hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()[:32]
+
+    def hidden(self, text: str) -> str:
+        """A text of the server's without what its entry holds: programs repeat a key that they refuse."""
+        for value in self._secrets():
+            text = text.replace(value, HIDDEN)
+        return without_secrets(text)
+
+    def _secrets(self) -> list[str]:
+        """The values that may be secrets, longest first: one may be a part of another."""
+        entry = self.entry
+        given = [*(entry.environment or {}).values(), *(entry.headers or {}).values()]
+        given += [word for value in (entry.headers or {}).values() for word in value.split()]
+        if isinstance(entry.oauth, McpOAuth):
+            given.append(entry.oauth.client_secret or "")
+        return sorted((each for each in given if len(each) >= _SECRET_CHARS_MIN), key=len, reverse=True)
 
     def offers(self, tool: str) -> bool:
         """Whether the settings let one of its tools be offered."""

@@ -6,6 +6,7 @@ it belongs to, and to nobody where that cannot be known.
 
 import contextlib
 import logging
+import math
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,30 +14,38 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import mcp_types as types
+import msgspec
 import pydantic
 from mcp.client import ClientRequestContext, ClientSession, IncomingMessage
 from mcp.client.subscriptions import listen
 from mcp.shared.exceptions import MCPError
 
+from holdfast.log import event
 from holdfast.schema.wire import JsonMap
 from holdfast.text import one_line
 from holdfast.toolkit.output import ToolFailure, ToolOutput
 from holdfast.tools.mcp.elicitation import Elicitation, ElicitationAnswer
-from holdfast.tools.mcp.listed_tool import ListedTool
+from holdfast.tools.mcp.listed_tool import DESCRIPTION_CHARS_MAX, ListedTool
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import result
 from holdfast.tools.mcp.wire.call_under_way import Ask, CallUnderWay, Progress
+from holdfast.tools.mcp.wire.open_requests import OpenRequests
 from holdfast.tools.mcp.wire.reason import Lost, Refused
 from holdfast.version import __version__
 
 LISTED_MAX: Final = 2_000
+LISTED_BYTES_MAX: Final = 4 << 20
+"""What is kept of a list, in all: far more than is ever offered."""
 PAGES_MAX: Final = 100
 ROUNDS_MAX: Final = 10
 """How often a call may be answered by a wish for more input."""
 ENDED: Final = "the connection ended"
+_ENDS: Final = ("Connection closed", "SSE stream")
+"""How the package's own words for that begin."""
 
 Streams = tuple[Any, Any]
 R = TypeVar("R", bound=pydantic.BaseModel)
+Entry = TypeVar("Entry", ListedTool, JsonMap)
 
 for _name in ("mcp.client", "mcp.shared"):  # They log messages with their content.
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -70,7 +79,7 @@ class Link:
     async def over(self, streams: Streams) -> AsyncIterator["Link"]:
         """The link, once the server has answered the first greeting."""
         session = ClientSession(
-            *streams,
+            *OpenRequests(self.break_).streams(*streams),
             elicitation_callback=self._elicit,
             list_roots_callback=self._roots,
             message_handler=self._take,
@@ -80,7 +89,7 @@ class Link:
             try:
                 await _greet(session)
             except MCPError as error:
-                if error.code == types.CONNECTION_CLOSED:
+                if _is_end(error):
                     raise Lost(self.why) from None
                 raise
             self._session = session
@@ -117,16 +126,7 @@ class Link:
         """The tools that the server lists, the first few thousand."""
         if not self.has_tools:
             return []
-        found: list[ListedTool] = []
-        cursor: str | None = None
-        for _ in range(PAGES_MAX):
-            params = types.PaginatedRequestParams(cursor=cursor)
-            page = await self._sent(types.ListToolsRequest(params=params), types.ListToolsResult)
-            found += [_listed(each) for each in page.tools[:LISTED_MAX]]
-            cursor = page.next_cursor
-            if cursor is None or len(found) >= LISTED_MAX:
-                break
-        return found[:LISTED_MAX]
+        return await self._listed(types.ListToolsRequest, types.ListToolsResult, "tools", _tool)
 
     async def call(
         self, tool: str, arguments: JsonMap, *, session: str, ask: Ask, show: Progress, title: str
@@ -186,24 +186,36 @@ class Link:
 
     async def resources(self) -> list[JsonMap]:
         """The resources that the server lists."""
-        return await self._listed(types.ListResourcesRequest, types.ListResourcesResult, "resources")
+        kinds = types.ListResourcesRequest, types.ListResourcesResult
+        return await self._listed(*kinds, "resources", result.plain)
 
     async def templates(self) -> list[JsonMap]:
         """The templates of addresses that the server lists."""
         kinds = types.ListResourceTemplatesRequest, types.ListResourceTemplatesResult
-        return await self._listed(*kinds, "resource_templates")
+        return await self._listed(*kinds, "resource_templates", result.plain)
 
-    async def _listed(self, request: Any, kind: type[R], field: str) -> list[JsonMap]:
-        found: list[JsonMap] = []
-        cursor: str | None = None
+    async def _listed(
+        self, request: Any, kind: type[R], field: str, made: Callable[[Any], Entry]
+    ) -> list[Entry]:
+        """A list, page by page; what has no room is left out."""
+        found: list[Entry] = []
+        left_out, room, cursor = 0, LISTED_BYTES_MAX, None
         for _ in range(PAGES_MAX):
             params = types.PaginatedRequestParams(cursor=cursor)
             page = await self._sent(request(params=params), kind)
-            found += [result.plain(each) for each in getattr(page, field)[:LISTED_MAX]]
+            for entry in map(made, getattr(page, field)):
+                size = len(msgspec.json.encode(entry))
+                if size > room or len(found) == LISTED_MAX:
+                    left_out += 1
+                else:
+                    room -= size
+                    found.append(entry)
             cursor = getattr(page, "next_cursor", None)
-            if cursor is None or len(found) >= LISTED_MAX:
+            if cursor is None or len(found) == LISTED_MAX:
                 break
-        return found[:LISTED_MAX]
+        if left_out:
+            event.warn("mcp", "list.cut", server=self.server.name, kept=len(found), left_out=left_out)
+        return found
 
     async def read(self, uri: str, title: str) -> ToolOutput:
         """What a resource holds."""
@@ -213,24 +225,24 @@ class Link:
     async def _sent(
         self, request: Any, kind: type[R] | pydantic.TypeAdapter[R], *, progress: Progress | None = None
     ) -> R:
-        """Send a request. Its caller sets the bound, but for lists, which have that of a call."""
-        wait_s = None if progress is not None else self.server.call_s
+        """Send a request. Its caller sets the bound, but for lists, which have that of a call.
+
+        The package's own bound begins when the request is written: a server that reads nothing has none.
+        """
+        wait_s = math.inf if progress is not None else self.server.call_s
         try:
-            return await self.session.send_request(
-                request, kind, request_read_timeout_seconds=wait_s, progress_callback=progress
-            )
+            with anyio.fail_after(wait_s):
+                return await self.session.send_request(request, kind, progress_callback=progress)
         except MCPError as error:
-            if error.code == types.CONNECTION_CLOSED:
+            if _is_end(error):
                 self.break_(self.why)
                 raise Lost(self.why) from None
-            if error.code == types.REQUEST_TIMEOUT:
-                raise TimeoutError from None
             if self.is_unauthorized():
                 self.break_("it does not know the user any more")
                 raise Refused(f"it wants a sign-in: `holdfast mcp auth {self.server.name}`") from None
             if error.message == "Session terminated":
                 self.break_("the server has ended the session")
-            raise Refused(one_line(error.message, 1_000)) from None
+            raise Refused(one_line(self.server.hidden(error.message), 1_000)) from None
         except pydantic.ValidationError as error:
             raise Refused(f"its answer is none of the protocol ({error.error_count()} faults)") from None
 
@@ -272,16 +284,21 @@ async def _greet(session: ClientSession) -> None:
         await session.discover()
 
 
+def _is_end(error: MCPError) -> bool:
+    """Whether the package says that no answer can come. Servers use its number for errors of their own."""
+    return error.code == types.CONNECTION_CLOSED and error.message.startswith(_ENDS)
+
+
 def _result(given: ElicitationAnswer) -> types.ElicitResult:
     return types.ElicitResult(action=given.action, content=given.content)
 
 
-def _listed(tool: types.Tool) -> ListedTool:
+def _tool(tool: types.Tool) -> ListedTool:
     hints = tool.annotations
     title = tool.title or (None if hints is None else hints.title)
     return ListedTool(
         name=tool.name,
-        description=tool.description or title or "",
+        description=(tool.description or title or "")[: 2 * DESCRIPTION_CHARS_MAX + 1],
         schema=tool.input_schema,
         read_only=hints is not None and hints.read_only_hint is True,
         idempotent=hints is not None and hints.idempotent_hint is True,

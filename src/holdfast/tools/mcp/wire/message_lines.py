@@ -3,6 +3,7 @@
 What a server prints beside its messages (a greeting, a log) is left out, within a bound too.
 """
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Final
 
@@ -12,6 +13,8 @@ from anyio.abc import ByteReceiveStream
 from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
 
 from holdfast.errors import ContextError
+from holdfast.text import all_mended
+from holdfast.tools.mcp.wire.value_count import VALUES_MAX, ValueCount
 
 MESSAGE_BYTES_MAX: Final = 16 << 20
 NOISE_BYTES_MAX: Final = 1 << 20
@@ -40,12 +43,23 @@ async def messages(stream: ByteReceiveStream) -> AsyncGenerator[JSONRPCMessage, 
 
 
 def _decoded(line: bytes) -> JSONRPCMessage:
-    return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if not line.lstrip().startswith(b"{"):
+            raise
+    # A text that was cut inside a character (an emoji of a Node program, bytes of another encoding) is no
+    # reason to lose the answer, for which the caller would wait until its time is over.
+    try:
+        mended = all_mended(json.loads(line.decode("utf-8", "replace")))
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+    return jsonrpc_message_adapter.validate_python(mended, by_name=False)
 
 
 async def _lines(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
     begun: list[bytes] = []
-    size = 0
+    size, count = 0, ValueCount()
     while True:
         try:
             chunk = await stream.receive(1 << 16)
@@ -53,9 +67,19 @@ async def _lines(stream: ByteReceiveStream) -> AsyncIterator[bytes]:
             return
         *whole, rest = chunk.split(b"\n")
         for each in whole:
+            if begun:  # What fits into one piece cannot hold too many.
+                _count(each, count)
             yield b"".join((*begun, each))
-            begun, size = [], 0
-        begun.append(rest)
-        size += len(rest)
+            begun, size, count = [], 0, ValueCount()
+        if rest:
+            begun.append(rest)
+            size += len(rest)
+            _count(rest, count)
         if size > MESSAGE_BYTES_MAX:
             raise ContextError(f"it sent a message of more than {MESSAGE_BYTES_MAX >> 20} MiB")
+
+
+def _count(piece: bytes, count: ValueCount) -> None:
+    count.take(piece)
+    if count.too_many:
+        raise ContextError(f"it sent a message with more than {VALUES_MAX:,} values")

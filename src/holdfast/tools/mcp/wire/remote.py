@@ -4,6 +4,7 @@ The address is the user's own setting, so it may lead anywhere, this machine inc
 answer is read without a bound; what stays on this machine goes through no proxy.
 """
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -18,6 +19,7 @@ from holdfast.net.stream import CONNECT_TIMEOUT_S, LOOPBACK, USER_AGENT, WRITE_T
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire.link import Streams
 from holdfast.tools.mcp.wire.message_lines import MESSAGE_BYTES_MAX
+from holdfast.tools.mcp.wire.value_count import VALUES_MAX, ValueCount
 
 _UNAUTHORIZED: Final = 401
 _EVENTS: Final = "text/event-stream"
@@ -38,25 +40,42 @@ class Traffic:
             self.unauthorized = response.status_code == _UNAUTHORIZED
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.StreamError("the server compresses its answers, which was not asked for")
-        if not response.headers.get("content-type", "").lower().startswith(_EVENTS):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _Bounded(response.stream)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        has_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
+        response.stream = _Bounded(response.stream, MESSAGE_BYTES_MAX if not has_events else math.inf)
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    """A body of so many bytes at most; the package bounds each event of a stream that has no end."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, bytes_max: float) -> None:
         self._inner = inner
+        self._bytes_max = bytes_max
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
+        size, count = 0, ValueCount()
         async for chunk in self._inner:
             size += len(chunk)
-            if size > MESSAGE_BYTES_MAX:
+            if size > self._bytes_max:
                 raise httpx2.StreamError(f"the answer has more than {MESSAGE_BYTES_MAX >> 20} MiB")
+            head, event_end, rest = chunk.rpartition(b"\n\n")
+            if event_end and self._bytes_max == math.inf:
+                count.take(head)
+                _checked(count)
+                count = ValueCount()
+                count.take(rest)
+            else:
+                count.take(chunk)
+            _checked(count)
             yield chunk
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+def _checked(count: ValueCount) -> None:
+    if count.too_many:
+        raise httpx2.StreamError(f"the answer has more than {VALUES_MAX:,} values")
 
 
 def client(server: Server, traffic: Traffic, auth: httpx2.Auth | None = None) -> httpx2.AsyncClient:

@@ -7,7 +7,7 @@ answer with the state of this sign-in is taken; nothing waits longer than `WAIT_
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, urlencode, urlsplit, urlunsplit
 
 import anyio
 import httpx2
@@ -21,13 +21,13 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from holdfast.clock import Clock
-from holdfast.errors import ContextError
+from holdfast.errors import ContextError, InvalidInput
 from holdfast.schema.program_entry import McpOAuth
 from holdfast.text import one_line
 from holdfast.tools.mcp.accounts import Account
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import remote
-from holdfast.tools.mcp.wire.reason import first
+from holdfast.tools.mcp.wire.reason import reason
 from holdfast.tools.mcp.wire.remote import Traffic
 
 WAIT_S: Final = 300.0
@@ -123,7 +123,7 @@ async def sign_in(server: Server, show: Show, clock: Clock) -> Account:
     """Sign in; the account is the caller's to keep. `ContextError` says why that failed."""
     _check_private(server)
     settings = server.entry.oauth if isinstance(server.entry.oauth, McpOAuth) else McpOAuth()
-    own = urlsplit(settings.redirect_uri) if settings.redirect_uri else None
+    own = _own_redirect(server, settings)
     callback = _Callback(_PATH if own is None else own.path or "/")
     port = settings.callback_port or (own.port if own is not None and own.port else 0)
     try:
@@ -138,19 +138,48 @@ async def sign_in(server: Server, show: Show, clock: Clock) -> Account:
     return _account(server, provider, clock)
 
 
+def _own_redirect(server: Server, settings: McpOAuth) -> SplitResult | None:
+    """The address that the settings name for the browser's answer, if they name one."""
+    if not settings.redirect_uri:
+        return None
+    try:
+        AnyUrl(settings.redirect_uri)
+        made = urlsplit(settings.redirect_uri)
+        made.port  # noqa: B018 - it is judged when it is asked for
+    except ValueError:
+        raise InvalidInput(f"`oauth.redirectUri` of {server.name} is no address") from None
+    return made
+
+
 def _check_private(server: Server) -> None:
     """`ContextError` for an address at which others could read the token."""
     url = urlsplit(server.entry.url or "")
-    if url.scheme != "https" and not (
-        url.scheme == "http" and url.hostname in ("127.0.0.1", "localhost", "::1")
-    ):
+    if url.scheme != "https" and not _is_of_this_machine(url):
         raise ContextError(f"{server.name} is not reached by https: no token is sent there")
+
+
+def _check_way(server: Server, address: str) -> None:
+    """`ContextError` where a server sends a sign-in to an address at which others could read it.
+
+    Nor does a server elsewhere send it to this machine, or to a service beside it that trusts whoever calls.
+    """
+    url = urlsplit(address)
+    if url.scheme != "https" and not (
+        _is_of_this_machine(url) and _is_of_this_machine(urlsplit(server.entry.url or ""))
+    ):
+        shown = one_line(f"{url.scheme}://{url.hostname}", 100)
+        raise ContextError(f"{server.name} sends the sign-in to {shown}, which is not reached by https")
+
+
+def _is_of_this_machine(url: SplitResult) -> bool:
+    return url.scheme == "http" and url.hostname in ("127.0.0.1", "localhost", "::1")
 
 
 def _provider(
     server: Server, settings: McpOAuth, redirect: str, callback: _Callback, show: Show
 ) -> OAuthClientProvider:
     async def open_browser(url: str) -> None:
+        _check_way(server, url)
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query))
         if settings.scope is not None:
@@ -177,9 +206,14 @@ def _provider(
 async def _visit(server: Server, provider: OAuthClientProvider) -> None:
     """Greet the server, which makes it ask for the sign-in."""
     traffic = Traffic(server)
+
+    async def check(request: httpx2.Request) -> None:
+        _check_way(server, str(request.url))
+
     try:
         with anyio.fail_after(WAIT_S + ANSWER_S):
             async with remote.client(server, traffic, provider) as http:
+                http.event_hooks = {**http.event_hooks, "request": [check]}
                 headers = {"accept": "application/json, text/event-stream"}
                 url = server.entry.url or ""
                 async with http.stream("POST", url, json=_GREETING, headers=headers):
@@ -190,8 +224,11 @@ async def _visit(server: Server, provider: OAuthClientProvider) -> None:
             "it, and set `oauth.clientId`"
         ) from None
     except (OAuthFlowError, httpx2.HTTPError, TimeoutError) as error:
-        why = one_line(str(first(error)) or type(error).__name__, 200)
-        raise ContextError(f"{server.name} did not let you sign in: {why}") from None
+        # An error of the transport may hold a header.
+        why = str(error) if isinstance(error, OAuthFlowError) else reason(error)
+        raise ContextError(
+            f"{server.name} did not let you sign in: {one_line(server.hidden(why), 200)}"
+        ) from None
 
 
 def _account(server: Server, provider: OAuthClientProvider, clock: Clock) -> Account:

@@ -2,11 +2,13 @@
 
 The provider of the package does not know when a stored token ends, nor where it is renewed, so this is ours;
 the sign-in itself is the package's (`sign_in.py`). What must stay true: another process that renewed the
-token first is not undone: what it wrote is used.
+token first is not undone: what it wrote is used. A user who signs out is signed out: nothing is renewed then.
 """
 
 import base64
-from collections.abc import AsyncGenerator
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
 from typing import Final
 from urllib.parse import quote
 
@@ -32,7 +34,8 @@ class _Renewed(msgspec.Struct, frozen=True):
 
     access_token: str
     refresh_token: str | None = None
-    expires_in: int | None = None
+    expires_in: float | str | None = None
+    """In seconds; some write a text."""
     scope: str | None = None
 
 
@@ -51,7 +54,7 @@ class StoredToken(httpx2.Auth):
         """Send a request with the token; where that is not taken, once more with a new one."""
         used = self._account
         if used.is_over(self._clock.now_ms()):
-            async with self._lock:
+            async with self._lock, _alone():
                 if (renewal := await self._renewal(used)) is not None:
                     await self._take(used, (yield renewal))
             used = self._account
@@ -60,7 +63,7 @@ class StoredToken(httpx2.Auth):
         if response.status_code != _UNAUTHORIZED:
             return
         await response.aread()
-        async with self._lock:
+        async with self._lock, _alone():
             if (renewal := await self._renewal(used)) is not None:
                 await self._take(used, (yield renewal))
         if self._account.access != used.access:
@@ -69,9 +72,13 @@ class StoredToken(httpx2.Auth):
 
     async def _renewal(self, used: Account) -> httpx2.Request | None:
         """The request for a new token; None where there is one already, or cannot be any."""
-        if self._account.access != used.access or await self._read_again(used):
+        if self._account.access != used.access:
             return None
-        if used.refresh is None:
+        kept = await anyio.to_thread.run_sync(accounts.find, self._server)
+        if kept is not None and kept.access != used.access:  # Another process was first.
+            self._account = kept
+            return None
+        if kept is None or used.refresh is None:
             return None
         data = {"grant_type": "refresh_token", "refresh_token": used.refresh, "client_id": used.client_id}
         if used.resource is not None:
@@ -84,14 +91,6 @@ class StoredToken(httpx2.Auth):
             data["client_secret"] = used.client_secret
         return httpx2.Request("POST", used.token_url, data=data, headers=headers)
 
-    async def _read_again(self, used: Account) -> bool:
-        """Whether another process has renewed the token; then it is used."""
-        found = await anyio.to_thread.run_sync(accounts.find, self._server)
-        if found is None or found.access == used.access:
-            return False
-        self._account = found
-        return True
-
     async def _take(self, used: Account, response: httpx2.Response) -> None:
         """Keep a new token. Where there is none the old one stays, and the server's own answer says so."""
         body = await response.aread()
@@ -100,17 +99,31 @@ class StoredToken(httpx2.Auth):
         except msgspec.MsgspecError:
             made = None
         if made is None:
-            await self._read_again(used)
             return
-        expires_ms = None if made.expires_in is None else self._clock.now_ms() + made.expires_in * 1_000
         self._account = replace(
             used,
             access=made.access_token,
             refresh=made.refresh_token or used.refresh,
-            expires_ms=expires_ms,
+            expires_ms=_end_ms(made.expires_in, self._clock),
             scope=made.scope or used.scope,
         )
         try:
-            await anyio.to_thread.run_sync(accounts.save, self._server.name, self._account)
+            await anyio.to_thread.run_sync(accounts.renew, self._server.name, used, self._account)
         except HoldfastError:
             return  # It is used as long as this process lives.
+
+
+def _end_ms(expires_in: float | str | None, clock: Clock) -> int | None:
+    try:
+        return None if expires_in is None else clock.now_ms() + int(float(expires_in) * 1_000)
+    except (ValueError, OverflowError):
+        return None
+
+
+@asynccontextmanager
+async def _alone() -> AsyncIterator[None]:
+    """No other process renews a token meanwhile; where it takes too long, this one goes on."""
+    with ExitStack() as held:
+        with contextlib.suppress(HoldfastError):
+            await anyio.to_thread.run_sync(held.enter_context, accounts.renewing())
+        yield
