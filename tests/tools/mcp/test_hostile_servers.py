@@ -297,3 +297,13 @@ async def test_a_text_that_is_cut_inside_a_character_is_an_answer(made: Servers,
 
     with anyio.fail_after(20):
         assert await made.call("one_broken", hex=hex) == ToolOutput(text=text, title="one_broken")
+
+
+async def test_a_server_that_is_away_keeps_its_names(made: Servers) -> None:
+    """Another one does not get them, nor the rules for them, meanwhile."""
+    tools = [{"name": "hub_drop", "inputSchema": {"type": "object"}}]
+    away = {"type": "local", "command": ["/no/such/program"]}
+    await made.connect({"git": entry(tools=tools), "git_hub": away})
+
+    assert made.names() == ["git_echo"]
+    assert made.warnings == ["MCP server git: named as tools of another server, and left out: hub_drop"]
