@@ -250,7 +250,7 @@ class Keeper:
 
     async def call(self, tool: OfferedTool, arguments: JsonMap, context: ToolContext) -> ToolOutput:
         """Carry out a call of a tool, which was permitted."""
-        from holdfast.tools.mcp.wire.reason import Lost, Refused
+        from holdfast.tools.mcp.wire.reason import Lost, Refused, Unclear
 
         link = self.link(tool.name)
         unknown = "" if tool.repeatable else " Whether it took effect is unknown: look before you repeat it."
@@ -267,6 +267,10 @@ class Keeper:
         except Lost as error:
             raise ToolFailure(
                 f"The MCP server {self.server.name} left during the call: {error}.{unknown}"
+            ) from None
+        except Unclear as error:
+            raise ToolFailure(
+                f"What the MCP server {self.server.name} answered cannot be read: {error}.{unknown}"
             ) from None
         except Refused as error:
             raise ToolFailure(f"The MCP server {self.server.name} refused the call: {error}.") from None
