@@ -94,6 +94,19 @@ async def test_a_server_that_fails_again_and_again_is_tried_less_and_less_often(
     assert [each["again_s"] for each in facts] == [0.01, 0.02, 0.04, 0.05, 0.05]
 
 
+async def test_after_a_connection_that_held_the_next_pause_is_short(
+    made: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it was tried before."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    monkeypatch.setattr(keeping, "STEADY_S", -1)
+    await made.connect({"bad": {"type": "local", "command": ["/no/such/program"]}})
+
+    await until(lambda: len(caplog.records) >= 4)
+
+    assert {record.__dict__["facts"]["again_s"] for record in caplog.records[:4]} == {0.01}
+
+
 async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) -> None:
     """A greeting does no harm; a program that prints on and on is none of the protocol."""
     await made.connect({"loud": entry(noise="hello\n{}\n[1]\n" * 20)})

@@ -208,7 +208,7 @@ async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(ma
 
 
 async def test_an_answer_that_is_none_leaves_it_open_what_was_done(made: Servers) -> None:
-    """A gateway that gave up, and a page in the place of an answer; to a greeting, the number is the reason."""
+    """A gateway that gave up, a page in the place of an answer; to a greeting, the number is the reason."""
     other = {"gateway": Response(status_code=502), "page": Response("<p>", media_type="text/html")}
 
     async def answer(request: Request) -> Response:

@@ -125,6 +125,7 @@ class Keeper:
 
     async def _pause(self, status: McpStatus, pause_s: float, begun_s: float) -> float:
         """Wait before the next attempt; how long the next pause may be."""
+        pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
         event.warn(
             "mcp",
             "server.away",
@@ -134,7 +135,6 @@ class Keeper:
             printed=0 if self._errors is None else self._errors.bytes,
         )
         self._settle(status)
-        pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
         with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
             await self._again.wait()
         self._again = anyio.Event()
