@@ -74,6 +74,19 @@ async def test_tools_are_offered_and_called(made: Servers) -> None:
     assert made.events[1][1] == {"directory": str(made.directory), "server": "one", "status": "connected"}
 
 
+async def test_progress_is_not_shown_more_often_than_is_of_use(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may report a thousand times a second."""
+    monkeypatch.setattr(keeping, "PROGRESS_S", 1_000)
+    await made.connect({"one": entry(offers=["slow"])})
+    context = FakeContext(made.directory)
+
+    await made.call("one_slow", context)
+
+    assert [facts["progress"]["progress"] for _, facts in context.shown] == [1.0]
+
+
 async def test_the_user_is_asked_by_the_tool_s_name(made: Servers) -> None:
     """With the pattern `*`; a call that is denied never reaches the server."""
     log = made.directory / "log"
