@@ -181,6 +181,31 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
     assert kinds == [("mcp.tools.changed", None), *states]
 
 
+class Careful(FakeContext):
+    """Notes what is called an effect."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.effects: list[str] = []
+
+    def effect(self, *what: str) -> contextlib.AbstractContextManager[None]:
+        self.effects += what
+        return contextlib.nullcontext()
+
+
+async def test_a_call_that_reaches_no_server_has_no_effect(made: Servers) -> None:
+    """It is not unknown what became of it; one that reaches its server may have had one, unless it reads."""
+    await made.connect({"one": entry(offers=["crash", "write"])})
+    context = Careful(made.directory)
+    await made.call("one_echo", context, text="x")
+    await made.failure("one_crash", context)
+    assert context.effects == ["something that one_crash reaches"]
+
+    said = await made.failure("one_write", context, path=str(made.directory / "file"))
+    assert said.startswith("The MCP server one is not connected")
+    assert context.effects == ["something that one_crash reaches"]
+
+
 async def test_a_connection_that_was_lost_is_made_again_before_the_next_turn(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 """Lays one layer over others: objects are merged key by key, lists of plugins and instructions are joined,
-everything else is replaced, and so is an MCP server that leads elsewhere. Every value remembers which document
-it came from.
+everything else is replaced, and so is an MCP server that leads elsewhere. Every value remembers which
+document it came from.
 
 What must stay true: the order of permission keys, which is their meaning. A key keeps the place that its
 first layer gave it; an action for everything replaces every earlier one.
