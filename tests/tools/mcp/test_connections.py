@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from holdfast.location.guard import Guard
 from holdfast.schema.program_entry import McpEntry
 from holdfast.schema.request import Question
 from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
@@ -253,6 +254,56 @@ async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None
 
     await until(lambda: not any(map(is_running, pids)))
     assert made.connections.at(str(made.directory)) is None
+
+
+class Noting(Guard):
+    """A guard that notes its orders, each with the mark that it is for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.orders: list[tuple[str, str]] = []
+
+    def expect(self, mark: str) -> None:
+        self.orders.append(("expect", mark))
+        super().expect(mark)
+
+    def unexpect(self, mark: str) -> None:
+        self.orders.append(("unexpect", mark))
+        super().unexpect(mark)
+
+    def watch(self, pgid: int, began: str, mark: str = "") -> None:
+        self.orders.append(("watch", mark))
+        super().watch(pgid, began, mark)
+
+
+async def test_the_guard_knows_of_a_program_before_it_is_started(made: Servers) -> None:
+    """Killed in between, this process would leave it behind; of one that is not started nothing is kept."""
+    made.guard = guard = Noting()
+    try:
+        await made.connect({"one": entry()})
+        await made.connect({"two": {"type": "local", "command": ["/no/such/program"]}})
+        first, other = guard.orders[0][1], guard.orders[2][1]
+        assert guard.orders[:4] == [
+            ("expect", first),
+            ("watch", first),
+            ("expect", other),
+            ("unexpect", other),
+        ]
+        await made.connect({})
+    finally:
+        await made.connections.close()
+        guard.close()
+
+
+async def test_nothing_is_connected_once_all_is_closed(made: Servers) -> None:
+    """A turn may still be at its boundary when the application closes: nothing would end the program."""
+    log = made.directory / "log"
+    await made.connections.close()
+
+    await made.connect({"one": entry(log=str(log))})
+
+    assert made.connections.at(str(made.directory)) is None
+    assert not log.exists()
 
 
 OWNER = """
