@@ -207,16 +207,22 @@ async def test_a_call_that_reaches_no_server_has_no_effect(made: Servers) -> Non
     assert context.effects == ["something that one_crash reaches"]
 
 
+@pytest.mark.parametrize("later", [False, True])
 async def test_a_connection_that_was_lost_is_made_again_before_the_next_turn(
-    made: Servers, monkeypatch: pytest.MonkeyPatch
+    made: Servers, monkeypatch: pytest.MonkeyPatch, later: bool
 ) -> None:
-    """At once, and waited for: a machine that slept has lost all of them. Only once for each loss."""
+    """At once, and waited for: a machine that slept has lost all of them. Only once for each loss.
+
+    Also when its end was seen long ago, and it waits for its next attempt.
+    """
     monkeypatch.setattr(keeping, "PAUSE_S", 60.0)
     gone = made.directory / "gone"
     given = {"one": entry(offers=["crash"], bye_if=str(gone))}
     await made.connect(given)
     for state in ("connected", "failed"):
         await made.failure("one_crash")
+        if later:
+            await until(lambda: made.states["one"][0] == "failed")
         await made.connect(given)
         assert made.states["one"][0] == state
         gone.touch()
