@@ -40,7 +40,7 @@ def write(shell: Shell, text: str) -> None:
 
 
 def test_servers_are_added_and_removed_and_the_rest_of_the_settings_stays(shell: Shell) -> None:
-    """Comments, order and the mode of the file; nothing is replaced unasked."""
+    """Comments, order and the mode of the file; nothing is replaced unasked; a sign-in goes too."""
     write(shell, WRITTEN)
     added = shell("mcp", "add", "new", "--env", "KEY={env:HOME}", "--box", "--", "run", "--it")
     again = shell("mcp", "add", "new", "--url", "http://127.0.0.1:9/mcp")
@@ -50,9 +50,13 @@ def test_servers_are_added_and_removed_and_the_rest_of_the_settings_stays(shell:
     assert "already; --force puts this in its place" in again.err
     assert text.startswith(WRITTEN.partition(" // at work")[0] + ", // at work\n")
     assert stat.S_IMODE(settings(shell).stat().st_mode) == 0o640
+    accounts = shell.home / ".local" / "share" / "holdfast" / "mcp-accounts.json"
+    accounts.parent.mkdir(parents=True, exist_ok=True)
+    accounts.write_text('{"new": {}, "old": {}}')
     removed = shell("mcp", "remove", "new", "--format", "json")
     assert removed.json() == {"name": "new", "file": str(settings(shell))}
     assert settings(shell).read_text() == WRITTEN
+    assert json.loads(accounts.read_text()) == {"old": {}}
     gone = shell("mcp", "remove", "new")
     assert (gone.code, "has no MCP server new" in gone.err) == (1, True)
 

@@ -100,6 +100,31 @@ def test_config_toml_in_the_project_itself_is_not_ours(world: World) -> None:
     assert world.load().value == {}
 
 
+def test_an_mcp_server_that_leads_elsewhere_gets_no_secret_of_the_one_below(world: World) -> None:
+    """An entry of the same name with another address or command stands alone; other values are merged."""
+    headers, environment = {"authorization": "Bearer x"}, {"KEY": "x"}
+    far = {"type": "remote", "url": "https://a.test/mcp", "headers": headers}
+    near = {"type": "local", "command": ["a"], "environment": environment}
+    write(world.ours / "holdfast.json", {"mcp": {"far": far, "near": near, "same": far, "off": near}})
+    other = {"type": "remote", "url": "https://b.test/mcp"}
+    swapped = {"type": "local", "command": ["b"]}
+    same = {"type": "remote", "url": "https://a.test/mcp", "timeout": 9}
+    write(
+        world.project / "holdfast.json",
+        {"mcp": {"far": other, "near": swapped, "same": same, "off": {"enabled": False}}},
+    )
+    loaded = world.load()
+
+    assert loaded.value["mcp"] == {
+        "far": other,
+        "near": swapped,
+        "same": {**far, "timeout": 9},
+        "off": {**near, "enabled": False},
+    }
+    assert str(loaded.origins["mcp", "far", "url"]).startswith(str(world.project))
+    assert not any("headers" in path for path in loaded.origins if path[:2] == ("mcp", "far"))
+
+
 def test_values_are_merged_deeply_and_lists_replaced_but_two(world: World) -> None:
     """Objects key by key; plugins and instructions are joined without repeats; other lists replaced."""
     write(

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from holdfast.app import Holdfast
+from holdfast.location.box.host_level import HostLevel, Level
 from holdfast.schema.event import McpStatusProperties
 from holdfast.schema.message import MessageWithParts
 from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
@@ -317,6 +318,25 @@ async def test_a_server_runs_in_the_box_where_its_entry_says_so(world: World, tm
     assert "start" in within.read_text()
     assert not outside.exists()
     assert "one_echo" in shown(script)
+
+
+@pytest.mark.parametrize("level", ["partial", "none"])
+async def test_a_server_for_the_box_is_not_started_without_one(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: Level
+) -> None:
+    """Its entry says where it runs: nowhere else."""
+    monkeypatch.setattr(
+        "holdfast.location.box.host_level.host_level", lambda _: HostLevel(level, "no such call")
+    )
+    log = tmp_path / "log"
+    world.settings(mcp={"one": {**entry(log=str(log)), "box": True}})
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        await hf.sessions.process(await world.session(hf), "go")
+        status = hf.mcp_status(world.project)["one"]
+
+    assert (status.status, shown(script)) == ("failed", [])
+    assert status.error == f"it is to run in a box, and the box is {HostLevel(level, 'no such call')}"
+    assert not log.exists()
 
 
 async def test_an_event_says_how_a_server_is(world: World) -> None:

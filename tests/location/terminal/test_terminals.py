@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,18 @@ async def test_a_program_finds_what_it_was_given_and_nothing_else(tmp_path: Path
                 " iutf8",
                 "",
             ]
+
+
+async def test_a_program_blocks_no_signal_that_this_process_blocks(tmp_path: Path) -> None:
+    """It could not be ended by it."""
+    async with desk(tmp_path) as here:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+        try:
+            made = await here.open("grep", ("SigBlk", "/proc/self/status"))
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+        assert await all_of(made) == b"SigBlk:\t0000000000000000\r\n"
 
 
 async def test_a_program_that_was_killed_has_the_exit_code_of_its_signal(tmp_path: Path) -> None:

@@ -140,7 +140,13 @@ def call(id: Any, name: str, given: dict[str, Any], meta: dict[str, Any]) -> dic
         case "asks":
             form = {"message": "Which one?", "requestedSchema": FORM}
             for n in range(given["count"]):
-                say({"id": f"ask-{n}", "method": given.get("method", "elicitation/create"), "params": form})
+                say(
+                    {
+                        "id": f"ask-{n}" + "x" * given.get("long", 0),
+                        "method": given.get("method", "elicitation/create"),
+                        "params": form,
+                    }
+                )
             with waiting:
                 waiting.wait_for(lambda: len(answers) == given["count"], timeout=60)
             return text(json.dumps(Counter(each.get("action") for each in answers.values())))

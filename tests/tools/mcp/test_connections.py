@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from holdfast.location.guard import Guard
 from holdfast.schema.program_entry import McpEntry
 from holdfast.schema.request import Question
 from holdfast.toolkit.output import Attachment, ToolDenied, ToolFailure, ToolOutput, ToolParked
@@ -72,6 +73,19 @@ async def test_tools_are_offered_and_called(made: Servers) -> None:
     assert await made.call("one_roots") == output(json.dumps(roots), "roots")
     assert [each[0] for each in made.events] == ["mcp.tools.changed", "mcp.status"]
     assert made.events[1][1] == {"directory": str(made.directory), "server": "one", "status": "connected"}
+
+
+async def test_progress_is_not_shown_more_often_than_is_of_use(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may report a thousand times a second."""
+    monkeypatch.setattr(keeping, "PROGRESS_S", 1_000)
+    await made.connect({"one": entry(offers=["slow"])})
+    context = FakeContext(made.directory)
+
+    await made.call("one_slow", context)
+
+    assert [facts["progress"]["progress"] for _, facts in context.shown] == [1.0]
 
 
 async def test_the_user_is_asked_by_the_tool_s_name(made: Servers) -> None:
@@ -168,16 +182,47 @@ async def test_a_server_that_dies_keeps_its_tools_and_comes_back(
     assert kinds == [("mcp.tools.changed", None), *states]
 
 
+class Careful(FakeContext):
+    """Notes what is called an effect."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.effects: list[str] = []
+
+    def effect(self, *what: str) -> contextlib.AbstractContextManager[None]:
+        self.effects += what
+        return contextlib.nullcontext()
+
+
+async def test_a_call_that_reaches_no_server_has_no_effect(made: Servers) -> None:
+    """It is not unknown what became of it; one that reaches its server may have had one, unless it reads."""
+    await made.connect({"one": entry(offers=["crash", "write"])})
+    context = Careful(made.directory)
+    await made.call("one_echo", context, text="x")
+    await made.failure("one_crash", context)
+    assert context.effects == ["something that one_crash reaches"]
+
+    said = await made.failure("one_write", context, path=str(made.directory / "file"))
+    assert said.startswith("The MCP server one is not connected")
+    assert context.effects == ["something that one_crash reaches"]
+
+
+@pytest.mark.parametrize("later", [False, True])
 async def test_a_connection_that_was_lost_is_made_again_before_the_next_turn(
-    made: Servers, monkeypatch: pytest.MonkeyPatch
+    made: Servers, monkeypatch: pytest.MonkeyPatch, later: bool
 ) -> None:
-    """At once, and waited for: a machine that slept has lost all of them. Only once for each loss."""
+    """At once, and waited for: a machine that slept has lost all of them. Only once for each loss.
+
+    Also when its end was seen long ago, and it waits for its next attempt.
+    """
     monkeypatch.setattr(keeping, "PAUSE_S", 60.0)
     gone = made.directory / "gone"
     given = {"one": entry(offers=["crash"], bye_if=str(gone))}
     await made.connect(given)
     for state in ("connected", "failed"):
         await made.failure("one_crash")
+        if later:
+            await until(lambda: made.states["one"][0] == "failed")
         await made.connect(given)
         assert made.states["one"][0] == state
         gone.touch()
@@ -215,6 +260,56 @@ async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None
 
     await until(lambda: not any(map(is_running, pids)))
     assert made.connections.at(str(made.directory)) is None
+
+
+class Noting(Guard):
+    """A guard that notes its orders, each with the mark that it is for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.orders: list[tuple[str, str]] = []
+
+    def expect(self, mark: str) -> None:
+        self.orders.append(("expect", mark))
+        super().expect(mark)
+
+    def unexpect(self, mark: str) -> None:
+        self.orders.append(("unexpect", mark))
+        super().unexpect(mark)
+
+    def watch(self, pgid: int, began: str, mark: str = "") -> None:
+        self.orders.append(("watch", mark))
+        super().watch(pgid, began, mark)
+
+
+async def test_the_guard_knows_of_a_program_before_it_is_started(made: Servers) -> None:
+    """Killed in between, this process would leave it behind; of one that is not started nothing is kept."""
+    made.guard = guard = Noting()
+    try:
+        await made.connect({"one": entry()})
+        await made.connect({"two": {"type": "local", "command": ["/no/such/program"]}})
+        first, other = guard.orders[0][1], guard.orders[2][1]
+        assert guard.orders[:4] == [
+            ("expect", first),
+            ("watch", first),
+            ("expect", other),
+            ("unexpect", other),
+        ]
+        await made.connect({})
+    finally:
+        await made.connections.close()
+        guard.close()
+
+
+async def test_nothing_is_connected_once_all_is_closed(made: Servers) -> None:
+    """A turn may still be at its boundary when the application closes: nothing would end the program."""
+    log = made.directory / "log"
+    await made.connections.close()
+
+    await made.connect({"one": entry(log=str(log))})
+
+    assert made.connections.at(str(made.directory)) is None
+    assert not log.exists()
 
 
 OWNER = """

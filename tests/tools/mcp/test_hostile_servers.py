@@ -94,6 +94,19 @@ async def test_a_server_that_fails_again_and_again_is_tried_less_and_less_often(
     assert [each["again_s"] for each in facts] == [0.01, 0.02, 0.04, 0.05, 0.05]
 
 
+async def test_after_a_connection_that_held_the_next_pause_is_short(
+    made: Servers, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often it was tried before."""
+    monkeypatch.setattr(keeping, "PAUSE_S", 0.01)
+    monkeypatch.setattr(keeping, "STEADY_S", -1)
+    await made.connect({"bad": {"type": "local", "command": ["/no/such/program"]}})
+
+    await until(lambda: len(caplog.records) >= 4)
+
+    assert {record.__dict__["facts"]["again_s"] for record in caplog.records[:4]} == {0.01}
+
+
 async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) -> None:
     """A greeting does no harm; a program that prints on and on is none of the protocol."""
     await made.connect({"loud": entry(noise="hello\n{}\n[1]\n" * 20)})
@@ -258,11 +271,14 @@ async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
     assert "left during the call: it sent a message with more than 200,000 values." in failed
 
 
-async def test_a_server_that_asks_and_reads_no_answer_is_left(made: Servers) -> None:
+async def test_a_server_that_asks_and_reads_no_answer_is_left(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its requests would fill the memory."""
+    monkeypatch.setattr("holdfast.tools.mcp.wire.open_requests.REQUESTS_MAX", 50)
     await made.connect({"one": entry(offers=["asks"], stops="tools/call")})
 
-    said = await made.failure("one_asks", count=6_000, method="ping")
+    said = await made.failure("one_asks", count=300, long=2_000, method="ping")
     assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
 
 
@@ -272,10 +288,10 @@ async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever
     user = Busy(made.directory)
 
     asked = await made.call("one_asks", user, count=100)
-    roots = await made.call("one_asks", user, count=1_200, method="roots/list")
+    roots = await made.call("one_asks", user, count=1_050, method="roots/list")
     assert (asked, roots) == (
         ToolOutput(text='{"accept": 30, "cancel": 70}', title="one_asks"),
-        ToolOutput(text='{"null": 1200}', title="one_asks"),
+        ToolOutput(text='{"null": 1050}', title="one_asks"),
     )
     assert (user.asked_in_all, user.most_at_once) == (30, 1)
 
@@ -297,3 +313,13 @@ async def test_a_text_that_is_cut_inside_a_character_is_an_answer(made: Servers,
 
     with anyio.fail_after(20):
         assert await made.call("one_broken", hex=hex) == ToolOutput(text=text, title="one_broken")
+
+
+async def test_a_server_that_is_away_keeps_its_names(made: Servers) -> None:
+    """Another one does not get them, nor the rules for them, meanwhile."""
+    tools = [{"name": "hub_drop", "inputSchema": {"type": "object"}}]
+    away = {"type": "local", "command": ["/no/such/program"]}
+    await made.connect({"git": entry(tools=tools), "git_hub": away})
+
+    assert made.names() == ["git_echo"]
+    assert made.warnings == ["MCP server git: named as tools of another server, and left out: hub_drop"]

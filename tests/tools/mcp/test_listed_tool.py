@@ -155,3 +155,15 @@ def test_no_tool_takes_the_name_of_another() -> None:
     (found,) = offer(given, [tool("patch")], {"apply_patch"}).tools
 
     assert found.name.startswith("apply_patch_")
+
+
+def test_no_tool_is_named_as_those_of_another_server() -> None:
+    """A rule for `git_hub_*` is for one server, whichever is connected first."""
+    git = Server(name="git", entry=McpEntry(type="local", command=["x"]))
+    made = offer(git, [tool("hub_drop"), tool("log")], others={"git_hub", "other"})
+    twin = offer(git, [tool("log")], others={"git"})
+    odd = offer(git, [tool("hub_drop")], others={"git.hub"})
+
+    assert [each.name for each in made.tools] == ["git_log"]
+    assert made.problems == ("named as tools of another server, and left out: hub_drop",)
+    assert (len(odd.tools), [each.name[:8] for each in twin.tools]) == (0, ["git_log_"])

@@ -207,6 +207,74 @@ async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(ma
         await made.connect({})
 
 
+async def test_an_answer_that_is_none_leaves_it_open_what_was_done(made: Servers) -> None:
+    """A gateway that gave up, a page in the place of an answer; to a greeting, the number is the reason."""
+    other = {"gateway": Response(status_code=502), "page": Response("<p>", media_type="text/html")}
+
+    async def answer(request: Request) -> Response:
+        message = await request.json() if request.method == "POST" else {}
+        match message.get("method"):
+            case "initialize":
+                facts = {"capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}
+                result: Any = {"protocolVersion": message["params"]["protocolVersion"], **facts}
+            case "tools/list":
+                result = {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in other]}
+            case "tools/call":
+                return other[message["params"]["name"]]
+            case _:
+                return Response(status_code=202)
+        return JSONResponse({"jsonrpc": "2.0", "id": message["id"], "result": result})
+
+    async def refuse(request: Request) -> Response:
+        return Response(status_code=403)
+
+    routes = [Route("/mcp", answer, methods=["POST", "GET"]), Route("/no", refuse, methods=["POST"])]
+    async with served(Starlette(routes=routes)) as url:
+        await made.connect({"web": entry(f"{url}/mcp"), "no": entry(f"{url}/no")})
+        said = [await made.failure(f"web_{name}") for name in other]
+        states = made.states
+        await made.connect({})
+
+    unknown = "Whether it took effect is unknown: look before you repeat it."
+    head = "What the MCP server web answered cannot be read:"
+    assert said == [
+        f"{head} Server returned an error response (HTTP 502). {unknown}",
+        f"{head} Unexpected content type: text/html; charset=utf-8 (HTTP 200). {unknown}",
+    ]
+    assert states == {"web": ("connected", None), "no": ("failed", "it answers HTTP 403")}
+
+
+async def test_what_stays_on_this_machine_goes_through_no_proxy_and_carries_no_cookie(
+    made: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy of the environment that is not there would fail it; a cookie would mark the user."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    cookies: list[str | None] = []
+
+    async def answer(request: Request) -> Response:
+        cookies.append(request.headers.get("cookie"))
+        message = await request.json() if request.method == "POST" else {}
+        facts = {"capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
+        body = {
+            "jsonrpc": "2.0",
+            "id": message.get("id"),
+            "result": {"protocolVersion": "2025-06-18", **facts},
+        }
+        made_here = Response(status_code=202) if "id" not in message else JSONResponse(body)
+        made_here.set_cookie("who", "you")
+        return made_here
+
+    async with served(Starlette(routes=[Route("/mcp", answer, methods=["POST", "GET"])])) as url:
+        await made.connect({"web": entry(f"{url}/mcp")})
+        states = made.states
+        await made.connect({})
+
+    assert states == {"web": ("connected", None)}
+    assert len(cookies) > 1
+    assert set(cookies) == {None}
+
+
 async def test_a_server_that_does_not_let_go_of_its_session_is_connected_again(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -297,3 +297,16 @@ async def test_an_answer_that_could_go_nowhere(guarded: Guarded, redirect: str) 
     """The settings name no address; the user reads which setting."""
     with pytest.raises(InvalidInput, match=r"`oauth.redirectUri` of web is no address"):
         await sign_in(guarded.server(redirect_uri=redirect), browse, CLOCK)
+
+
+async def test_a_server_that_is_silent_before_the_browser_is_opened(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The user is not kept waiting for as long as they themselves may take."""
+    monkeypatch.setattr(signing, "ANSWER_S", 0.05)
+    guarded.maker.silent = True
+    with (
+        anyio.fail_after(20),
+        pytest.raises(ContextError, match="web did not let you sign in: it did not an"),
+    ):
+        await sign_in(guarded.server(), browse, CLOCK)

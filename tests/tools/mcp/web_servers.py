@@ -127,6 +127,7 @@ class TokenMaker:
         self.expires_in: int | str = 3600
         self.tokens_at: str | None = None
         """Where it says that tokens are made; by default here."""
+        self.silent = False
         self.refused = 0
         self.holds = 0
         """A token is renewed once so many requests were refused."""
@@ -160,6 +161,8 @@ class TokenMaker:
         return JSONResponse({"resource": f"{base}/mcp", "authorization_servers": [base]})
 
     async def _metadata(self, request: Request) -> Response:
+        if self.silent:
+            await asyncio.sleep(60)
         base = str(request.base_url).rstrip("/")
         facts = {
             "issuer": base,

@@ -1,5 +1,6 @@
 """Lays one layer over others: objects are merged key by key, lists of plugins and instructions are joined,
-everything else is replaced. Every value remembers which document it came from.
+everything else is replaced, and so is an MCP server that leads elsewhere. Every value remembers which
+document it came from.
 
 What must stay true: the order of permission keys, which is their meaning. A key keeps the place that its
 first layer gave it; an action for everything replaces every earlier one.
@@ -66,7 +67,9 @@ class Merged:
                 self._join(into, key, item, below, origin)
             elif _is_permission(below):
                 self._permission(into, key, item, below, origin)
-            elif isinstance(old, dict) and isinstance(item, dict):
+            elif (
+                isinstance(old, dict) and isinstance(item, dict) and not _is_another_server(below, old, item)
+            ):
                 self._objects(old, item, below, origin)
             else:
                 self._put(into, key, item, below, origin)
@@ -138,6 +141,12 @@ def leaves(value: Any, path: KeyPath) -> Iterator[KeyPath]:
             yield from leaves(item, (*path, key))
     else:
         yield path
+
+
+def _is_another_server(path: KeyPath, old: dict[str, Any], new: dict[str, Any]) -> bool:
+    """Whether an MCP entry leads elsewhere than the one below: headers and variables were for that one."""
+    is_entry = path[:1] == ("mcp",) and len(path) == len(("mcp", "name"))
+    return is_entry and any(key in new and new[key] != old.get(key) for key in ("command", "url"))
 
 
 def _is_permission(path: KeyPath) -> bool:

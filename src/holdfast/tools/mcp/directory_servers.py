@@ -111,10 +111,11 @@ class DirectoryServers:
 
     async def _offer(self, keeper: Keeper, taken: frozenset[str]) -> Offer:
         name = keeper.server.name
-        basis = (keeper.server, keeper.listed, taken)
+        others = frozenset(self.keepers) - {name}
+        basis = (keeper.server, keeper.listed, taken, others)
         known = self._offers.get(name)
         if known is None or known[0] != basis:
-            made = await anyio.to_thread.run_sync(listed_tool.offer, keeper.server, keeper.listed, taken)
+            made = await anyio.to_thread.run_sync(listed_tool.offer, *basis)
             for problem in made.problems if known is None or known[1].problems != made.problems else ():
                 self._warn(f"MCP server {name}: {problem}")
             known = self._offers[name] = (basis, made)

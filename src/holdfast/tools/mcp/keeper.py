@@ -125,6 +125,7 @@ class Keeper:
 
     async def _pause(self, status: McpStatus, pause_s: float, begun_s: float) -> float:
         """Wait before the next attempt; how long the next pause may be."""
+        pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
         event.warn(
             "mcp",
             "server.away",
@@ -134,7 +135,6 @@ class Keeper:
             printed=0 if self._errors is None else self._errors.bytes,
         )
         self._settle(status)
-        pause_s = PAUSE_S if anyio.current_time() - begun_s > STEADY_S else pause_s
         with anyio.move_on_after(SIGN_IN_S if status.status == "needs_auth" else pause_s):
             await self._again.wait()
         self._again = anyio.Event()
@@ -250,7 +250,7 @@ class Keeper:
 
     async def call(self, tool: OfferedTool, arguments: JsonMap, context: ToolContext) -> ToolOutput:
         """Carry out a call of a tool, which was permitted."""
-        from holdfast.tools.mcp.wire.reason import Lost, Refused
+        from holdfast.tools.mcp.wire.reason import Lost, Refused, Unclear
 
         link = self.link(tool.name)
         unknown = "" if tool.repeatable else " Whether it took effect is unknown: look before you repeat it."
@@ -267,6 +267,10 @@ class Keeper:
         except Lost as error:
             raise ToolFailure(
                 f"The MCP server {self.server.name} left during the call: {error}.{unknown}"
+            ) from None
+        except Unclear as error:
+            raise ToolFailure(
+                f"What the MCP server {self.server.name} answered cannot be read: {error}.{unknown}"
             ) from None
         except Refused as error:
             raise ToolFailure(f"The MCP server {self.server.name} refused the call: {error}.") from None

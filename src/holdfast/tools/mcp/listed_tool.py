@@ -60,10 +60,16 @@ class Offer(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] = ()) -> Offer:
-    """What a server offers. It judges schemas, which takes a while for many: call it in a thread."""
+def offer(
+    server: Server, listed: Sequence[ListedTool], taken: Collection[str] = (), others: Collection[str] = ()
+) -> Offer:
+    """What a server offers beside `others`. It judges schemas, which takes a while: call it in a thread."""
     problems: list[str] = []
     wanted = {each.name: each for each in listed if each.name.strip() and server.offers(each.name)}
+    if foreign := [name for name in wanted if names.is_of_another(server.name, name, others)]:
+        problems.append(f"named as tools of another server, and left out: {_some(foreign)}")
+        for name in foreign:
+            del wanted[name]
     if tasks := [name for name, each in wanted.items() if each.needs_task]:
         problems.append(f"only to be called as tasks, which are not offered: {_some(tasks)}")
         wanted = {name: each for name, each in wanted.items() if not each.needs_task}
@@ -76,7 +82,7 @@ def offer(server: Server, listed: Sequence[ListedTool], taken: Collection[str] =
     if unsound := [name for name in wanted if name not in sound]:
         problems.append(f"arguments without a usable schema: {_some(unsound)}")
     sound = _fitting(sound, wanted, problems)
-    called = names.named(server.name, sound, taken)
+    called = names.named(server.name, sound, taken, others)
     tools = [
         OfferedTool(
             name=called[name],

@@ -28,12 +28,29 @@ def distinct(server: str, tool: str) -> str:
     return f"{head}_{digest}"
 
 
-def named(server: str, tools: Iterable[str], taken: Collection[str]) -> dict[str, str]:
-    """By the server's own name of each tool, the name that the model calls. `taken` are names of others."""
+def is_of_another(server: str, tool: str, others: Iterable[str]) -> bool:
+    """Whether a tool is named as those of another server: `git` with `hub_drop` beside `git_hub`.
+
+    A rule for `git_hub_*` would let it run.
+    """
+    own, name = plain(server, ""), _OTHER.sub("_", f"{server}_{tool}")
+    return any(
+        len(head) > len(own) and name.startswith(head) for head in (plain(each, "") for each in others)
+    )
+
+
+def named(
+    server: str, tools: Iterable[str], taken: Collection[str], others: Iterable[str] = ()
+) -> dict[str, str]:
+    """By the server's own name of each tool, the name that the model calls.
+
+    `taken` are names of other tools; `others` are the servers beside it, whether they are connected or not.
+    """
     tools = list(tools)
     shared = Counter(plain(server, tool) for tool in tools)
+    is_twin = any(plain(each, "") == plain(server, "") for each in others)
     return {
-        tool: distinct(server, tool) if shared[name] > 1 or name in taken else name
+        tool: distinct(server, tool) if is_twin or shared[name] > 1 or name in taken else name
         for tool in tools
         for name in (plain(server, tool),)
     }

@@ -22,6 +22,7 @@ from holdfast.tools.mcp.wire.stored_token import StoredToken
 
 _REFUSED: Final = (400, 404, 405, 406, 415)
 """How a server that speaks only SSE answers to a post at its address."""
+_ERROR: Final = 400
 
 
 Transport = Callable[[Server, Traffic, httpx2.Auth | None], AbstractAsyncContextManager[Streams]]
@@ -62,6 +63,7 @@ async def _remote(server: Server, link: Link) -> AsyncIterator[Link]:
     auth = None if account is None else StoredToken(server, account)
     traffic = Traffic(server)
     link.is_unauthorized = lambda: traffic.unauthorized
+    link.http_status = lambda: traffic.status
 
     async def opened(transport: Transport) -> AsyncExitStack:
         async with AsyncExitStack() as trial:
@@ -75,6 +77,8 @@ async def _remote(server: Server, link: Link) -> AsyncIterator[Link]:
     except Exception as first:
         _check_sign_in(server, traffic)
         if traffic.status not in _REFUSED:
+            if (traffic.status or 0) >= _ERROR:
+                raise ContextError(f"it answers HTTP {traffic.status}") from None
             raise
         try:
             connection = await opened(remote.events)

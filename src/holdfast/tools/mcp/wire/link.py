@@ -30,7 +30,7 @@ from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire import result
 from holdfast.tools.mcp.wire.call_under_way import Ask, CallUnderWay, Progress
 from holdfast.tools.mcp.wire.open_requests import OpenRequests
-from holdfast.tools.mcp.wire.reason import Lost, Refused
+from holdfast.tools.mcp.wire.reason import Lost, Refused, Unclear
 from holdfast.version import __version__
 
 LISTED_MAX: Final = 2_000
@@ -42,6 +42,8 @@ ROUNDS_MAX: Final = 10
 ENDED: Final = "the connection ended"
 _ENDS: Final = ("Connection closed", "SSE stream")
 """How the package's own words for that begin."""
+_UNREADABLE: Final = ("Server returned an error response", "Failed to parse", "Unexpected content type")
+"""And those for an answer over HTTP that is none."""
 
 Streams = tuple[Any, Any]
 R = TypeVar("R", bound=pydantic.BaseModel)
@@ -68,6 +70,8 @@ class Link:
         self.why = ENDED
         self.is_unauthorized: Callable[[], bool] = lambda: False
         """Whether a remote server has just answered that it does not know the user."""
+        self.http_status: Callable[[], int | None] = lambda: None
+        """What a remote server has just answered by HTTP."""
 
     def break_(self, why: str) -> None:
         """The connection is of no more use."""
@@ -242,9 +246,12 @@ class Link:
                 raise Refused(f"it wants a sign-in: `holdfast mcp auth {self.server.name}`") from None
             if error.message == "Session terminated":
                 self.break_("the server has ended the session")
-            raise Refused(one_line(self.server.hidden(error.message), 1_000)) from None
+            said = one_line(self.server.hidden(error.message), 1_000)
+            if error.message.startswith(_UNREADABLE):
+                raise Unclear(f"{said} (HTTP {self.http_status()})") from None
+            raise Refused(said) from None
         except pydantic.ValidationError as error:
-            raise Refused(f"its answer is none of the protocol ({error.error_count()} faults)") from None
+            raise Unclear(f"its answer is none of the protocol ({error.error_count()} faults)") from None
 
     async def _elicit(
         self, context: ClientRequestContext, params: types.ElicitRequestParams

@@ -16,6 +16,10 @@ class Refused(Exception):
     """The server answered a request with an error."""
 
 
+class Unclear(Refused):
+    """What came is no answer of the protocol: whether the server did what was asked is not known."""
+
+
 def first(error: BaseException) -> BaseException:
     """Of several errors the first."""
     while isinstance(error, BaseExceptionGroup):

@@ -33,7 +33,7 @@ from holdfast.tools.mcp.wire.remote import Traffic
 WAIT_S: Final = 300.0
 """How long the user may take in the browser."""
 ANSWER_S: Final = 30.0
-"""How long the server may take beside that."""
+"""How long the server may take before that, and once more after it."""
 _HEAD_BYTES_MAX: Final = 16_384
 _PATH: Final = "/callback"
 _PAGE: Final = b"<!doctype html><title>Holdfast</title><p>%s You can close this window.</p>"
@@ -133,8 +133,14 @@ async def sign_in(server: Server, show: Show, clock: Clock) -> Account:
     async with listening:
         bound = listening.sockets[0].getsockname()[1]
         redirect = settings.redirect_uri or f"http://127.0.0.1:{bound}{_PATH}"
-        provider = _provider(server, settings, redirect, callback, show)
-        await _visit(server, provider)
+        limit = anyio.CancelScope(deadline=anyio.current_time() + ANSWER_S)
+
+        async def shown(url: str) -> None:
+            limit.deadline = anyio.current_time() + WAIT_S + ANSWER_S
+            await show(url)
+
+        provider = _provider(server, settings, redirect, callback, shown)
+        await _visit(server, provider, limit)
     return _account(server, provider, clock)
 
 
@@ -203,7 +209,7 @@ def _provider(
     )
 
 
-async def _visit(server: Server, provider: OAuthClientProvider) -> None:
+async def _visit(server: Server, provider: OAuthClientProvider, limit: anyio.CancelScope) -> None:
     """Greet the server, which makes it ask for the sign-in."""
     traffic = Traffic(server)
 
@@ -211,7 +217,7 @@ async def _visit(server: Server, provider: OAuthClientProvider) -> None:
         _check_way(server, str(request.url))
 
     try:
-        with anyio.fail_after(WAIT_S + ANSWER_S):
+        with limit:
             async with remote.client(server, traffic, provider) as http:
                 http.event_hooks = {**http.event_hooks, "request": [check]}
                 headers = {"accept": "application/json, text/event-stream"}
@@ -223,12 +229,14 @@ async def _visit(server: Server, provider: OAuthClientProvider) -> None:
             f"{server.name} registers no client by itself ({one_line(str(error), 200)}); register one with "
             "it, and set `oauth.clientId`"
         ) from None
-    except (OAuthFlowError, httpx2.HTTPError, TimeoutError) as error:
+    except (OAuthFlowError, httpx2.HTTPError) as error:
         # An error of the transport may hold a header.
         why = str(error) if isinstance(error, OAuthFlowError) else reason(error)
         raise ContextError(
             f"{server.name} did not let you sign in: {one_line(server.hidden(why), 200)}"
         ) from None
+    if limit.cancelled_caught:
+        raise ContextError(f"{server.name} did not let you sign in: it did not answer in time")
 
 
 def _account(server: Server, provider: OAuthClientProvider, clock: Clock) -> Account:
