@@ -68,7 +68,7 @@ class State(msgspec.Struct):
 
 
 class Scene:
-    """Every line that somebody writes is unique and names its author, so that none can go unnoticed."""
+    """Every line that is written is unique and names its author, so that none can go unnoticed."""
 
     def __init__(self, place: Path, *, real: bool, state: State | None = None) -> None:
         self.place = place
