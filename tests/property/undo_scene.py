@@ -163,6 +163,8 @@ class Scene:
         if what in ("revert", "unrevert"):
             is_strict = what == "revert" and given[0] not in self.state.staged
             await self.check(files, beside, given[0], strict=is_strict)
+            if self.state.count % 2:
+                await self.do(what, *given)  # What was cut off is finished exactly.
             self.changed_by("undo")
         elif what == "turn":
             edits = given[2]
