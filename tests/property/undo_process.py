@@ -1,5 +1,5 @@
 """A process that does one thing in the scene of undo, and is killed at one of its writes: `-m
-tests.property.undo_process`. It is told on standard input; if it lives, it says what is known afterwards.
+tests.property.undo_process`. It reads an order from standard input; if it lives, it writes the new state.
 """
 
 import os

@@ -68,7 +68,7 @@ class State(msgspec.Struct):
 
 
 class Scene:
-    """Every line that somebody writes is unique and names its author, so that none can go unnoticed."""
+    """Every line that is written is unique and names its author, so that none can go unnoticed."""
 
     def __init__(self, place: Path, *, real: bool, state: State | None = None) -> None:
         self.place = place
@@ -163,6 +163,10 @@ class Scene:
         if what in ("revert", "unrevert"):
             is_strict = what == "revert" and given[0] not in self.state.staged
             await self.check(files, beside, given[0], strict=is_strict)
+            if self.state.count % 3 == 1:
+                await self.do(what, *given)  # What was cut off is finished exactly.
+            elif self.state.count % 3 == 2 and is_strict:
+                await self.go_on(files, *given)
             self.changed_by("undo")
         elif what == "turn":
             edits = given[2]
@@ -177,6 +181,15 @@ class Scene:
                 await self.hf.sessions.resume(id)
             await self.hf.sessions.wait(id)
         await self.look()
+
+    async def go_on(self, before: Files, session: str, which: int) -> None:
+        """A prompt after a revert that was cut off: it is finished first, or had not begun."""
+        prompts = self.state.prompts[session]
+        then = self.exact(prompts[which % len(prompts)][1], FAMILY[session]) if prompts else None
+        is_staged = (await self.hf.sessions.get(self.state.ids[session])).revert is not None
+        await self.prompt(session)
+        if then is not None:
+            assert self.files() == (then if is_staged else before), "a prompt finds it done, or not begun"
 
     async def gone(self) -> None:
         """Wait until no command of a dead process runs any more."""

@@ -1,6 +1,5 @@
 """Reverts and their undoing, over real files and the real git."""
 
-import os
 import shutil
 import stat
 from pathlib import Path
@@ -413,72 +412,6 @@ async def test_one_process_at_a_time(world: UndoWorld, monkeypatch: pytest.Monke
     finally:
         lock.close()
     await world.unrevert()
-
-
-async def test_many_files_are_synced_together(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many files come back: other processes wait for the end of it, and each sync takes as long as
-    a hundred files without one.
-    """
-    names = [f"f{number % 3}/{number}" for number in range(60)]
-    for name in names:
-        world.put(name, name.encode())
-    await world.prompt()
-    await world.agent(dict.fromkeys(names, b"agent\n") | {"new": b"agent\n"})
-    plain, count = os.fsync, 0
-
-    def counted(fd: int) -> None:
-        nonlocal count
-        count += 1
-        plain(fd)
-
-    monkeypatch.setattr(os, "fsync", counted)
-    await world.revert()
-    assert world.files() == {name: name.encode() for name in names}
-    await world.unrevert()
-    assert world.files() == dict.fromkeys(names, b"agent\n") | {"new": b"agent\n"}
-    assert count < 40
-
-
-@pytest.mark.parametrize(
-    ("can", "events"),
-    [
-        (True, ["all", "put a", "put b", "folder"]),
-        (False, ["all", "file", "file", "put a", "put b", "folder"]),
-    ],
-)
-async def test_contents_are_on_the_disk_before_they_take_their_place(
-    world: UndoWorld, monkeypatch: pytest.MonkeyPatch, can: bool, events: list[str]
-) -> None:
-    """And so are the names, before the session says that the files are written; also where the system cannot
-    sync everything at once.
-    """
-    for name in "ab":
-        world.put(name, LINES)
-    await world.prompt()
-    await world.agent(dict.fromkeys("ab", b"agent\n"))
-    found: list[str] = []
-    put, fsync = write_path.put, os.fsync
-
-    def sync_all(fd: int) -> bool:
-        del fd
-        found.append("all")
-        return can
-
-    def sync(fd: int) -> None:
-        path = Path(f"/proc/self/fd/{fd}").readlink()
-        if path.is_relative_to(world.top):
-            found.append("folder" if path == world.top else "file")
-        fsync(fd)
-
-    def put_logged(new: New) -> None:
-        found.append(f"put {new.real.name}")
-        put(new)
-
-    monkeypatch.setattr(write_path, "sync_filesystem", sync_all)
-    monkeypatch.setattr(write_path, "put", put_logged)
-    monkeypatch.setattr(os, "fsync", sync)
-    await world.revert()
-    assert found == events
 
 
 @pytest.mark.parametrize("last", [edited((3, "agent\n")), None], ids=["removed the line", "removed the file"])
