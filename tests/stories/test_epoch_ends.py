@@ -235,11 +235,11 @@ async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world:
     async with world.open(*says("a", "b")) as (hf, script):
         fact.register(hf)
         engine = inside.engine(hf)
-        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=100))
         session = await world.session(hf)
         await hf.sessions.process(session, "one")
         await hf.sessions.move(session, str(elsewhere))
-        fact.value = UNAVAILABLE
+        fact.value, usual = UNAVAILABLE, engine.limits
+        force_setattr(engine, "limits", replace(usual, context_wait_ms=100))
         with anyio.fail_after(60):
             answer = (await hf.sessions.process(session, "two", check=False)).info
         assert isinstance(answer, AssistantMessage)
@@ -250,6 +250,7 @@ async def test_what_cannot_be_read_after_a_move_leaves_the_prompt_pending(world:
         assert len(script.requests) == 1
 
         fact.value = "there"
+        force_setattr(engine, "limits", usual)
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
         assert [epoch.cause for epoch in await epochs(hf, session)] == ["first", "move"]

@@ -185,7 +185,8 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
     async with world.open(*says("a")) as (hf, script):
         fact.register(hf)
         engine = inside.engine(hf)
-        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=1_500))
+        usual = engine.limits
+        force_setattr(engine, "limits", replace(usual, context_wait_ms=1_500))
         session = await world.session(hf)
         with anyio.fail_after(60):
             frames = [frame async for frame in hf.sessions.turn(session, "go", check=False)]
@@ -203,6 +204,7 @@ async def test_an_unavailable_baseline_leaves_the_prompt_pending(world: World) -
         assert await epochs(hf, session) == []
 
         fact.value = "there"
+        force_setattr(engine, "limits", usual)
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
         pending = await hf.store.select("prompt", session=session)
@@ -227,7 +229,7 @@ async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(
         source = replace(Fact().source(), load=load)
         hf.context.register("story/fact", lambda: SystemContext.make(source))
         engine = inside.engine(hf)
-        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=300))
+        force_setattr(engine, "limits", replace(engine.limits, context_wait_ms=1_500))
         session = await world.session(hf)
         with anyio.fail_after(60):
             answer = (await hf.sessions.process(session, "go", check=False)).info
