@@ -213,29 +213,43 @@ async def test_a_group_whose_number_was_given_out_again_is_left_alone(tmp_path: 
 
 
 async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
-    world: World, tmp_path: Path
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever else the process does goes on: here it is what lets the program end by itself."""
+    """Whatever else the process does goes on: here it is what lets the guard, which is waited for, go on."""
     world.settings(permission={"run": "allow"})
-    begun, gate, ended = tmp_path / "begun", tmp_path / "gate", tmp_path / "ended"
-    # It hears no TERM, and KILL comes after 3 s.
-    stubborn = f"trap '' TERM; touch {begun}; while [ ! -e {gate} ]; do sleep 0.02; done; touch {ended}"
+    groups: list[int] = []
+    begun, went_on = anyio.Event(), anyio.Event()
+    close, closed = Guard.close, []
+
+    def closing(self: Guard, *, wait_s: float) -> None:
+        close(self, wait_s=wait_s)
+        closed.append(went_on.is_set())
+
+    monkeypatch.setattr(Guard, "close", closing)
 
     @tool()
     async def run(context: ToolContext) -> str:
         """Run a program."""
-        async with context.spawn(["sh", "-c", stubborn]):
+        async with context.spawn(["sh", "-c", "trap '' TERM; sleep 300 & wait; wait"]) as process:
+            groups.append(process.pid)
+            begun.set()
             await anyio.sleep_forever()
         return "never"
 
-    async def opens(guard: Guard) -> None:
+    async def lets_go(guard: Guard, pid: int) -> None:
         await until(lambda: guard._process is None)
-        gate.touch()
+        went_on.set()
+        os.kill(pid, signal.SIGCONT)
 
     async with anyio.create_task_group() as beside, world.open(Step(Call("run", {}, id="c1"))) as (hf, _):
         hf.tools.register(run)
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        await until(begun.exists)
-        beside.start_soon(opens, inside.engine(hf).guard)
-    assert ended.exists()
+        with anyio.fail_after(60):
+            await begun.wait()
+        guard = inside.engine(hf).guard
+        assert guard._process is not None
+        os.kill(guard._process.pid, signal.SIGSTOP)
+        beside.start_soon(lets_go, guard, guard._process.pid)
+    assert closed == [True]
+    await gone(groups[0])
