@@ -37,7 +37,11 @@ A_FOLDER = 100
 
 
 def grow(top: Path, files: int) -> None:
-    """A tree of source files; one in a thousand holds the needle, and one in a thousand is a `.toml`."""
+    """A tree of source files, the top of a checkout; one in a thousand holds the needle, one is a `.toml`.
+
+    (Below the top of a checkout the rules above count too: that takes ripgrep longer, and ours more so.)
+    """
+    subprocess.run(["git", "init", "-q"], cwd=top, check=True)
     random = Random(1)
     words = ["".join(random.choices("abcdefghijklmnop", k=7)) for _ in range(2_000)]
     for number in range(files):
