@@ -15,6 +15,7 @@ from holdfast.schema.part import PatchPart, StepStartPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, answered
+from tests.location.box.users import ROOT
 from tests.prefixes import blocks, first_difference
 from tests.stories import inside
 from tests.stories.crashing import Machine, life
@@ -307,10 +308,11 @@ async def test_a_server_runs_in_the_box_where_its_entry_says_so(world: World, tm
     """What it writes to the project is there, and what it writes elsewhere is not."""
     within, outside = world.project / "log", tmp_path / "log"
     world.settings(
+        sandbox={"reveal": [str(ROOT)]},  # A checkout may lie below /tmp, which a box covers.
         mcp={
             "one": {**entry(log=str(within)), "box": True},
             "two": {**entry(log=str(outside)), "box": True},
-        }
+        },
     )
     async with world.open(Step(Say("ok"))) as (hf, script):
         await hf.sessions.process(await world.session(hf), "go")

@@ -1,7 +1,6 @@
 """The files around the steps of an answer: what is recorded of them, and when git is asked for anything."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +28,7 @@ from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.tools.builtin import change
+from tests.location.box.users import BASE
 from tests.stories import inside
 from tests.stories.permissions import asked
 from tests.stories.tools import command
@@ -157,7 +157,7 @@ async def test_a_write_that_fails_is_not_noted(world: World, monkeypatch: pytest
 
 async def test_what_a_formatter_makes_of_it_is_what_the_call_left(world: World) -> None:
     """One change, from what the file held first to what it holds in the end."""
-    upper = [sys.executable, "-c", "import sys;p=sys.argv[1];t=open(p).read();open(p,'w').write(t.upper())"]
+    upper = [BASE, "-c", "import sys;p=sys.argv[1];t=open(p).read();open(p,'w').write(t.upper())"]
     world.settings(snapshot=True, formatter={"up": {"command": [*upper, "$FILE"], "extensions": [".txt"]}})
     (world.project / "a.txt").write_text("zero\n")
     steps = (

@@ -2,7 +2,8 @@
 
 It is a child of this process in a session of its own, like one that is started with its command, and knows
 nothing yet: its orders come by a socket. What must stay true: it ends by itself when this process ends, and
-after a time without orders; it has no variable of the user's; no command is given to one that may be ending.
+after a time without orders; of the user's variables it has those alone that an interpreter needs; no command
+is given to one that may be ending.
 """
 
 import contextlib
