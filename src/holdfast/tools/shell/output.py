@@ -1,11 +1,14 @@
 """The output of a command as it comes: its end in memory, all of it in a Managed Tool Output File.
 
 What must stay true: memory holds a bounded piece, however much a command prints; the file is made when the
-output no longer fits into a record; what the model gets is valid text within the limits of a settlement.
+output no longer fits into a record, and holds every piece once and in its order, whoever writes at the same
+time or is cancelled; what the model gets is valid text within the limits of a settlement.
 """
 
 import contextlib
 import re
+import threading
+from collections import deque
 from typing import Final
 
 import anyio.to_thread
@@ -30,7 +33,10 @@ class Output:
         self._managed = managed
         self._limits = limits or OutputLimits()
         self._file: OutputFile | None = None
-        self._unwritten = bytearray()
+        self._unwritten: deque[bytes] = deque()
+        self._written = 0
+        """How many bytes were handed to the file, or could not be."""
+        self._writing = threading.Lock()
         self._tail = bytearray()
         self._lines = 0
         self.size = 0
@@ -51,33 +57,36 @@ class Output:
             del self._tail[:-_TAIL_BYTES]
         if self.lossy:
             return
-        self._unwritten += data
+        self._unwritten.append(data)
         is_long = self.size > self._limits.bytes_max or self._lines >= self._limits.lines_max
-        if (self._file is None and is_long) or len(self._unwritten) > _WRITE_BYTES:
+        if (self._file is None and is_long) or self.size - self._written > _WRITE_BYTES:
             await self.write()
 
     async def write(self) -> None:
         """Write what is not in the file yet, making the file if there is none."""
-        data = bytes(self._unwritten)
-        self._unwritten.clear()
-        try:
-            self.lossy = not await anyio.to_thread.run_sync(self._write, data) or self.lossy
-        except OSError:
-            self.lossy = True
+        await anyio.to_thread.run_sync(self._write)
 
-    def _write(self, data: bytes) -> bool:
-        if self._file is None:
-            self._file = self._managed.create()
-        return self._file.write(data)
+    def _write(self) -> None:
+        """Pieces leave the queue here, in the thread: who is cancelled before it began has taken nothing."""
+        with self._writing:
+            data = b"".join(self._unwritten.popleft() for _ in range(len(self._unwritten)))
+            self._written += len(data)
+            try:
+                if self._file is None:
+                    self._file = self._managed.create()
+                self.lossy = not self._file.write(data) or self.lossy
+            except OSError:
+                self.lossy = True
 
     async def finish(self) -> None:
         """Put the file on disk, if there is one."""
         if self._file is not None:
             await self.write()
-        file = self._file
-        if file is not None:
-            with contextlib.suppress(OSError):
-                await anyio.to_thread.run_sync(file.finish)
+            await anyio.to_thread.run_sync(self._finish, self._file)
+
+    def _finish(self, file: OutputFile) -> None:
+        with self._writing, contextlib.suppress(OSError):
+            file.finish()
 
     def shown(self) -> str:
         """The last characters, for whoever watches."""
