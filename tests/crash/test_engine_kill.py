@@ -17,7 +17,7 @@ from holdfast.testing.mock_provider import Call, MockProvider, Reply, Say
 from tests.stories.processes import Place, Worker, calls, left_open, messages, problems
 from tests.until import until
 
-TEXT_KILLS, TOOL_KILLS = 10, 12
+TEXT_KILLS, TOOL_KILLS = 8, 9
 PACE_MS = 4
 KEPT_WITHIN_S = 1.0
 """What was heard longer ago than this is on disk."""

@@ -259,7 +259,7 @@ def _content(message: Any) -> Sequence[Any]:
 
 @pytest.mark.ci
 @settings(
-    max_examples=examples(50),
+    max_examples=examples(32),
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     print_blob=True,
 )

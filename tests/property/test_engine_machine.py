@@ -98,7 +98,7 @@ async def story(actions: list[Action], folder: Path) -> None:
 
 
 @pytest.mark.ci
-@settings(max_examples=examples(35, times=14), suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+@settings(max_examples=examples(25, times=20), suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 @given(st.lists(action, min_size=1, max_size=14))
 def test_a_session_survives_any_order_of_events(actions: list[Action]) -> None:
     """Prompts, answers, failures, interrupts, crashes and resumes.
