@@ -1,4 +1,4 @@
-"""The output of a command: every piece is in its file, once and in order, whoever writes and whoever stops."""
+"""The output of a command: every piece is in its file, once and in order, whoever writes or stops."""
 
 import time
 from pathlib import Path
