@@ -1,5 +1,7 @@
 """A prefix that moves has a reason, whatever happens around it: refused requests, forks, upgrades."""
 
+from typing import Any
+
 import anyio
 import pytest
 from msgspec.structs import replace
@@ -13,9 +15,12 @@ from holdfast.schema.epoch import SentRequest
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import TextPart, ToolPart
 from holdfast.schema.tool_state import ToolCompleted
+from holdfast.store.query import MessageQuery
+from holdfast.store.record import MessagePage
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
 from tests.runtime.sample_epoch import EPOCH
+from tests.sessions.filling import ask, say
 from tests.stories.crashing import Machine, life
 from tests.stories.epochs import LONG, compacted, epochs, extends, says, steps
 from tests.stories.moves import FORM
@@ -297,6 +302,34 @@ async def test_an_edit_of_what_an_epoch_was_never_sent_is_no_reason_there(world:
         await hf.sessions.process(forked, "again", model="scripted/gpt-4")
         assert [each.moved for each in await steps(hf, forked)] == [None, "model"]
         assert [each.edited_at for each in await epochs(hf, session)] == [None, 2]
+
+
+async def test_a_conversation_is_written_part_by_part_in_linear_time(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller's own messages behind an answer of the model: each part reads the end, not all of it. A part
+    of what was sent is an edit all the same, however much stands behind it.
+    """
+    async with world.open(*says("a", "b")) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "one")
+        sent = (await hf.sessions.messages(session)).messages[0].info.id
+        read: list[int] = []
+        messages = type(hf.store).messages
+
+        async def counted(self: Any, query: MessageQuery) -> MessagePage:
+            page = await messages(self, query)
+            read.append(len(page.messages))
+            return page
+
+        with monkeypatch.context() as patch:
+            patch.setattr(type(hf.store), "messages", counted)
+            for number in range(160):
+                await ask(hf, session, f"note {number}")
+        assert max(read) <= 50
+        await say(hf, session, sent, "and this")
+        await hf.sessions.process(session, "two")
+        assert [each.moved for each in await steps(hf, session)] == [None, "edit"]
 
 
 @pytest.mark.parametrize("also", [False, True])

@@ -5,7 +5,7 @@ changes the totals in the same commit.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec.structs import replace
 
@@ -26,7 +26,10 @@ from holdfast.store.batch import Batch, Change, Expectation, Put, Remove, Unchan
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.put import put, put_list
 from holdfast.store.query import MessageQuery
-from holdfast.store.record import SessionRecord, StoredMessage
+from holdfast.store.record import SessionRecord, StoredMessage, StoredRecord
+
+_LOOK_MESSAGES: Final = 50
+"""How many messages at a time are looked through, from the end, for one that is edited."""
 
 MessageEditor = Callable[[Message], Message]
 PartEditor = Callable[[Part], Part]
@@ -225,12 +228,11 @@ async def _note_edit(
     fork from before it. `gone`: ids of the messages and parts that are removed.
     """
     epochs = await access.store.select("epoch", session=session)
-    if not epochs:
+    if not epochs or not (gone or await _was_sent(access, session, message, epochs)):
         return []
     # The whole history: an epoch may have sent messages that a compaction has since taken out of the model
     # view.
     history = (await access.store.messages(MessageQuery(session, reverted=True))).messages
-    # None: a new message was sent nowhere.
     place = next((each.info.place for each in history if each.info.id == message), None)
     requests = _requests(history, gone)
     asked = _steps_of(history) if gone else []
@@ -251,6 +253,28 @@ async def _note_edit(
             value = replace(value, edited_at=len(sent) + 1)
         puts.append(put(value))
     return puts
+
+
+async def _was_sent(access: StoreAccess, session: str, message: str, epochs: Sequence[StoredRecord]) -> bool:
+    """Whether a request of any epoch had the message in it.
+
+    Looks from the end, and no further than the message: whoever writes a conversation part by part pays for
+    the end of it each time, not for all of it.
+    """
+    behind: list[StoredMessage] = []
+    before: str | None = None
+    while True:
+        page = await access.store.messages(
+            MessageQuery(session, limit=_LOOK_MESSAGES, before=before, reverted=True)
+        )
+        behind += page.messages
+        place = next((each.info.place for each in page.messages if each.info.id == message), None)
+        if place is not None:
+            sent = _requests(behind, ())
+            values = [each.value() for each in epochs]
+            return any(_was_shown(each, [at for id, at in sent if id == each.id], place) for each in values)
+        if (before := page.older) is None:
+            return False  # A new message was sent nowhere.
 
 
 def _was_shown(epoch: ContextEpoch, sent: Sequence[int], place: int) -> bool:
