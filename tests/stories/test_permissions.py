@@ -1,5 +1,6 @@
 """What a call may do is judged by rules, then by a person, whose answer is a record."""
 
+import asyncio
 import contextlib
 import os
 import stat
@@ -309,6 +310,59 @@ async def test_a_program_that_cannot_be_stopped_is_waited_for_as_long_as_a_perso
             typed.set()
         assert isinstance(question, PermissionRequest)
         assert question.permission == "act"
+
+
+async def test_what_a_program_answers_while_it_is_left_is_heard(world: World) -> None:
+    """The time is over just as it answers: the answer is a record, so the call goes on with it."""
+    world.settings(permission={"act": "ask"})
+
+    async def late(_: PermissionRequest) -> PermissionAnswer:
+        with contextlib.suppress(asyncio.CancelledError):
+            await anyio.sleep_forever()
+        return PermissionAnswer(reply="once")
+
+    deed = Deed()
+    async with world.open(
+        Step(Call("act", {"what": "x"}, id="c")),
+        Step(Say("ok"), expect=answered("c", "did x")),
+        on_ask=late,
+    ) as (hf, _):
+        hf.tools.register(deed.tool)
+        engine = inside.engine(hf)
+        force_setattr(engine, "limits", replace(engine.limits, answer_wait_ms=20))
+        with anyio.fail_after(60):
+            await hf.sessions.process(await world.session(hf), "go")
+    assert deed.done == ["x"]
+
+
+async def test_an_interrupt_lets_the_program_that_decides_end_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It closes its dialogue, say: nothing of it is left when the session is idle."""
+    world.settings(permission={"act": "ask"})
+    steps: list[str] = []
+    began = anyio.Event()
+
+    async def decide(_: PermissionRequest) -> None:
+        try:
+            began.set()
+            await anyio.sleep_forever()
+        finally:
+            await asyncio.sleep(0.2)
+            steps.append("closed")
+
+    monkeypatch.setattr("holdfast.runtime.calls.permission_ask.LEAVE_S", 60)
+    monkeypatch.setattr("holdfast.runtime.calls.tool_calls.PATIENCE_S", 60)
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), on_ask=decide) as (hf, _):
+        hf.tools.register(Deed().tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await began.wait()
+            await hf.sessions.interrupt(session)
+            await hf.sessions.wait(session)
+        steps.append("idle")
+    assert steps == ["closed", "idle"]
 
 
 async def test_of_the_systems_temporary_folder_only_a_private_one_is_open(
