@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,12 @@ from tests.stories.processes import Place, calls, left_open, messages, problems
 LEASE_MS = 3_000
 WORKERS, SESSIONS = 3, 6
 QUIET_S = 60.0
+CHAOS = {"prompt": 70, "interrupt": 7, "resume": 7, "kill": 7, "pause": 4, "trouble": 5}
+"""What happens, by how often."""
+RACES = {"prompt": 45, "interrupt": 15, "note": 10, "fork": 10, "compact": 10, "rename": 10}
+"""No process dies, and nobody resumes: a summary hides from the model which calls it has made."""
+FORKS_MAX = 20
+_ID = re.compile(r"\b(ses|msg|prt)_\w+")
 _WORK = re.compile(r"work (\w+) (\d+)")
 
 
@@ -33,7 +39,8 @@ class Model(MockProvider):
     """Answers each request by what it says."""
 
     async def _answer(self, received: Received, *streams: Any) -> bool:
-        self.play(reply(received.json["messages"]))
+        is_summary = "tools" not in received.json
+        self.play(Reply((Say("a summary"),)) if is_summary else reply(received.json["messages"]))
         return await super()._answer(received, *streams)
 
 
@@ -123,6 +130,7 @@ class Chaos:
         self.faults: list[str] = []
         self.refused: Counter[str] = Counter()
         self.acknowledged: dict[str, list[str]] = {}
+        self.forks: set[str] = set()
         self.workers: list[Worker] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._replicas = {limit: Replica() for limit in (1, 7, 50, 1_000)}
@@ -130,7 +138,12 @@ class Chaos:
         self._following: list[asyncio.Task[None]] = []
         self.store: Store
 
-    async def run(self, seconds: float, trouble: Callable[[random.Random], Awaitable[str | None]]) -> None:
+    async def run(
+        self,
+        seconds: float,
+        trouble: Callable[[random.Random], Awaitable[str | None]],
+        weights: Mapping[str, int] = CHAOS,
+    ) -> None:
         """Let it rage; `trouble` is what else may happen (to a server), and how that is called."""
         self.store = await open_store(self.place.url)
         room = await Worker.start(self.place)
@@ -141,7 +154,7 @@ class Chaos:
         ]
         until = asyncio.get_running_loop().time() + seconds
         while asyncio.get_running_loop().time() < until:
-            await self._something(trouble)
+            await self._something(trouble, weights)
             await asyncio.sleep(self.chance.uniform(0.02, 0.15))
 
     async def crowd(self, prompts: int) -> None:
@@ -165,7 +178,9 @@ class Chaos:
                 made = await hf.sessions.create(directory=self.place.project, title="chaos")
                 self.acknowledged[made.id] = []
 
-    async def _something(self, trouble: Callable[[random.Random], Awaitable[str | None]]) -> None:
+    async def _something(
+        self, trouble: Callable[[random.Random], Awaitable[str | None]], weights: Mapping[str, int]
+    ) -> None:
         at = self.chance.randrange(len(self.workers))
         worker, session = self.workers[at], self.chance.choice(list(self.acknowledged))
         if worker.process.returncode is not None:  # The server went away just when it was opened.
@@ -173,9 +188,7 @@ class Chaos:
             assert "StoreBusy" in errors, errors[-2_000:]
             self.did["died at opening"] += 1
             worker = self.workers[at] = await Worker.start(self.place)
-        what = self.chance.choices(
-            ("prompt", "interrupt", "resume", "kill", "pause", "trouble"), (70, 7, 7, 7, 4, 5)
-        )[0]
+        (what,) = self.chance.choices(list(weights), list(weights.values()))
         if what == "kill":
             await worker.kill()
             self.workers[at] = await Worker.start(self.place)
@@ -187,7 +200,8 @@ class Chaos:
         else:
             name = f"w{self.did.total()}"
             text = f"work {name} {self.chance.randrange(4)}"
-            delivery = self.chance.choice(("steer", "queue"))
+            # What a fork owes it does before a prompt that queues: the same effects as its source, rightly.
+            delivery = self.chance.choice(("steer", "queue") if session not in self.forks else ("steer",))
             self._later(self._order(worker, what, session, text, delivery))
         self.did[what] += 1
 
@@ -204,9 +218,12 @@ class Chaos:
     async def _order(self, worker: Worker, what: str, session: str, text: str, delivery: str) -> None:
         answer = await worker.ask(do=what, session=session, text=text, delivery=delivery)
         if "error" in answer:
-            self.refused[answer["error"].partition(":")[0]] += 1
-        elif what == "prompt":
+            self.refused[_ID.sub(r"\1_…", answer["error"])[:160]] += 1
+        elif what in ("prompt", "note"):
             self.acknowledged[session].append(answer["ok"])
+        elif what == "fork" and len(self.acknowledged) < SESSIONS + FORKS_MAX:
+            self.forks.add(answer["ok"])
+            self.acknowledged[answer["ok"]] = []
 
     async def _follow(self, replica: Replica, limit: int) -> None:
         """Follow the whole store from its beginning."""
@@ -219,8 +236,15 @@ class Chaos:
         finally:
             watch.close()
 
+    async def rest(self) -> None:
+        """Wait until every order is answered and no session works; what queued before an interrupt waits."""
+        async with asyncio.timeout(QUIET_S):
+            await asyncio.gather(*self._tasks)
+            while any([await self._works(session) for session in self.acknowledged]):
+                await asyncio.sleep(0.1)
+
     async def settle(self) -> None:
-        """Let the dust settle: every session resumed by a fresh process until nothing is open."""
+        """Let the dust settle: sessions are resumed by a fresh process until nothing is open."""
         for worker in self.workers:
             with contextlib.suppress(ProcessLookupError):
                 worker.process.send_signal(signal.SIGCONT)
@@ -228,14 +252,17 @@ class Chaos:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         last = await Worker.start(self.place)
         async with asyncio.timeout(QUIET_S):
-            while any([await self._is_unfinished(session) for session in self.acknowledged]):
-                answers = [last.ask(do="resume", session=each) for each in self.acknowledged]
-                await asyncio.gather(*answers)
+            while unfinished := [each for each in self.acknowledged if await self._is_unfinished(each)]:
+                await asyncio.gather(*[last.ask(do="resume", session=each) for each in unfinished])
         assert await last.end() == 0
         for task in self._following:
             assert not task.done(), task.exception()
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
+
+    async def _works(self, session: str) -> bool:
+        record = await self.store.session(session)
+        return record is not None and record.busy
 
     async def _is_unfinished(self, session: str) -> bool:
         waiting = [each for each in await self.store.select("prompt", session=session) if each.mark == 1]
@@ -248,7 +275,9 @@ class Chaos:
             history = await messages(self.store, session)
             known = {each.info.id for each in history}
             self.faults += [
-                str(each.info.error) for each in history if getattr(each.info, "error", None) is not None
+                f"{error.name}: {error}"
+                for each in history
+                if (error := getattr(each.info, "error", None)) is not None
             ]
             lost += [prompt for prompt in prompts if prompt not in known]
             settled += len(calls(history))

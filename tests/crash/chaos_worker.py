@@ -41,6 +41,14 @@ async def obey(hf: Holdfast, order: dict[str, Any]) -> Any:
         case "prompt":
             admitted = await hf.sessions.prompt(session, order["text"], delivery=order["delivery"])
             return admitted.prompt.id
+        case "note":
+            return (await hf.sessions.prompt(session, order["text"], no_reply=True)).prompt.id
+        case "fork":
+            return (await hf.sessions.fork(session)).id
+        case "compact":
+            return await hf.sessions.compact(session, force=True)
+        case "rename":
+            return (await hf.sessions.rename(session, order["text"])).title
         case "resume":
             await hf.sessions.resume(session)
             return await hf.sessions.wait(session)

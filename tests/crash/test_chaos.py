@@ -1,4 +1,5 @@
-"""Random prompts, interrupts, resumes, kill -9 and SIGSTOP over several processes, on every engine.
+"""Random prompts, interrupts, resumes, kill -9 and SIGSTOP over several processes, and races without
+them, on every engine.
 
 CHAOS_S and CHAOS_SEED (the environment) choose how long, and which way. The seed and the figures are printed.
 """
@@ -17,7 +18,7 @@ import anyio.to_thread
 import asyncpg
 import pytest
 
-from tests.crash.chaos import Chaos, Model
+from tests.crash.chaos import RACES, Chaos, Model
 from tests.stories.processes import Place
 
 pytestmark = pytest.mark.long
@@ -86,6 +87,27 @@ async def test_nothing_is_lost_doubled_or_left_open(name: str, tmp_path: Path) -
         await chaos.run(SECONDS, trouble)
         await chaos.settle()
         print(await chaos.check())  # noqa: T201 - the figures
+
+
+@pytest.mark.parametrize("name", ["sqlite", "files", "postgres"])
+async def test_what_is_asked_for_side_by_side_is_done_or_refused(name: str, tmp_path: Path) -> None:
+    """Prompts, notes, interrupts, forks, compactions and new names from three processes at once. Nothing but
+    a plain refusal is answered, no other answer fails, and every law of the chaos holds.
+    """
+    seed = int(os.environ.get("CHAOS_SEED", time.time_ns() % 1_000_000))
+    print(f"races on {name}, seed {seed}, {SECONDS:.0f} s")  # noqa: T201 - a failure is repeated by it
+    async with Model() as mock, engine(name, tmp_path) as (url, trouble):
+        place = Place(tmp_path, mock)
+        place.url = url
+        chaos = Chaos(place, mock, seed)
+        await chaos.run(SECONDS, trouble, RACES)
+        await chaos.rest()
+        await chaos.settle()
+        print(await chaos.check())  # noqa: T201 - the figures
+        plain = "Refused:", "Conflict:", "InvalidInput: session ses_… has nothing to compact"
+        assert [each for each in chaos.refused if not each.startswith(plain)] == []
+        ended = "MessageAbortedError", "a compaction would not make the request shorter"
+        assert [fault for fault in chaos.faults if not any(each in fault for each in ended)] == []
 
 
 @pytest.mark.parametrize("name", ["sqlite", "files", "postgres"])
