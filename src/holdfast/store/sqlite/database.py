@@ -83,7 +83,7 @@ class Database:
             return False
         db = self.connect(readonly=True)
         try:
-            return _format(db) == FORMAT and has_indexes(db)
+            return _format(db) == FORMAT and has_indexes(db) and _keeps_log(db)
         finally:
             db.close()
 
@@ -228,6 +228,11 @@ def _format(db: apsw.Connection) -> int | None:
         return None
     found = db.execute("SELECT value FROM store WHERE key='format'").get
     return None if found is None else int(found)
+
+
+def _keeps_log(db: apsw.Connection) -> bool:
+    """Whether it is in the mode in which readers and writers do not wait for one another; a backup is not."""
+    return bool(db.execute("PRAGMA journal_mode").get == "wal")
 
 
 def has_indexes(db: apsw.Connection) -> bool:
