@@ -120,6 +120,17 @@ def list_backups(place: StoreUrl, form: str) -> None:
         note("There are no automatic backups yet.")
 
 
+def concerns(place: StoreUrl) -> tuple[str, ...]:
+    """What there is to say of the automatic backups of a store, where they are wanted."""
+    from holdfast.cli.daily_backup import is_wanted
+    from holdfast.store.sqlite.backups import Backups
+    from holdfast.store.sqlite.database import Database
+
+    if place.engine != "sqlite" or place.path is None or not is_wanted():
+        return ()
+    return Backups(Database(place.path)).concerns()
+
+
 def restore(place: StoreUrl, name: str, form: str) -> None:
     """Put a backup in the place of the store, whose present file is kept beside it."""
     from holdfast.store.sqlite import backups

@@ -99,6 +99,7 @@ def doctor(
             note(f"the damaged file is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), None
+    report = msgspec.structs.replace(report, advice=(*report.advice, *damaged_store.concerns(place)))
     box = _level()
     kept = _orphans(known)
     if form == "json":

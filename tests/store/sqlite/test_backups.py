@@ -134,3 +134,23 @@ async def test_the_first_commit_of_a_process_asks_for_it(tmp_path: Path) -> None
         await store.commit(Batch((session(),)))
         await store.close()
     assert asked == [path]
+
+
+async def test_a_clock_that_ran_ahead_costs_no_later_backup(tmp_path: Path) -> None:
+    """The one just made stays, and those of the future go first: they were the newest for ever."""
+    calendar = Calendar()
+    backups = await begun(tmp_path / "store.db", calendar)
+    for day in range(3):
+        calendar.now_s = NOW_S + 365 * DAY_S + day * (DAY_S + 1)
+        backups.make()
+    future = [path.name for path in backups.listed()]
+    assert backups.concerns() == ()
+    made: list[str] = []
+    for day in range(4):
+        calendar.now_s = NOW_S + day * (DAY_S + 1)
+        backups.make()
+        made.insert(0, time.strftime("%Y%m%d-%H%M%S.db", time.gmtime(calendar.now_s)))
+        kept = [path.name for path in backups.listed()]
+        assert kept == [*made, *future][:3]
+        told = "\n".join(backups.concerns())
+        assert all((name in told) == (name in future) for name in kept)

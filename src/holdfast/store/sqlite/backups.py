@@ -47,12 +47,29 @@ class Backups:
         return abs(self._now_s() - tried_s) > DAY_S  # Also when the clock was set back.
 
     def listed(self) -> list[Path]:
-        """The backups that there are, the newest first."""
+        """The backups that there are, the newest first.
+
+        Those of the future, which a clock that ran ahead has left, come last: nobody knows how old they are.
+        """
         try:
             names = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return []
-        return sorted(names, reverse=True)
+        now = self._name(self._now_s())
+        return sorted(names, key=lambda path: (path.name <= now, path.name), reverse=True)
+
+    def concerns(self) -> tuple[str, ...]:
+        """What the user should know of backups that are made for them, a line each."""
+        found: list[str] = []
+        now = self._name(self._now_s())
+        future = [path.name for path in self.listed() if path.name > now]
+        if future:
+            names = ", ".join(future)
+            found.append(f"automatic backups of the future ({names}) count as the oldest: a clock ran ahead")
+        return tuple(found)
+
+    def _name(self, at_s: float) -> str:
+        return time.strftime("%Y%m%d-%H%M%S.db", time.gmtime(at_s))
 
     def trouble(self) -> str | None:
         """Why the last one was not made; None when it was."""
@@ -90,10 +107,11 @@ class Backups:
             free = disk.f_bavail * disk.f_frsize
             if free < need:
                 return f"{free >> 20} MiB are free, and {need >> 20} MiB are needed"
-            copy(self._database, self.folder / time.strftime("%Y%m%d-%H%M%S.db", time.gmtime(self._now_s())))
+            made = self.folder / self._name(self._now_s())
+            copy(self._database, made)
         except (HoldfastError, OSError) as error:
             return str(error)
-        for path in self.listed()[KEPT:]:
+        for path in [each for each in self.listed() if each != made][KEPT - 1 :]:
             path.unlink(missing_ok=True)
         return ""
 
