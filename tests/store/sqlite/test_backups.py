@@ -1,5 +1,6 @@
 """Automatic backups: one a day, three kept, whole and sound or not there, made by one process."""
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -154,3 +155,46 @@ async def test_a_clock_that_ran_ahead_costs_no_later_backup(tmp_path: Path) -> N
         assert kept == [*made, *future][:3]
         told = "\n".join(backups.concerns())
         assert all((name in told) == (name in future) for name in kept)
+
+
+async def test_trouble_with_the_folder_fails_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file in its place, another user's folder, a start that fails: doctor names what can be mended."""
+
+    def fails(_: Path) -> None:
+        raise ValueError("embedded null byte")
+
+    path, folder = tmp_path / "store.db", tmp_path / "store.db-backups"
+    folder.write_text("not a folder")
+    for state in ("a file", "closed", "due"):
+        store = await SqliteStore.open(path, start_backup=fails)
+        receipt = await store.commit(Batch((session(),)))
+        await store.close()
+        assert receipt.numbers
+        told = Backups(Database(path)).concerns()
+        if state == "a file":
+            assert told == (f"{folder} is no folder, so no automatic backup is made; move it away",)
+            folder.unlink()
+            folder.mkdir()
+            (folder / "last").touch()
+            os.utime(folder / "last", (0, 0))
+            deny(folder, monkeypatch)
+        elif state == "closed":
+            assert told == (f"{folder} cannot be written by this user, so no automatic backup is made",)
+            monkeypatch.undo()
+        else:
+            assert told == ()
+
+
+def deny(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another user's folder, also for root."""
+    access, stat = os.access, Path.stat
+
+    def denied(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.parent == folder:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: path != folder and access(path, mode))
+    monkeypatch.setattr(Path, "stat", denied)

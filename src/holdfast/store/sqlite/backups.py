@@ -36,13 +36,18 @@ class Backups:
         self._last = self.folder / "last"
 
     def is_due(self) -> bool:
-        """Whether a day has passed since the last one was tried; a new store has a day of its own."""
+        """Whether a day has passed since the last one was tried; a new store has a day of its own.
+
+        None is where the folder cannot be used: `concerns` says so.
+        """
         try:
             tried_s = self._last.stat().st_mtime
         except FileNotFoundError:
             with suppress(OSError):  # A full disk: there would be no room for a backup either.
                 make_folder(self.folder)
                 make_file(self._last)
+            return False
+        except OSError:
             return False
         return abs(self._now_s() - tried_s) > DAY_S  # Also when the clock was set back.
 
@@ -61,6 +66,10 @@ class Backups:
     def concerns(self) -> tuple[str, ...]:
         """What the user should know of backups that are made for them, a line each."""
         found: list[str] = []
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            found.append(f"{self.folder} is no folder, so no automatic backup is made; move it away")
+        elif self.folder.exists() and not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
+            found.append(f"{self.folder} cannot be written by this user, so no automatic backup is made")
         now = self._name(self._now_s())
         future = [path.name for path in self.listed() if path.name > now]
         if future:

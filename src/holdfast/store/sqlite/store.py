@@ -2,7 +2,7 @@
 
 import queue
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -157,8 +157,9 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         receipt = await super().commit(batch)
         if self._start_backup is not None:
             start, self._start_backup = self._start_backup, None
-            if Backups(self.database).is_due():
-                start(self.database.path.absolute())
+            with suppress(Exception):  # The commit is written, whatever becomes of the backup.
+                if Backups(self.database).is_due():
+                    start(self.database.path.absolute())
         self._unindexed += len(receipt.numbers)
         if self._unindexed >= INDEX_AT:
             self._unindexed = 0
