@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -85,7 +86,7 @@ async def test_without_room_none_is_made_and_the_examination_says_so(
     await store.close()
     assert report.clean
     assert report.advice == (f"the last automatic backup was not made: {backups.trouble()}",)
-    assert "MiB are needed" in report.advice[0]
+    assert "KiB are free, and " in report.advice[0]
 
 
 async def test_a_damaged_store_costs_no_backup(tmp_path: Path) -> None:
@@ -198,3 +199,50 @@ def deny(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(os, "access", lambda path, mode: path != folder and access(path, mode))
     monkeypatch.setattr(Path, "stat", denied)
+
+
+async def test_backups_that_are_never_made_are_told_by_the_facts(tmp_path: Path) -> None:
+    """Not by the note of the last try, which a full disk leaves empty: written lately, backed up long ago."""
+    calendar = Calendar()
+    path = tmp_path / "store.db"
+    backups = await begun(path, calendar)
+
+    def told(*, made: int, written: int) -> tuple[str, ...]:
+        os.utime(path.with_name("store.db-lock"), (made, made))
+        for each in tmp_path.glob("store.db*"):
+            if each.name in ("store.db", "store.db-wal"):
+                os.utime(each, (written, written))
+        return backups.concerns()
+
+    now_s, day_s = int(NOW_S), int(DAY_S)
+    missing = "no automatic backup was made since 2027-01-05, although the store was written"
+    assert told(made=now_s - 10 * day_s, written=now_s) == (missing,)
+    assert told(made=now_s - day_s, written=now_s) == ()
+    backups.make()
+    assert told(made=now_s - 10 * day_s, written=now_s) == ()
+    calendar.now_s += 3 * DAY_S
+    assert told(made=now_s, written=now_s + 60) == ()
+    assert told(made=now_s, written=now_s + 2 * day_s) == (missing.replace("05", "15"),)
+
+
+async def test_a_try_that_no_byte_is_free_to_note_is_not_taken_for_a_success(tmp_path: Path) -> None:
+    """What the note said before stays; a longer one is not left behind a shorter one."""
+    backups = await begun(tmp_path / "store.db", Calendar())
+    last = backups.folder / "last"
+    (backups.folder / "lock").mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    last.write_text("no room")
+    os.utime(last, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, limits[1]))
+    try:
+        backups.make()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert (backups.trouble(), backups.is_due()) == ("no room", False)
+    os.utime(last, (0, 0))
+    backups.make()
+    assert backups.trouble() == f"{backups.folder / 'lock'}: Is a directory"
+    (backups.folder / "lock").rmdir()
+    os.utime(last, (0, 0))
+    backups.make()
+    assert (backups.trouble(), len(backups.listed())) == (None, 1)
