@@ -131,3 +131,27 @@ def test_a_store_in_use_is_not_exchanged(shell: Shell, tmp_path: Path) -> None:
 
     assert "is in use by another process" in shell.make(work)
     assert not list(tmp_path.glob("*.damaged"))
+
+
+@pytest.mark.ci
+def test_everything_that_can_be_read_is_exported(shell: Shell, tmp_path: Path) -> None:
+    """A page of one session, and the head of the file: the others come, --salvage is named, the code is 1."""
+    ids = filled(shell, 3)
+    path, before = tmp_path / "store.db", {f"{id}.json": shell("session", "export", id).out for id in ids}
+    sound = path.read_bytes()
+
+    def exported(folder: Path) -> dict[str, str]:
+        done = shell("session", "export", "--all", str(folder))
+        assert (done.code, "doctor --salvage NEW" in done.err) == (1, True), done
+        assert (f"session {ids[1]} cannot be read and was left out" in done.err) == (folder.name == "two")
+        return {file.name: file.read_text() for file in folder.iterdir()}
+
+    pages = (sound[at : at + PAGE] for at in range(0, len(sound), PAGE))
+    texts = [
+        page.count(b"answer 1 ") * (b"answer 0 " not in page and b"answer 2 " not in page) for page in pages
+    ]
+    overwrite(path, texts.index(max(texts)) + 1)
+    assert exported(tmp_path / "two") == {name: before[name] for name in before if ids[1] not in name}
+    path.write_bytes(sound)
+    overwrite(path, 1)
+    assert exported(tmp_path / "a folder") == before
