@@ -102,6 +102,22 @@ def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
+def test_a_backup_that_was_asked_for_is_never_left_out(shell: Shell, tmp_path: Path) -> None:
+    """A file in its place ends the repair of a store that cannot be opened, before anything is done."""
+    filled(shell, 1)
+    path, taken = tmp_path / "store.db", tmp_path / "taken"
+    overwrite(path, 1)
+    damaged = path.read_bytes()
+    taken.touch()
+    line = shell.fails("doctor", "--repair", "--backup", str(taken))
+    assert f"{taken} exists already; name another file for the backup" in line
+    assert (path.read_bytes(), list(tmp_path.glob("*.damaged"))) == (damaged, [])
+    taken.unlink()
+    assert shell("doctor", "--repair", "--backup", str(taken)).code == 0
+    assert taken.read_bytes() == damaged
+
+
+@pytest.mark.ci
 def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     """Cut in the middle: what lies before the cut comes, here all that was said first."""
     ids = filled(shell, 16)

@@ -71,8 +71,10 @@ def looked_at(place: StoreUrl, error: StoreDamaged) -> Report:
 def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Report, str]:
     """The last resort of --repair: salvage, and let the new store take the place of the damaged file.
 
-    The findings, and where the damaged file is kept. A backup of it that was asked for is a plain copy.
+    The findings, and where the damaged file is kept. A backup of it that was asked for, and is not made yet,
+    is a plain copy.
     """
+    from holdfast.store.sqlite.backup import check_free
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.exchange import beside, exchange
     from holdfast.store.sqlite.salvage.rescue import salvage
@@ -81,7 +83,8 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
     path = database.path
     aside = beside(path, "damaged")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    if backup is not None and not Path(backup).exists():
+    if backup is not None:
+        check_free(Path(backup), "for the backup")
         keep_copy(path, Path(backup))
     note("the file itself is damaged; salvaging what can be read …")
     try:
