@@ -83,14 +83,11 @@ def _export_salvaged(ctx: click.Context, folder: Path, done: Exported) -> "Salva
 
     It lies in the folder, on a disk that has room for as much, where nobody else may read it.
     """
-    from holdfast.cli.damaged_store import path_of
-    from holdfast.clock import SystemClock
-    from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.salvage.rescue import salvage
+    from holdfast.cli.damaged_store import path_of, salvaged
 
     with TemporaryDirectory(prefix=".salvage-", dir=folder.absolute()) as private:
         store = Path(private) / "store.db"
-        report = salvage(Database(path_of(place_of(ctx), "--all")), store, SystemClock())
+        report = salvaged(path_of(place_of(ctx), "--all"), store)
         lost = [each for each in report.incomplete if each.id not in done.sessions]
         done.missing += report.lost
         done.missing += [f"{name} of {each.id}" for each in lost for name in each.lost]
