@@ -20,7 +20,7 @@ from holdfast.file_lock import FileLock
 from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
 from holdfast.store.sqlite.backup import copy_database
-from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.sqlite.database import Database, is_writable, translated
 
 DAY_S = 24 * 3600
 KEPT = 3
@@ -66,7 +66,9 @@ class Backups:
         return sorted(names, key=lambda path: (path.name <= now, path.name), reverse=True)
 
     def concerns(self) -> tuple[str, ...]:
-        """What the user should know of backups that are made for them, a line each."""
+        """What a user who may write the store should know of its backups, a line each."""
+        if not is_writable(self._database.path):
+            return ()
         found: list[str] = []
         if os.path.lexists(self.folder) and not self.folder.is_dir():
             found.append(f"{self.folder} is no folder, so no automatic backup is made; move it away")
