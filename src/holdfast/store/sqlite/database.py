@@ -101,12 +101,15 @@ class Database:
             db.close()
 
     def _is_kept_from_memory(self, error: Exception) -> bool:
-        """Whether only the file of the shared memory did not fit on the disk: no commit is in the log."""
+        """Whether only the file of the shared memory did not fit on the disk: no commit is in the log, and no
+        process has it open, which would have that file.
+        """
         cause = error.__cause__ if isinstance(error, StoreError) else error
         kept = isinstance(cause, apsw.IOError | apsw.FullError | apsw.CantOpenError)
-        if not kept or not is_full(self.path):
+        memory = self.path.with_name(self.path.name + "-shm")
+        if not kept or not is_full(self.path) or _size(memory) >= MEMORY_BYTES // 2:
             return False
-        return not self.log_path.exists() or self.log_path.stat().st_size == 0
+        return _size(self.log_path) == 0
 
     def _check_readable(self) -> None:
         """Whether a store that cannot be written can be read as it is."""
@@ -237,6 +240,13 @@ def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> Store
 def is_writable(path: Path) -> bool:
     """Whether this user may write a file and what lies beside it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def is_full(path: Path) -> bool:
