@@ -322,7 +322,7 @@ class Holdfast:
 
 
 def _start_backup(path: Path) -> None:
-    """Start the daily backup in a process of its own, at low priority.
+    """Start the daily backup in a process of its own, which lowers its priority.
 
     The shell that starts it ends at once, so that the backup is no child of this process.
     """
@@ -331,7 +331,7 @@ def _start_backup(path: Path) -> None:
 
     if not Path(sys.executable).name.startswith("python"):
         return  # `sys.executable` of a frozen program is that program: it would be started again.
-    command = ["nice", "-n", "19", sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
+    command = [sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
