@@ -17,6 +17,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
+from holdfast.toolkit.output import ToolFailure
 from tests.stories import inside
 from tests.stories.compaction import BIG, LONG
 from tests.stories.crashing import Machine, life
@@ -446,6 +447,25 @@ async def test_a_loop_that_everything_is_allowed_to_ends_at_ten_with_a_name(worl
     assert isinstance(answer.info.error, UnknownFault)
     assert answer.info.error.data.message == STOPPED
     assert outcomes((answer,)) == [("error", f"It was not run: {STOPPED}.")]
+
+
+async def test_a_call_that_fails_with_the_same_long_error_is_a_loop(world: World) -> None:
+    """The error is kept in a file of another name each time, and the third call is refused."""
+    world.settings(permission={"act": "allow"})
+    ran = 0
+
+    @tool(name="act")
+    async def act(context: ToolContext, what: str) -> str:
+        """Fail at length."""
+        nonlocal ran
+        ran += 1
+        raise ToolFailure("the same line\n" * 8_000)
+
+    async with world.open(*repeats("1", "2", "3", "4")) as (hf, script):
+        hf.tools.register(act)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    assert (len(script.requests), ran) == (4, 2)
 
 
 async def test_a_loop_that_is_allowed_by_name_goes_on(world: World) -> None:

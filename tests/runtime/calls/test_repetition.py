@@ -73,6 +73,7 @@ CARRIED = Made(None, None, "act", {"what": "x"}, None, done("same").answer, 4)
         ([done("a"), done("a", message="m"), done("b", message="m")], 2),
         ([done("a"), done("a", what="y", message="now")], 1),
         ([done("in /t/1", outputPaths=["/t/1"]), done("in /t/2", outputPaths=["/t/2"])], 3),
+        ([failed("in /t/1", outputPaths=["/t/1"]), failed("in /t/2", outputPaths=["/t/2"])], 3),
         ([pictured("data:a"), pictured("data:b")], 2),
         ([CARRIED, done("same")], 6),
         ([CARRIED, done("other")], 2),

@@ -61,17 +61,21 @@ def made(part: ToolPart) -> Made:
 def _digest(state: ToolState) -> str | None:
     match state:
         case ToolCompleted():
-            output = state.output
-            paths = state.metadata.get("outputPaths")
-            for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
-                # The same output is stored under another file name each time.
-                output = output.replace(str(path), "")
+            output = _unnamed(state.output, state.metadata)
             output += "".join(file.url for file in state.attachments or ())
-        case ToolError(error=output, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
-            pass
+        case ToolError(error=error, metadata=metadata) if (metadata or {}).get("outcome") == "failed":
+            output = _unnamed(error, metadata or {})
         case _:
             return None
     return sha256(output.encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def _unnamed(output: str, metadata: JsonMap) -> str:
+    """A result without the names of its files: the same result is stored under another name each time."""
+    paths = metadata.get("outputPaths")
+    for path in paths[-PATHS_MAX:] if isinstance(paths, list) else ():
+        output = output.replace(str(path), "")
+    return output
 
 
 def calls_since_prompt(history: Sequence[MessageWithParts]) -> list[Made]:
