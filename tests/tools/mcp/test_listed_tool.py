@@ -88,6 +88,15 @@ def test_a_tool_that_can_only_be_called_as_a_task_is_left_out() -> None:
     assert found.problems == ("only to be called as tasks, which are not offered: a",)
 
 
+@pytest.mark.parametrize("draft", ["draft-03", "draft-04"])
+def test_a_schema_of_an_old_draft_is_offered_as_it_is(draft: str) -> None:
+    """An empty `required` is no schema there, so none is filled in."""
+    old = {"$schema": f"http://json-schema.org/{draft}/schema#", "type": "object", "properties": {"x": {}}}
+    (found,) = offer(server(), [tool(schema=old)]).tools
+
+    assert found.schema == old
+
+
 def test_a_deep_schema_is_left_out() -> None:
     """It would exhaust the stack of whoever reads it."""
     deep: Any = {"type": "object"}

@@ -28,6 +28,8 @@ DEPTH_MAX: Final = 32
 _NAMED_MAX: Final = 10
 _COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
 """Providers refuse these at the root of a tool's arguments."""
+_NONE_REQUIRED: Final = re.compile(r"/draft-0[34]/")
+"""The drafts in which `required` is no list, or not an empty one."""
 
 
 class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +142,8 @@ def _schema(given: JsonMap) -> JsonMap | None:
         return None
     schema = {key: item for key, item in _described(given).items() if key not in _COMBINED}
     schema = {"type": "object", "properties": {}, **schema}
-    schema.setdefault("required", [])
+    if not _NONE_REQUIRED.search(str(schema.get("$schema"))):
+        schema.setdefault("required", [])
     try:
         is_sound = len(msgspec.json.encode(schema)) <= SCHEMA_BYTES_MAX and not schema_rules.schema_problems(
             schema
