@@ -365,7 +365,8 @@ def _warn(line: str) -> None:
         _warned[line] = None
         if len(_warned) > WARNED_MAX:
             del _warned[next(iter(_warned))]
-        logging.getLogger("holdfast").warning(line)
+        with contextlib.suppress(Exception):  # Of a handler of the embedding program: it ends no work.
+            logging.getLogger("holdfast").warning(line)
 
 
 @asynccontextmanager
