@@ -29,6 +29,9 @@ import pytest
 
 from tests.examples import EXPLORES, examples
 
+# Failing contract tests show their values. Before any test imports the suite's helpers.
+pytest.register_assert_rewrite("holdfast.testing.store_contract")
+
 IN_CI = os.environ.get("HOLDFAST_CI") == "1"
 MARKS = ("long", "ci", "quick")  # the first that a test carries is the one that counts
 NEEDS = re.compile(
