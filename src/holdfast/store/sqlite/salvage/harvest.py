@@ -1,9 +1,12 @@
 """Everything in the pages that is a row of ours, and what the indexes say there should be. Pure.
 
-Where a tree is whole it is the truth. Where a page of it is gone, every leaf that no tree reaches is looked
-at: the pages below a lost inner one lie there, but so do pages from the past that were freed. What the file
-itself calls free is left out; of several states of a row all are handed on, and `choose` takes the newest.
+A tree that reads cleanly may still be wrong: an inner page can be that of another table, or lack some of its
+cells. So every leaf is looked at that no tree reaches. The pages below a lost inner one lie there, but so do
+pages from the past that were freed: what the file itself calls free is left out, and a row that a tree reaches
+in a free page is not a living one. Of several states of a row all are handed on, and `choose` takes the newest.
 """
+
+from collections.abc import Iterator
 
 import msgspec
 
@@ -45,17 +48,18 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
     roots = roots | _schema(pages)
     walks = {name: walk_table(pages, roots[name]) for name in TABLES}
     reached = {1}.union(*(walk.reached for walk in walks.values()))
-    live = {
-        "session": [row for cell in walks["session"].cells if (row := session_row(cell)) is not None],
-        "record": [row for cell in walks["record"].cells if (row := record_row(cell)) is not None],
-    }
+    free = pages.free()
+    live: dict[str, list[Row]] = {"session": [], "record": []}
     strays: dict[str, list[Row]] = {"session": [], "record": []}
-    if any(walks[name].lost for name in strays):
-        for cell in _stray_cells(pages, reached, walks):
-            if (row := record_row(cell)) is not None:
-                strays["record"].append(row)
-            elif (row := session_row(cell)) is not None:
-                strays["session"].append(row)
+    for name, shaped in (("session", session_row), ("record", record_row)):
+        for cell in walks[name].cells:
+            if (row := shaped(cell)) is not None:
+                (strays if row.page in free else live)[name].append(row)
+    for cell in _stray_cells(pages, reached | free, walks):
+        if (row := record_row(cell)) is not None:
+            strays["record"].append(row)
+        elif (row := session_row(cell)) is not None:
+            strays["session"].append(row)
     kept = [each for cell in walks["quarantine"].cells if (each := quarantined(cell)) is not None]
     return Harvest(
         live,
@@ -79,19 +83,15 @@ def content(pages: Pages, row: Row) -> bytes | None:
     return found if isinstance(found, bytes) else None
 
 
-def _stray_cells(pages: Pages, reached: set[int], walks: dict[str, Walk]) -> list[Cell]:
-    free = pages.free()
-    found: list[Cell] = []
+def _stray_cells(pages: Pages, known: set[int], walks: dict[str, Walk]) -> Iterator[Cell]:
     for number in range(2, pages.count + 1):
-        if number in reached or number in free:
-            continue
-        here = node(pages, number)
+        here = node(pages, number) if number not in known else None
         if here is not None and here.type == LEAF_TABLE:
-            cells = (read_cell(pages, here.page, number, offset, LEAF_TABLE) for offset in here.offsets)
-            found += [cell for cell in cells if cell is not None]
+            for offset in here.offsets:
+                if (cell := read_cell(pages, here.page, number, offset, LEAF_TABLE)) is not None:
+                    yield cell
     for number in {number for walk in walks.values() for number in walk.lost}:
-        found += loose_cells(pages, number)
-    return found
+        yield from loose_cells(pages, number)
 
 
 def _schema(pages: Pages) -> dict[str, int]:

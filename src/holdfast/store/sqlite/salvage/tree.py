@@ -80,7 +80,7 @@ def _take(pages: Pages, here: Node, between: tuple[int, int], found: Walk) -> No
 
 def _take_one(pages: Pages, here: Node, offset: int, between: tuple[int, int], found: Walk) -> None:
     cell = read_cell(pages, here.page, here.number, offset, here.type)
-    if cell is None:
-        found.lost[here.number] = between
-    else:
+    if cell is not None:
         found.cells.append(cell)
+    if cell is None or (here.type == LEAF_TABLE and not between[0] < cell.key <= between[1]):
+        found.lost[here.number] = between  # A row beyond its keys: the page is of another place.
