@@ -16,6 +16,7 @@ SESSIONS = 14
 ERASED = 5
 SCOPE = "project_p"
 TODO = {"status": "pending", "priority": "high"}
+FEW_RECORDS = 54
 CACHE = {"key": "k", "text": "v", "time": {"created": 1}}
 _COLUMNS = "r.k, r.kind, r.mark, r.seq, r.place, r.parent, r.at, r.id, r.data"
 
@@ -122,3 +123,10 @@ def roots(path: Path) -> dict[str, int]:
             str(name): int(str(root))
             for name, root in opened.execute("SELECT name, rootpage FROM sqlite_master")
         }
+
+
+def leaves(path: Path, table: str) -> list[int]:
+    """The pages that hold the rows of a table."""
+    with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as opened:
+        found = opened.execute("SELECT pageno FROM dbstat WHERE name=? AND pagetype='leaf'", (table,))
+        return [int(str(number)) for (number,) in found]

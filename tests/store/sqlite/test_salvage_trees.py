@@ -51,3 +51,39 @@ def test_an_inner_page_that_lost_some_of_its_cells_loses_no_row(store: Path, bit
     root[4] ^= 1 << bit
     _, came = salvaged(store, damage.hit(data, damage.roots(store)["record"], bytes(root)))
     assert came == sound
+
+
+@pytest.mark.parametrize("other", ["session_head", "session_updated", "record_scoped", "record_parent"])
+@pytest.mark.parametrize("index", ["session_removed", "record_removed", "record_id"])
+def test_an_index_alone_removes_nothing(store: Path, index: str, other: str) -> None:
+    """An index overwritten with another, whose entries look the same: what the tables still have is there."""
+    sound, data, roots = damage.rows(store), store.read_bytes(), damage.roots(store)
+    report, came = salvaged(store, damage.hit(data, roots[index], damage.page(data, roots[other])))
+    assert came == sound
+    assert (report.complete, report.lost) == (True, ())
+
+
+def test_what_is_put_aside_is_named_as_lost(store: Path) -> None:
+    """The sessions are gone, and the index of their names is empty: their records are kept in quarantine,
+    and the report says so.
+    """
+    data, roots = store.read_bytes(), damage.roots(store)
+    empty = damage.page(data, roots["session_owner"])
+    for number in damage.leaves(store, "session"):
+        data = damage.hit(data, number, bytes(damage.PAGE))
+    report, came = salvaged(store, damage.hit(data, roots["sqlite_autoindex_session_1"], empty))
+    assert came == {}
+    assert not report.complete
+    assert len(report.lost) == damage.FEW_RECORDS
+    assert all(line.endswith(": its session is missing") for line in report.lost)
+
+
+def test_a_wrong_key_in_an_index_is_no_loss(store: Path) -> None:
+    """The last byte of a leaf of names is part of a row's key: the row itself is there."""
+    sound, data = damage.rows(store), store.read_bytes()
+    number = damage.leaves(store, "record_id")[0]
+    leaf = bytearray(damage.page(data, number))
+    leaf[-1] ^= 0x40
+    report, came = salvaged(store, damage.hit(data, number, bytes(leaf)))
+    assert came == sound
+    assert report.complete

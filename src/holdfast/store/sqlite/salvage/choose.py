@@ -89,7 +89,7 @@ class Chooser:
     def _session(self, n: int, keys: list[int]) -> KeptSession | None:
         if n in self._found.removed_sessions or self._is_gone(n):
             states = [row for k in keys for row in self._records.get(k, [])[:1] if self._is_live(row)]
-            self._aside += [Aside("its session is missing", "", row) for row in states if not row.removed]
+            self._put_aside("its session is missing", [row for row in states if not row.removed])
             keys = []
         row, data = self._session_row(n)
         if row is not None and row.removed:
@@ -103,8 +103,7 @@ class Chooser:
                 self._lost.append(f"session {id}, with {len(lost)} records")
             return None
         if id is None and any(each.kind in _SCOPED for each in records):
-            self._aside += [Aside("its project is unknown", "", each) for each in records if not each.removed]
-            self._lost += [f"{KINDS[each.kind]} {each.id} of a project" for each in records]
+            self._put_aside("its project is unknown", [each for each in records if not each.removed])
             return None
         if id is not None and scope_of(id) != "session" and (row is None or data is None):
             row, data = self._made_scope(n, id), b""
@@ -115,6 +114,10 @@ class Chooser:
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
         return KeptSession(row, data, records, lost, head, max(bodies, default=""))
+
+    def _put_aside(self, reason: str, rows: list[Row]) -> None:
+        self._aside += [Aside(reason, "", row) for row in rows]
+        self._lost += [f"{KINDS[row.kind]} {row.id}: {reason}" for row in rows]
 
     def _is_gone(self, n: int) -> bool:
         return n not in self._sessions and self._found.session_names.whole and not self._known(n)
@@ -169,13 +172,15 @@ class Chooser:
     def _contents(self, keys: list[int], session: str) -> tuple[list[Row], list[str]]:
         chosen: dict[int, Row] = {}
         lost: list[str] = []
-        newest: dict[tuple[int, str], int] = {}
+        newest: dict[tuple[int, str | None], int] = {}
         for k in keys:  # A name that was removed and made again has a greater key the second time.
             newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
         for k in keys:
             states = self._records.get(k, [])
             if states and newest[states[0].kind, states[0].id] != k:
                 continue
+            if not states and self._entry(k) in newest:
+                continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
             if row is not None:
                 chosen[k] = row
@@ -196,10 +201,14 @@ class Chooser:
         if k in self._found.removed_records or (entry is None and not refused):
             return None
         self._aside += [each for each in refused if not each.row.torn]
-        kind = refused[0].row.kind if refused else _number(entry, 2)
-        id = refused[0].row.id if refused else _name(entry or (), 1)
+        kind, id = (refused[0].row.kind, refused[0].row.id) if refused else self._entry(k)
         lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
         return None
+
+    def _entry(self, k: int) -> tuple[int, str | None]:
+        """What the index calls a record: its kind and its id."""
+        entry = self._found.record_names.entries.get(k, ())
+        return _number(entry, 2), _name(entry, 1)
 
     def _is_live(self, row: Row) -> bool:
         return (row.page, row.offset) in self._live
@@ -277,8 +286,8 @@ def _name(columns: tuple[object, ...], at: int) -> str | None:
     return found.decode(errors="replace") if isinstance(found, bytes) else None
 
 
-def _number(columns: tuple[object, ...] | None, at: int) -> int:
-    found = columns[at] if columns is not None and len(columns) > at else None
+def _number(columns: tuple[object, ...], at: int) -> int:
+    found = columns[at] if len(columns) > at else None
     return found if isinstance(found, int) else -1
 
 

@@ -1,19 +1,29 @@
 """Everything in the pages that is a row of ours, and what the indexes say there should be. Pure.
 
-A tree that reads cleanly may still be wrong: an inner page can be that of another table, or lack some of its
-cells. So every leaf is looked at that no tree reaches. The pages below a lost inner one lie there, but so do
-pages from the past that were freed: what the file itself calls free is left out, and a row that a tree reaches
-in a free page is not a living one. Of several states of a row all are handed on, and `choose` takes the newest.
+A tree that reads cleanly may still be wrong: an inner page can be that of another table, or lack some of
+its cells. So every leaf is looked at that no tree reaches. The pages below a lost inner one lie there, but so
+do pages from the past that were freed: what the file itself calls free is left out, and a row that a tree
+reaches in a free page is not a living one. Of several states of a row all are handed on, and `choose` takes
+the newest. An index proves nothing against a row that lives.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
-from holdfast.store.sqlite.salvage.cells import LEAF_TABLE, Cell, loose_cells, node, read_cell
+from holdfast.store.check import INT_MAX
+from holdfast.store.sqlite.salvage.cells import LEAF_TABLE, Cell, Value, loose_cells, node, read_cell
 from holdfast.store.sqlite.salvage.pages import Pages
-from holdfast.store.sqlite.salvage.rows import Quarantined, Row, quarantined, record_row, session_row
+from holdfast.store.sqlite.salvage.rows import (
+    SESSIONS_MAX,
+    Quarantined,
+    Row,
+    quarantined,
+    record_row,
+    session_row,
+)
 from holdfast.store.sqlite.salvage.tree import Walk, walk_index, walk_table
+from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
 TABLES = ("session", "record", "quarantine")
 SCHEMA_ROOT = 1
@@ -65,10 +75,10 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         live,
         strays,
         {name: walks[name].lost for name in strays},
-        _index(pages, roots.get("sqlite_autoindex_session_1")),
-        _index(pages, roots.get("record_id")),
-        set(_index(pages, roots.get("session_removed")).entries),
-        set(_index(pages, roots.get("record_removed")).entries),
+        _index(pages, roots.get("sqlite_autoindex_session_1"), _names_session),
+        _index(pages, roots.get("record_id"), _names_record),
+        _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
+        _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         kept,
         _settings(pages, roots.get("store")),
         pages.count,
@@ -103,17 +113,65 @@ def _schema(pages: Pages) -> dict[str, int]:
     return roots
 
 
-def _index(pages: Pages, root: int | None) -> Index:
-    """An index by the keys of its rows, which are its last column."""
+def _index(pages: Pages, root: int | None, fits: Callable[[list[Value]], bool]) -> Index:
+    """An index by the keys of its rows, which are its last column; what is no entry of it does not count."""
     if root is None:
         return Index()
     walk = walk_index(pages, root)
     entries = {
-        cell.columns[-1]: tuple(cell.columns[:-1])
+        key: tuple(cell.columns[:-1])
         for cell in walk.cells
-        if cell.columns and isinstance(cell.columns[-1], int)
+        if fits(cell.columns) and isinstance(key := cell.columns[-1], int)
     }
-    return Index(dict(entries), walk.whole)
+    return Index(dict(entries), walk.whole and len(entries) == len(walk.cells))
+
+
+def _names_session(columns: list[Value]) -> bool:
+    """An entry of the ids of sessions."""
+    return len(columns) == 2 and isinstance(columns[0], bytes) and _is_number(columns[1])
+
+
+def _names_record(columns: list[Value]) -> bool:
+    """An entry of the ids of records."""
+    if len(columns) != 4 or not isinstance(columns[1], bytes):
+        return False
+    session, _, kind, k = columns
+    return (
+        isinstance(k, int) and isinstance(kind, int) and session == k >> POSITION_BITS and _is_number(session)
+    )
+
+
+def _removes_session(columns: list[Value]) -> bool:
+    """An entry of the tombstones of sessions."""
+    return len(columns) == 2 and isinstance(columns[0], int) and _is_number(columns[1])
+
+
+def _removes_record(columns: list[Value]) -> bool:
+    """An entry of the tombstones of records."""
+    if len(columns) != 2:
+        return False
+    seq, k = columns
+    return isinstance(seq, int) and isinstance(k, int) and 0 < k & POSITION_MASK <= seq <= INT_MAX
+
+
+def _is_number(n: Value) -> bool:
+    return isinstance(n, int) and 0 < n < SESSIONS_MAX
+
+
+def _removed(index: Index, living: set[int]) -> set[int]:
+    """What an index of tombstones says was removed: nothing, if it names what lives. Then it is another one,
+    whose entries look the same.
+    """
+    return set() if living & index.entries.keys() else set(index.entries)
+
+
+def _living(live: dict[str, list[Row]]) -> set[int]:
+    """The sessions that have a row of their own, or records: an erased session has none."""
+    return {row.session for rows in live.values() for row in rows if not row.removed}
+
+
+def _living_records(live: dict[str, list[Row]]) -> set[int]:
+    return {row.key for row in live["record"] if not row.removed}
 
 
 def _settings(pages: Pages, root: int | None) -> dict[str, str]:
