@@ -49,7 +49,8 @@ def salvage_to(place: StoreUrl, target: str, form: str) -> int:
 
 def print_losses(report: "SalvageReport") -> None:
     """What is gone, by name, a line each."""
-    lines = [f"lost: {each}" for each in report.lost]
+    lines = [f"{report.log}: what was written there may be missing"] if report.log else []
+    lines += [f"lost: {each}" for each in report.lost]
     for session in report.incomplete:
         lines += [f"lost: {name} of {session.id} ({session.title})" for name in session.lost]
     if report.doubtful:
@@ -58,6 +59,18 @@ def print_losses(report: "SalvageReport") -> None:
         click.echo(clean(line))
     if len(lines) > LINES_MAX:
         click.echo(f"… {len(lines) - LINES_MAX} more; --format json has them all")
+
+
+def check_log(place: StoreUrl) -> None:
+    """Raise `StoreDamaged` where the log is damaged in the middle: no connection may be opened then, since
+    SQLite stops at the damage and the last close removes the log, with the commits behind it.
+    """
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.salvage.rescue import log_trouble
+
+    database = Database(path_of(place, "doctor"))
+    if trouble := log_trouble(database):
+        raise StoreDamaged(str(database.path), trouble)
 
 
 def looked_at(place: StoreUrl, error: StoreDamaged) -> Report:
@@ -91,7 +104,10 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
         exchange(database, draft, aside)
     finally:
         draft.unlink(missing_ok=True)
-    findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)]
+    findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)] if error.what != report.log else []
+    if report.log:
+        what = f"{report.log}: what was written there may be missing"
+        findings.append(Finding(what, str(database.log_path), mended=True, given_up=True))
     findings += [Finding("it is lost", each, mended=True, given_up=True) for each in report.lost]
     findings += [
         Finding(f"{name} is lost", f"session {each.id}", mended=True, given_up=True)

@@ -84,6 +84,8 @@ def doctor(
         return report, target
 
     try:
+        if place.engine == "sqlite":
+            damaged_store.check_log(place)
         report, target = with_holdfast(ctx, work)
     except StoreMissing:
         # A new user has no store yet, and may want to know what this host can do.

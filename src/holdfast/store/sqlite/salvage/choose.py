@@ -268,6 +268,7 @@ class Chooser:
             sum(not row.removed for each in kept for row in each.records),
             self._found.pages,
             len({page for lost in self._found.lost.values() for page in lost}),
+            self._found.trouble,
         )
 
 

@@ -51,6 +51,8 @@ class Harvest(msgspec.Struct):
     quarantine: list[Quarantined]
     settings: dict[str, str]
     pages: int
+    trouble: str
+    """What is wrong with the log."""
 
 
 def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
@@ -82,6 +84,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         kept,
         _settings(pages, roots.get("store")),
         pages.count,
+        pages.trouble,
     )
 
 
@@ -94,13 +97,13 @@ def content(pages: Pages, row: Row) -> bytes | None:
 
 
 def _stray_cells(pages: Pages, known: set[int], walks: dict[str, Walk]) -> Iterator[Cell]:
-    for number in range(2, pages.count + 1):
+    for number in (*range(2, pages.count + 1), *pages.loose):
         here = node(pages, number) if number not in known else None
         if here is not None and here.type == LEAF_TABLE:
             for offset in here.offsets:
                 if (cell := read_cell(pages, here.page, number, offset, LEAF_TABLE)) is not None:
                     yield cell
-    for number in {number for walk in walks.values() for number in walk.lost}:
+    for number in {*pages.loose}.union(*(walk.lost for walk in walks.values())):
         yield from loose_cells(pages, number)
 
 
@@ -123,7 +126,10 @@ def _index(pages: Pages, root: int | None, fits: Callable[[list[Value]], bool]) 
         for cell in walk.cells
         if fits(cell.columns) and isinstance(key := cell.columns[-1], int)
     }
-    return Index(dict(entries), walk.whole and len(entries) == len(walk.cells))
+    whole = walk.whole and len(entries) == len(walk.cells)
+    return Index(
+        dict(entries), whole and not pages.trouble
+    )  # Behind a damaged log an index may be an old one.
 
 
 def _names_session(columns: list[Value]) -> bool:

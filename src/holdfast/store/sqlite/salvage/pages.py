@@ -32,9 +32,20 @@ class Pages:
         reserved = lead[20] if sound else 0
         self.usable = self.size - (reserved if self.size - reserved >= 480 else 0)
         self.count = self._log.pages if self._log is not None else -(-len(data) // self.size)
+        self.trouble = self._log.trouble if self._log is not None else ""
+        """What is wrong with the log; empty when nothing is."""
+        self._loose = self._log.loose if self._log is not None else ()
+
+    @property
+    def loose(self) -> range:
+        """The numbers, below 0, of the pages in damaged frames of the log: no tree can lead to them."""
+        return range(-1, -1 - len(self._loose), -1)
 
     def page(self, number: int) -> bytes | None:
         """The bytes of a page, as of the last commit; None beyond the end, or where half of one is left."""
+        if number in self.loose:
+            begin = self._loose[-1 - number]
+            return self._log_data[begin : begin + self.size]
         if not 0 < number <= self.count or number == _LOCK_BYTE // self.size + 1:
             return None
         if self._log is not None and (at := self._log.offsets.get(number)) is not None:

@@ -12,9 +12,12 @@ from holdfast.schema.ids import Mint
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
+from holdfast.store.sqlite.salvage.log import read_log
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.write import default_roots, write_store
+
+READINGS = 5
 
 
 def salvage(database: Database, target: Path, clock: Clock) -> SalvageReport:
@@ -33,6 +36,33 @@ def survey(database: Database, clock: Clock) -> SalvageReport:
     """What a salvage would bring; nothing is written."""
     with _opened(database) as pages:
         return _chosen(pages, clock)[1].report
+
+
+def log_trouble(database: Database) -> str:
+    """What is wrong with the log, if a commit stands behind it; empty when nothing is. Nothing is opened: the
+    first connection to a store, and the last that is closed, drop what stands behind the damage.
+    """
+    try:
+        log = read_log(_log_bytes(database.log_path))
+    except OSError as error:
+        raise StoreError(f"{database.log_path} cannot be read: {error.strerror or error}") from error
+    return "" if log is None else log.trouble
+
+
+def _log_bytes(path: Path) -> bytes:
+    """The log as it is at one moment. One that changes as it is read (leases are renewed without the lock)
+    can look damaged: then it is read again, until two readings are equal.
+    """
+    try:
+        data = path.read_bytes()
+        for _ in range(READINGS):
+            log = read_log(data)
+            if log is None or not log.damaged or (again := path.read_bytes()) == data:
+                break
+            data = again
+    except FileNotFoundError:
+        return b""
+    return data
 
 
 def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
@@ -55,7 +85,7 @@ def _opened(database: Database) -> Iterator[Pages]:
             lock.acquire()
         try:
             file = opened.enter_context(database.path.open("rb"))
-            log = database.log_path.read_bytes() if database.log_path.exists() else b""
+            log = _log_bytes(database.log_path)
             size = database.path.stat().st_size
         except FileNotFoundError:
             raise StoreMissing(f"there is no store at {database.path}") from None
