@@ -87,3 +87,15 @@ def test_a_wrong_key_in_an_index_is_no_loss(store: Path) -> None:
     report, came = salvaged(store, damage.hit(data, number, bytes(leaf)))
     assert came == sound
     assert report.complete
+
+
+@pytest.mark.parametrize(
+    ("at", "value"), [(16, 0x20), (16, 0x08), (16, 0x02), (17, 1), (17, 3), (20, 16), (20, 255)]
+)
+def test_one_byte_of_the_header_loses_nothing(store: Path, at: int, value: int) -> None:
+    """Another page size, or space that is reserved in each page: the tables say which size is right."""
+    sound, data = damage.rows(store), bytearray(store.read_bytes())
+    data[at] = value
+    report, came = salvaged(store, bytes(data))
+    assert came == sound
+    assert report.complete

@@ -57,7 +57,7 @@ class Harvest(msgspec.Struct):
 
 def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
     """Read everything. `roots` are those of our own tables, for a file whose schema cannot be read."""
-    roots = roots | _schema(pages)
+    roots = roots | schema_roots(pages)
     walks = {name: walk_table(pages, roots[name]) for name in TABLES}
     reached = {1}.union(*(walk.reached for walk in walks.values()))
     free = pages.free()
@@ -107,7 +107,7 @@ def _stray_cells(pages: Pages, known: set[int], walks: dict[str, Walk]) -> Itera
         yield from loose_cells(pages, number)
 
 
-def _schema(pages: Pages) -> dict[str, int]:
+def schema_roots(pages: Pages) -> dict[str, int]:
     """Where each table and index begins, by the file's own schema."""
     roots: dict[str, int] = {}
     for cell in walk_table(pages, SCHEMA_ROOT).cells:

@@ -13,6 +13,7 @@ from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
 from holdfast.store.sqlite.salvage.log import read_log
+from holdfast.store.sqlite.salvage.page_size import sized
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.write import default_roots, write_store
@@ -94,4 +95,5 @@ def _opened(database: Database) -> Iterator[Pages]:
         if size == 0:
             yield Pages(b"", log)
             return
-        yield Pages(opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), log)
+        data = opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        yield sized(data, log, default_roots())
