@@ -3,12 +3,16 @@
 from pathlib import Path
 
 import anyio
+import apsw
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.errors import StoreError
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.salvage import write
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.rescue import salvage
+from holdfast.testing.store_contract.build import ses
 from tests.store.sqlite import damage
 
 Rows = dict[str, tuple[object, list[tuple[object, ...]]]]
@@ -99,3 +103,42 @@ def test_one_byte_of_the_header_loses_nothing(store: Path, at: int, value: int) 
     report, came = salvaged(store, bytes(data))
     assert came == sound
     assert report.complete
+
+
+def test_two_sessions_with_one_id_are_told_apart_by_the_index(store: Path) -> None:
+    """The id in a session's row was changed into another's: the index of names still has the right one."""
+    sound, data = damage.rows(store), store.read_bytes()
+    for number in damage.leaves(store, "session"):
+        leaf = damage.page(data, number).replace(ses(2).encode(), ses(1).encode())
+        data = damage.hit(data, number, leaf)
+    report, came = salvaged(store, data)
+    assert came == sound
+    assert report.complete
+
+
+def test_of_two_sessions_with_one_id_the_second_gets_another(store: Path) -> None:
+    """Nothing says any more which is which: both come, and the report names the one with a new id."""
+    sound, data = damage.rows(store), store.read_bytes()
+    for table in ("session", "sqlite_autoindex_session_1"):
+        for number in damage.leaves(store, table):
+            leaf = damage.page(data, number).replace(ses(2).encode(), ses(1).encode())
+            data = damage.hit(data, number, leaf)
+    report, came = salvaged(store, data)
+    (other,) = report.incomplete
+    assert other.id not in sound
+    assert other.lost == (f"its id, since another session has {ses(1)}",)
+    assert {*came} == {*sound} - {ses(2)} | {other.id}
+    assert came[other.id][1] == sound[ses(2)][1]
+    assert came[ses(1)] == sound[ses(1)]
+
+
+def test_a_disk_that_is_full_is_named(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new store cannot be written: an error of ours says so, and nothing of it is left."""
+
+    def fill(*_: object) -> None:
+        raise apsw.FullError("database or disk is full")
+
+    monkeypatch.setattr(write, "_fill", fill)
+    with pytest.raises(StoreError, match="is full"):
+        salvage(Database(store), tmp_path / "new.db", SystemClock())
+    assert list(tmp_path.iterdir()) == []

@@ -17,6 +17,7 @@ from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
 from holdfast.store.sqlite.salvage.rows import Row
+from holdfast.store.sqlite.salvage.session_ids import owners, rehomed
 from holdfast.store.tables.ddl import POSITION_BITS
 from holdfast.store.tables.writer import MESSAGE, PART
 
@@ -65,7 +66,10 @@ class Chooser:
         self._numbers: set[int] = set()
         self._live = {(row.page, row.offset) for rows in found.live.values() for row in rows}
         self._records = _grouped(found.live["record"], found.stray["record"])
-        self._sessions = _grouped(found.live["session"], found.stray["session"])
+        names = found.session_names.entries
+        self._names = {n: id for n in names if (id := _name(names[n], 0)) is not None}
+        self._sessions = rehomed(_grouped(found.live["session"], found.stray["session"]), self._names)
+        self._owners = owners(self._sessions, self._names)
         self._next = 1 + max(
             [0, *(max(row.seq, row.head) for rows in self._sessions.values() for row in rows)]
             + [row.seq for rows in self._records.values() for row in rows]
@@ -93,16 +97,22 @@ class Chooser:
             keys = []
         row, data = self._session_row(n)
         if row is not None and row.removed:
+            if self._owners[row.id] != n:
+                return None
             self._number(row)
             return KeptSession(row, None, head=row.seq)
-        name = _name(self._found.session_names.entries.get(n, ()), 0)
-        id = row.id if row is not None else name
+        former = row.id if row is not None else self._names.get(n)
+        id = self._own_id(n, former)
         records, lost = self._contents(keys, id or "")
+        if former is not None and self._owners.get(former) != n and id != self._names.get(n):
+            lost.insert(0, f"its id, since another session has {former}")
+        if row is not None and id is not None:
+            row = msgspec.structs.replace(row, id=id)
         if row is None and not records:
             if id is not None and n not in self._found.removed_sessions:
                 self._lost.append(f"session {id}, with {len(lost)} records")
             return None
-        if id is None and any(each.kind in _SCOPED for each in records):
+        if id is None and (row is not None or any(each.kind in _SCOPED for each in records)):
             self._put_aside("its project is unknown", [each for each in records if not each.removed])
             return None
         if id is not None and scope_of(id) != "session" and (row is None or data is None):
@@ -114,6 +124,13 @@ class Chooser:
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
         return KeptSession(row, data, records, lost, head, max(bodies, default=""))
+
+    def _own_id(self, n: int, former: str | None) -> str | None:
+        """The id that a session keeps; a new one when another has it. None: it has none, or is no session."""
+        for id in (former, self._names.get(n)):
+            if id is not None and self._owners.get(id) == n:
+                return id
+        return self._mint() if former is not None and scope_of(former) == "session" else None
 
     def _put_aside(self, reason: str, rows: list[Row]) -> None:
         self._aside += [Aside(reason, "", row) for row in rows]
@@ -182,8 +199,14 @@ class Chooser:
             if not states and self._entry(k) in newest:
                 continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
-            if row is not None:
-                chosen[k] = row
+            if row is None:
+                continue
+            if newest.get((row.kind, row.id), k) != k:  # An older state, under a name that another row has.
+                self._aside.append(Aside("its name was given twice", session, row))
+                lost.append(f"{KINDS[row.kind]} {row.id}")
+                continue
+            newest[row.kind, row.id] = k
+            chosen[k] = row
         return list(chosen.values()), lost
 
     def _record(self, k: int, session: str, chosen: dict[int, Row], lost: list[str]) -> Row | None:
