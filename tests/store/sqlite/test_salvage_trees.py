@@ -1,5 +1,6 @@
 """Salvage believes no page that reads cleanly and is wrong: of another table or index, or one bit off."""
 
+import contextlib
 from pathlib import Path
 
 import anyio
@@ -142,3 +143,26 @@ def test_a_disk_that_is_full_is_named(store: Path, tmp_path: Path, monkeypatch: 
     with pytest.raises(StoreError, match="is full"):
         salvage(Database(store), tmp_path / "new.db", SystemClock())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_that_is_given_twice_takes_no_record_away(store: Path) -> None:
+    """The number of one record became that of another session's: both records come, the other as it was."""
+    sound, hurt, new = damage.rows(store), store.with_name("hurt.db"), store.with_name("new.db")
+    taker, given = 1, 6
+    hurt.write_bytes(store.read_bytes())
+    with contextlib.closing(apsw.Connection(str(hurt))) as db:
+        rows = "(SELECT seq FROM record WHERE session=(SELECT n FROM session WHERE id=?))"
+        db.execute("DROP INDEX record_moved")
+        db.execute(
+            f"UPDATE record SET seq=(SELECT max(seq) FROM {rows}) WHERE seq=(SELECT min(seq) FROM {rows})",
+            (ses(given), ses(taker)),
+        )
+        db.execute("PRAGMA journal_mode=DELETE").fetchall()
+    new.unlink(missing_ok=True)
+    report = salvage(Database(hurt), new, SystemClock())
+    came = damage.rows(new)
+    assert report.complete
+    assert {id: rows for id, rows in came.items() if id != ses(taker)} == {
+        id: rows for id, rows in sound.items() if id != ses(taker)
+    }
+    assert [row[-1] for row in came[ses(taker)][1]] == [row[-1] for row in sound[ses(taker)][1]]

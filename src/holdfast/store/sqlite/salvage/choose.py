@@ -14,6 +14,7 @@ from holdfast.store.batch import scope_of
 from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.numbers import Numbers
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
 from holdfast.store.sqlite.salvage.rows import Row
@@ -63,17 +64,13 @@ class Chooser:
         self._mint = mint
         self._aside: list[Aside] = []
         self._lost: list[str] = []
-        self._numbers: set[int] = set()
+        self._numbers = Numbers(found)
         self._live = {(row.page, row.offset) for rows in found.live.values() for row in rows}
         self._records = _grouped(found.live["record"], found.stray["record"])
         names = found.session_names.entries
         self._names = {n: id for n in names if (id := _name(names[n], 0)) is not None}
         self._sessions = rehomed(_grouped(found.live["session"], found.stray["session"]), self._names)
         self._owners = owners(self._sessions, self._names)
-        self._next = 1 + max(
-            [0, *(max(row.seq, row.head) for rows in self._sessions.values() for row in rows)]
-            + [row.seq for rows in self._records.values() for row in rows]
-        )
 
     def run(self) -> Choice:
         """Choose."""
@@ -99,7 +96,7 @@ class Chooser:
         if row is not None and row.removed:
             if self._owners[row.id] != n:
                 return None
-            self._number(row)
+            row = self._numbers.numbered(row)
             return KeptSession(row, None, head=row.seq)
         former = row.id if row is not None else self._names.get(n)
         id = self._own_id(n, former)
@@ -120,7 +117,7 @@ class Chooser:
         elif row is None or data is None:
             row, data = self._made_up(n, row, id or self._mint(), records)
             lost.insert(0, "its own record")
-        self._number(row)
+        row = self._numbers.numbered(row)
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
         return KeptSession(row, data, records, lost, head, max(bodies, default=""))
@@ -163,15 +160,12 @@ class Chooser:
 
     def _made_scope(self, n: int, id: str) -> Row:
         """A project or a machine: it has numbers, and no content of its own."""
-        self._next += 1
-        scope = SCOPE_NUMBER[scope_of(id)]
-        return Row(
-            n, n, 0, id, self._next, self._next, removed=False, torn=False, page=0, offset=0, scope=scope
-        )
+        seq, scope = self._numbers.new(), SCOPE_NUMBER[scope_of(id)]
+        return Row(n, n, 0, id, seq, seq, removed=False, torn=False, page=0, offset=0, scope=scope)
 
     def _made_up(self, n: int, row: Row | None, id: str, records: list[Row]) -> tuple[Row, bytes]:
         """A session whose own record is gone, from what is left of it."""
-        self._next += 1
+        seq = self._numbers.new()
         info = msgspec.json.decode(
             stub(row.project if row else None, row.directory if row else None, self._now_ms)
         )
@@ -179,11 +173,9 @@ class Chooser:
         info["directory"] = info["directory"] or "/"
         if row is not None and row.above is not None:
             info["parentID"] = row.above
-        position = min([self._next, *(each.position for each in records)])
+        position = min([seq, *(each.position for each in records)])
         fence = row.fence if row is not None else 0
-        made = Row(
-            n, n, 0, id, self._next, position, removed=False, torn=False, page=0, offset=0, fence=fence
-        )
+        made = Row(n, n, 0, id, seq, position, removed=False, torn=False, page=0, offset=0, fence=fence)
         return made, msgspec.json.encode(info)
 
     def _contents(self, keys: list[int], session: str) -> tuple[list[Row], list[str]]:
@@ -213,13 +205,13 @@ class Chooser:
         refused: list[Aside] = []
         for row in self._records.get(k, []):
             if row.removed:
-                return row if self._number(row) else None
+                return self._numbers.numbered(row)
             if not self._is_live(row) and (k in self._found.removed_records or self._is_stale(k)):
                 continue
             reason = self._refusal(row, session, chosen)
-            if not reason and self._number(row):
-                return row
-            refused.append(Aside(reason or "its number was given twice", session, row))
+            if not reason:
+                return self._numbers.numbered(row)
+            refused.append(Aside(reason, session, row))
         entry = self._found.record_names.entries.get(k)
         if k in self._found.removed_records or (entry is None and not refused):
             return None
@@ -249,13 +241,6 @@ class Chooser:
             return "its message is gone"
         parent = message.id if message is not None else None
         return complaint(KINDS[row.kind], data, id=row.id, session=session, parent=parent) or ""
-
-    def _number(self, row: Row) -> bool:
-        """Take the row's number, if no other has it."""
-        if row.seq in self._numbers:
-            return False
-        self._numbers.add(row.seq)
-        return True
 
     def _give_parents(self, kept: list[KeptSession]) -> None:
         """A session that others lie below, and of which nothing is left, is made up: they must be found."""

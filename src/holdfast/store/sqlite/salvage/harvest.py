@@ -48,6 +48,8 @@ class Harvest(msgspec.Struct):
     record_names: Index
     removed_sessions: set[int]
     removed_records: set[int]
+    moved: dict[int, int]
+    """The numbers of records that were written again, by their keys, as an index says."""
     quarantine: list[Quarantined]
     settings: dict[str, str]
     pages: int
@@ -72,6 +74,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
             strays["record"].append(row)
         elif (row := session_row(cell)) is not None:
             strays["session"].append(row)
+    moved = _index(pages, roots.get("record_moved"), _moves_record).entries
     kept = [each for cell in walks["quarantine"].cells if (each := quarantined(cell)) is not None]
     return Harvest(
         live,
@@ -81,6 +84,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         _index(pages, roots.get("record_id"), _names_record),
         _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
+        {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
         kept,
         _settings(pages, roots.get("store")),
         pages.count,
@@ -158,6 +162,14 @@ def _removes_record(columns: list[Value]) -> bool:
         return False
     seq, k = columns
     return isinstance(seq, int) and isinstance(k, int) and 0 < k & POSITION_MASK <= seq <= INT_MAX
+
+
+def _moves_record(columns: list[Value]) -> bool:
+    """An entry of the numbers of records that were written again."""
+    if len(columns) != 3:
+        return False
+    session, seq, k = columns
+    return isinstance(k, int) and session == k >> POSITION_BITS and _removes_record([seq, k])
 
 
 def _is_number(n: Value) -> bool:
