@@ -8,7 +8,7 @@ import apsw
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreMissing
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import write
 from holdfast.store.sqlite.salvage.report import SalvageReport
@@ -166,3 +166,10 @@ def test_a_number_that_is_given_twice_takes_no_record_away(store: Path) -> None:
         id: rows for id, rows in sound.items() if id != ses(taker)
     }
     assert [row[-1] for row in came[ses(taker)][1]] == [row[-1] for row in sound[ses(taker)][1]]
+
+
+def test_a_store_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
+    """Not even a lock is made beside a name that was mistyped."""
+    with pytest.raises(StoreMissing, match="there is no store"):
+        salvage(Database(tmp_path / "missing.db"), tmp_path / "new.db", SystemClock())
+    assert list(tmp_path.iterdir()) == []

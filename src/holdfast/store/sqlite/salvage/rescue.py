@@ -73,18 +73,22 @@ def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
     return found, choice
 
 
+def _lock(database: Database, opened: ExitStack) -> None:
+    try:
+        lock = FileLock(database.lock_path)
+    except OSError:
+        return  # No process can write where not even the lock can be made.
+    opened.callback(lock.close)
+    lock.acquire()
+
+
 @contextmanager
 def _opened(database: Database) -> Iterator[Pages]:
     """The pages of a store that no process writes meanwhile, where its lock can be had."""
     with ExitStack() as opened:
         try:
-            lock = FileLock(database.lock_path)
-        except OSError:
-            pass  # No process can write where not even the lock can be made.
-        else:
-            opened.callback(lock.close)
-            lock.acquire()
-        try:
+            database.path.stat()  # Nothing is made beside a store that is not there.
+            _lock(database, opened)
             file = opened.enter_context(database.path.open("rb"))
             log = _log_bytes(database.log_path)
             size = database.path.stat().st_size
