@@ -1,6 +1,7 @@
 """Salvage believes no page that reads cleanly and is wrong: of another table or index, or one bit off."""
 
 import contextlib
+import tracemalloc
 from pathlib import Path
 
 import anyio
@@ -9,11 +10,13 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import StoreError, StoreMissing
+from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import write
 from holdfast.store.sqlite.salvage.report import SalvageReport
-from holdfast.store.sqlite.salvage.rescue import salvage
-from holdfast.testing.store_contract.build import ses
+from holdfast.store.sqlite.salvage.rescue import salvage, survey
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.store_contract.build import assistant, ses, session, text, user
 from tests.store.sqlite import damage
 
 Rows = dict[str, tuple[object, list[tuple[object, ...]]]]
@@ -173,3 +176,23 @@ def test_a_store_that_is_not_there_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreMissing, match="there is no store"):
         salvage(Database(tmp_path / "missing.db"), tmp_path / "new.db", SystemClock())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_salvage_holds_no_texts_in_memory(tmp_path: Path) -> None:
+    """Four megabytes of text are looked at, one text at a time."""
+    path, size = tmp_path / "store.db", 200_000
+
+    async def make() -> None:
+        store = await SqliteStore.open(path)
+        said = [text((n + 99) * 4096 + 1, 2 * 4096 + 1, "x" * size, session=ses(1)) for n in range(20)]
+        asked = (user(4096 + 1, session=ses(1)), assistant(2 * 4096 + 1, 4096 + 1, session=ses(1)))
+        await store.commit(Batch((session(ses(1)), *asked, *said)))
+        await store.close()
+
+    anyio.run(make)
+    tracemalloc.start()
+    try:
+        assert survey(Database(path), SystemClock()).records == 22
+        assert tracemalloc.get_traced_memory()[1] < 8 * size
+    finally:
+        tracemalloc.stop()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.schema import ids, typed
+from holdfast.schema import ids
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import scope_of
 from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, stub
@@ -19,11 +19,10 @@ from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
 from holdfast.store.sqlite.salvage.rows import Row
 from holdfast.store.sqlite.salvage.session_ids import owners, rehomed
+from holdfast.store.sqlite.salvage.session_info import above_of, marked, title_of
 from holdfast.store.tables.ddl import POSITION_BITS
 from holdfast.store.tables.writer import MESSAGE, PART
 
-INCOMPLETE = " (incomplete)"
-"""What the title of a session ends with of which something is gone."""
 _SCOPED = range(KIND_NUMBER["project"], len(KINDS))
 
 
@@ -84,7 +83,8 @@ class Chooser:
                 kept.append(session)
         self._give_parents(kept)
         for session in kept:
-            _mark(session)
+            if session.data and session.lost and session.row.scope == 0:
+                session.data = marked(session.data)
         return Choice(kept, self._aside, self._report(kept))
 
     def _session(self, n: int, keys: list[int]) -> KeptSession | None:
@@ -248,7 +248,7 @@ class Chooser:
         gone = {each.row.id for each in kept if each.data is None}
         number = max((each.row.key for each in kept), default=0)
         for each in tuple(kept):
-            above = _above(each.data)
+            above = above_of(each.data)
             if above is None or above in known or above in gone:
                 continue
             known.add(above)
@@ -265,7 +265,7 @@ class Chooser:
         return SalvageReport(
             tuple(each.row.id for each in whole),
             tuple(
-                Incomplete(each.row.id, _title(each.data), tuple(each.lost)) for each in living if each.lost
+                Incomplete(each.row.id, title_of(each.data), tuple(each.lost)) for each in living if each.lost
             ),
             (*self._lost, *(f"{name} of {each.row.id}" for each in scoped for name in each.lost)),
             tuple(
@@ -298,25 +298,3 @@ def _name(columns: tuple[object, ...], at: int) -> str | None:
 def _number(columns: tuple[object, ...], at: int) -> int:
     found = columns[at] if len(columns) > at else None
     return found if isinstance(found, int) else -1
-
-
-class _Info(msgspec.Struct):
-    title: str = ""
-    parentID: str | None = None  # noqa: N815 - the wire's name
-
-
-def _above(data: bytes | None) -> str | None:
-    return None if not data else typed.decode(data, _Info).parentID
-
-
-def _title(data: bytes | None) -> str:
-    return "" if not data else typed.decode(data, _Info).title
-
-
-def _mark(session: KeptSession) -> None:
-    """Mark in a session's title that something of it is gone."""
-    if session.data and session.lost and session.row.scope == 0:
-        info = msgspec.json.decode(session.data, type=dict[str, msgspec.Raw])
-        title = _title(session.data).removesuffix(INCOMPLETE) + INCOMPLETE
-        info["title"] = msgspec.Raw(msgspec.json.encode(title))
-        session.data = msgspec.json.encode(info)

@@ -22,7 +22,7 @@ from holdfast.store.sqlite.salvage.rows import (
     record_row,
     session_row,
 )
-from holdfast.store.sqlite.salvage.tree import Walk, walk_index, walk_table
+from holdfast.store.sqlite.salvage.tree import walk_index, walk_table
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
 TABLES = ("session", "record", "quarantine")
@@ -60,22 +60,25 @@ class Harvest(msgspec.Struct):
 def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
     """Read everything. `roots` are those of our own tables, for a file whose schema cannot be read."""
     roots = roots | schema_roots(pages)
-    walks = {name: walk_table(pages, roots[name]) for name in TABLES}
-    reached = {1}.union(*(walk.reached for walk in walks.values()))
+    walks = {
+        "session": walk_table(pages, roots["session"], session_row),
+        "record": walk_table(pages, roots["record"], record_row),
+    }
+    kept = walk_table(pages, roots["quarantine"], quarantined)
+    reached = {1}.union(kept.reached, *(walk.reached for walk in walks.values()))
+    lost = {*pages.loose}.union(kept.lost, *(walk.lost for walk in walks.values()))
     free = pages.free()
     live: dict[str, list[Row]] = {"session": [], "record": []}
     strays: dict[str, list[Row]] = {"session": [], "record": []}
-    for name, shaped in (("session", session_row), ("record", record_row)):
-        for cell in walks[name].cells:
-            if (row := shaped(cell)) is not None:
-                (strays if row.page in free else live)[name].append(row)
-    for cell in _stray_cells(pages, reached | free, walks):
-        if (row := record_row(cell)) is not None:
-            strays["record"].append(row)
-        elif (row := session_row(cell)) is not None:
-            strays["session"].append(row)
+    for name, walk in walks.items():
+        for row in walk.rows:
+            (strays if row.page in free else live)[name].append(row)
+    for cell in _stray_cells(pages, reached | free, lost):
+        if (record := record_row(cell)) is not None:
+            strays["record"].append(record)
+        elif (session := session_row(cell)) is not None:
+            strays["session"].append(session)
     moved = _index(pages, roots.get("record_moved"), _moves_record).entries
-    kept = [each for cell in walks["quarantine"].cells if (each := quarantined(cell)) is not None]
     return Harvest(
         live,
         strays,
@@ -85,7 +88,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
-        kept,
+        kept.rows,
         _settings(pages, roots.get("store")),
         pages.count,
         pages.trouble,
@@ -100,23 +103,23 @@ def content(pages: Pages, row: Row) -> bytes | None:
     return found if isinstance(found, bytes) else None
 
 
-def _stray_cells(pages: Pages, known: set[int], walks: dict[str, Walk]) -> Iterator[Cell]:
+def _stray_cells(pages: Pages, known: set[int], lost: set[int]) -> Iterator[Cell]:
     for number in (*range(2, pages.count + 1), *pages.loose):
         here = node(pages, number) if number not in known else None
         if here is not None and here.type == LEAF_TABLE:
             for offset in here.offsets:
                 if (cell := read_cell(pages, here.page, number, offset, LEAF_TABLE)) is not None:
                     yield cell
-    for number in {*pages.loose}.union(*(walk.lost for walk in walks.values())):
+    for number in lost:
         yield from loose_cells(pages, number)
 
 
 def schema_roots(pages: Pages) -> dict[str, int]:
     """Where each table and index begins, by the file's own schema."""
     roots: dict[str, int] = {}
-    for cell in walk_table(pages, SCHEMA_ROOT).cells:
-        if len(cell.columns) == 5 and isinstance(cell.columns[1], bytes) and isinstance(cell.columns[3], int):
-            roots[cell.columns[1].decode(errors="replace")] = cell.columns[3]
+    for columns in walk_table(pages, SCHEMA_ROOT, lambda cell: cell.columns).rows:
+        if len(columns) == 5 and isinstance(columns[1], bytes) and isinstance(columns[3], int):
+            roots[columns[1].decode(errors="replace")] = columns[3]
     return roots
 
 
@@ -126,11 +129,11 @@ def _index(pages: Pages, root: int | None, fits: Callable[[list[Value]], bool]) 
         return Index()
     walk = walk_index(pages, root)
     entries = {
-        key: tuple(cell.columns[:-1])
-        for cell in walk.cells
-        if fits(cell.columns) and isinstance(key := cell.columns[-1], int)
+        key: tuple(columns[:-1])
+        for columns in walk.rows
+        if fits(columns) and isinstance(key := columns[-1], int)
     }
-    whole = walk.whole and len(entries) == len(walk.cells)
+    whole = walk.whole and len(entries) == len(walk.rows)
     return Index(
         dict(entries), whole and not pages.trouble
     )  # Behind a damaged log an index may be an old one.
@@ -193,11 +196,9 @@ def _living_records(live: dict[str, list[Row]]) -> set[int]:
 
 
 def _settings(pages: Pages, root: int | None) -> dict[str, str]:
-    cells = walk_index(pages, root).cells if root is not None else []
+    rows = walk_index(pages, root).rows if root is not None else []
     return {
-        cell.columns[0].decode(errors="replace"): cell.columns[1].decode(errors="replace")
-        for cell in cells
-        if len(cell.columns) == 2
-        and isinstance(cell.columns[0], bytes)
-        and isinstance(cell.columns[1], bytes)
+        columns[0].decode(errors="replace"): columns[1].decode(errors="replace")
+        for columns in rows
+        if len(columns) == 2 and isinstance(columns[0], bytes) and isinstance(columns[1], bytes)
     }
