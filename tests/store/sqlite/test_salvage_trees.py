@@ -196,3 +196,20 @@ def test_a_salvage_holds_no_texts_in_memory(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 8 * size
     finally:
         tracemalloc.stop()
+
+
+def test_whether_a_row_is_a_session_is_said_by_its_id(store: Path) -> None:
+    """A session that is called a project, and a project with content that is no JSON: both come."""
+    sound, hurt, new = damage.rows(store), store.with_name("hurt.db"), store.with_name("new.db")
+    hurt.write_bytes(store.read_bytes())
+    with contextlib.closing(apsw.Connection(str(hurt))) as db:
+        db.execute("UPDATE session SET scope=1 WHERE id=?", (ses(1),))
+        db.execute(
+            "INSERT INTO session(id, scope, position, seq, head, data) "
+            "VALUES ('project_x', 1, 900, 900, 900, '{')"
+        )
+        db.execute("PRAGMA journal_mode=DELETE").fetchall()
+    new.unlink(missing_ok=True)
+    report = salvage(Database(hurt), new, SystemClock())
+    assert {*report.whole} == {*sound}
+    assert damage.rows(new) == sound | {"project_x": ("", [])}

@@ -142,7 +142,8 @@ class Chooser:
     def _session_row(self, n: int) -> tuple[Row | None, bytes | None]:
         """The row of a session and its JSON; a row without JSON when only its columns are left."""
         fallback: Row | None = None
-        for row in self._sessions.get(n, []):
+        for found in self._sessions.get(n, []):
+            row = msgspec.structs.replace(found, scope=SCOPE_NUMBER[scope_of(found.id)])
             is_live = self._is_live(row)
             if not is_live and self._found.session_names.whole and not self._known(n):
                 continue
@@ -152,7 +153,7 @@ class Chooser:
                 continue
             data = content(self._pages, row)
             if row.scope != 0 and data is not None:
-                return row, data
+                return row, b""
             if data is not None and not complaint("session", data, id=row.id, session=row.id, parent=None):
                 return row, data
             fallback = fallback or row
