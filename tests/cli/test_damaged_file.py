@@ -141,8 +141,13 @@ def test_doctor_drops_nothing_that_stands_behind_damage_in_the_log(shell: Shell,
     damaged = {each.name: each.read_bytes() for each in tmp_path.glob("left.db*")}
     shell.store = f"sqlite://{left}"
 
-    looked = shell("doctor")
+    copy = tmp_path / "copy.db"
+    looked = shell("doctor", "--backup", str(copy))
     assert looked.code == 1, looked
+    assert [Path(f"{copy}{suffix}").read_bytes() for suffix in ("", "-wal")] == [
+        damaged["left.db"],
+        damaged["left.db-wal"],
+    ]
     assert "the log is damaged at frame 1 of" in looked.out
     assert "--salvage NEW keeps it" in looked.out
     wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"), "--format", "json")

@@ -94,8 +94,7 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
     path = database.path
     aside = beside(path, "damaged")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    if backup is not None and not Path(backup).exists():
-        keep_copy(path, Path(backup))
+    copied(place, backup)
     note("the file itself is damaged; salvaging what can be read …")
     try:
         report = salvage(database, draft, SystemClock())
@@ -162,6 +161,13 @@ def restore(place: StoreUrl, name: str, form: str) -> None:
     click.echo(clean(f"{path} is the backup {source.name} now"))
     if kept is not None:
         note(f"the former file is kept as {kept}")
+
+
+def copied(place: StoreUrl, backup: str | None) -> str | None:
+    """The backup that was asked for of a damaged store, if any: a plain copy, never over a file."""
+    if backup is not None and not Path(backup).exists():
+        keep_copy(path_of(place, "--backup"), Path(backup))
+    return backup
 
 
 def keep_copy(path: Path, target: Path) -> None:

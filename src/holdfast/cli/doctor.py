@@ -100,7 +100,7 @@ def doctor(
             report, target = damaged_store.mend(place, error, backup)
             note(f"the damaged file is kept as {target}")
         else:
-            report, target = damaged_store.looked_at(place, error), None
+            report, target = damaged_store.looked_at(place, error), damaged_store.copied(place, backup)
     box = _level()
     kept = _orphans(known)
     if form == "json":
