@@ -177,3 +177,15 @@ def _closed(store: Path) -> Path:
 
 def _sound(store: Path) -> Rows:
     return damage.rows(_closed(store))
+
+
+def test_a_log_that_changes_as_it_is_read_is_no_damage(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading shows damage elsewhere, where another process was writing: the last shows none."""
+    sound = Path(f"{store}-wal").read_bytes()
+    readings = [sound, sound]
+    for frame in (3, 2):
+        torn = bytearray(sound)
+        flip(HEAD + FRAME * frame + 99)(torn)
+        readings.append(bytes(torn))
+    monkeypatch.setattr(Path, "read_bytes", lambda _: readings.pop())
+    assert log_trouble(Database(store)) == ""

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-_HEADER, _FRAME = 32, 24
+HEADER, _FRAME = 32, 24
 _MAGIC = 0x377F0682
 _MASK = 0xFFFFFFFF
 _PAGE_SIZE = 4096
@@ -117,9 +117,9 @@ def is_page_size(size: int) -> bool:
 
 def _head(data: Bytes) -> _Head | None:
     """What the head of a log says; where it is damaged, what the first frames say."""
-    if len(data) < _HEADER:
+    if len(data) < HEADER:
         return None
-    magic, _, page_size, _, salt_1, salt_2, *stored = struct.unpack(">8I", data[:_HEADER])
+    magic, _, page_size, _, salt_1, salt_2, *stored = struct.unpack(">8I", data[:HEADER])
     sums = {order: _checksum(data[:24], (0, 0), order) for order in "<>"}
     order = ">" if magic & 1 else "<"
     seed = (stored[0], stored[1])
@@ -140,7 +140,7 @@ def _head(data: Bytes) -> _Head | None:
 
 def _frames(data: Bytes, head: _Head) -> Iterator[_Frame]:
     """The frames of a log, whether they hold or not; no half one."""
-    for at in range(_HEADER, len(data) - _FRAME - head.page_size + 1, _FRAME + head.page_size):
+    for at in range(HEADER, len(data) - _FRAME - head.page_size + 1, _FRAME + head.page_size):
         number, commit, salt_1, salt_2, *stored = struct.unpack(">6I", data[at : at + _FRAME])
         yield _Frame(number, commit, (salt_1, salt_2), (stored[0], stored[1]), at + _FRAME)
 

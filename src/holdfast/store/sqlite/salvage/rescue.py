@@ -12,7 +12,7 @@ from holdfast.schema.ids import Mint
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
-from holdfast.store.sqlite.salvage.log import read_log
+from holdfast.store.sqlite.salvage.log import HEADER, read_log
 from holdfast.store.sqlite.salvage.page_size import sized
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
@@ -52,15 +52,17 @@ def log_trouble(database: Database) -> str:
 
 def _log_bytes(path: Path) -> bytes:
     """The log as it is at one moment. One that changes as it is read (leases are renewed without the lock)
-    can look damaged: then it is read again, until two readings are equal.
+    can look damaged: then it is read again, until two readings show the same damage.
     """
+    data, before = b"", tuple[object, ...]()
     try:
-        data = path.read_bytes()
         for _ in range(READINGS):
+            data = path.read_bytes()
             log = read_log(data)
-            if log is None or not log.damaged or (again := path.read_bytes()) == data:
+            damaged = (data[:HEADER], *log.damaged) if log is not None and log.damaged else ()
+            if damaged == before:
                 break
-            data = again
+            before = damaged
     except FileNotFoundError:
         return b""
     return data
