@@ -4,6 +4,7 @@ import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:  # Loaded by the first prompt: a process that only reads does 
     from holdfast.provider.port import Provider
     from holdfast.provider.wire.wired import Wires
     from holdfast.runtime.engine.engine import OnAsk, Presence
+    from holdfast.runtime.engine.patience import PatientStore
     from holdfast.runtime.process.coordinator import Coordinator
     from holdfast.schema.mcp_status import McpStatus
     from holdfast.schema.wire import JsonMap
@@ -108,7 +110,7 @@ class Holdfast:
             from holdfast.tools.standard import standard_tools
 
             self._tools = standard_tools(
-                self.store,
+                self._patient,
                 self.clock,
                 self._skills_of,
                 self._http_now,
@@ -117,10 +119,17 @@ class Holdfast:
             )
         return self._tools
 
+    @cached_property
+    def _patient(self) -> "PatientStore":
+        """The store for tools: a call does not fail because it is unreachable for a moment."""
+        from holdfast.runtime.engine.patience import PatientStore
+
+        return PatientStore(self.store, lambda: None)
+
     async def _skills_of(self, session: str) -> "list[Skill]":
         from holdfast.context.sources import skills
 
-        here = await self._workspace_of(session)
+        here = await self._patient.repeat(self._workspace_of, session)
         if here is None:
             return []
         find = skills.finder(here.places, here.loaded, here.trusted)
@@ -129,8 +138,8 @@ class Holdfast:
     async def _checks_of(self, session: str) -> "tuple[Check, ...]":
         from holdfast.config.checks import checks
 
-        record = await self.store.session(session)
-        return () if record is None else checks((await self._workspaces.of(record.value())).loaded.config)
+        here = await self._patient.repeat(self._workspace_of, session)
+        return () if here is None else checks(here.loaded.config)
 
     @property
     def terminals(self) -> "TerminalService":
@@ -313,7 +322,7 @@ class Holdfast:
 
 
 def _start_backup(path: Path) -> None:
-    """Start the daily backup in a process of its own, at low priority.
+    """Start the daily backup in a process of its own, which lowers its priority.
 
     The shell that starts it ends at once, so that the backup is no child of this process.
     """
@@ -322,7 +331,7 @@ def _start_backup(path: Path) -> None:
 
     if not Path(sys.executable).name.startswith("python"):
         return  # `sys.executable` of a frozen program is that program: it would be started again.
-    command = ["nice", "-n", "19", sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
+    command = [sys.executable, "-P", "-m", "holdfast.cli.daily_backup", str(path)]
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(
             ["/bin/sh", "-c", '"$@" &', "sh", *command],
@@ -356,7 +365,8 @@ def _warn(line: str) -> None:
         _warned[line] = None
         if len(_warned) > WARNED_MAX:
             del _warned[next(iter(_warned))]
-        logging.getLogger("holdfast").warning(line)
+        with contextlib.suppress(Exception):  # Of a handler of the embedding program: it ends no work.
+            logging.getLogger("holdfast").warning(line)
 
 
 @asynccontextmanager

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.app import _start_backup
+from holdfast.store.batch import Batch
+from holdfast.store.sqlite.backups import Backups
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.store_contract.build import session
 from tests.cli.conftest import Shell, settings
+from tests.until import until
 
 
 @pytest.fixture
@@ -77,14 +84,35 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
 
 
 @pytest.mark.ci
+async def test_it_is_started_where_no_program_is_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its low priority needs no program `nice`."""
+    path = tmp_path / "store.db"
+    store = await SqliteStore.open(path)
+    await store.commit(Batch((session(),)))
+    await store.close()
+    backups = Backups(Database(path))
+    backups.is_due()
+    os.utime(backups.folder / "last", (0, 0))
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    _start_backup(path)
+    await until(lambda: len(backups.listed()) == 1 and not backups.is_due())
+
+
+@pytest.mark.ci
 def test_it_can_be_switched_off(shell: Shell, tmp_path: Path) -> None:
     """By the user's own settings; those of a project have no say."""
     path = tmp_path / "store.db"
     shell.conversation()
+    long_ago = "no automatic backup was made since 1970-01-01"
+    os.utime(path.with_name("store.db-lock"), (0, 0))
+    assert long_ago in shell("doctor").out
     (shell.folder / "holdfast.json").write_text('{"backup": false}')
     settings(shell, backup=False)
     back_up(shell, path)
     assert not list(path.with_name("store.db-backups").glob("*.db"))
+    assert long_ago not in shell("doctor").out
     settings(shell)
     back_up(shell, path)
     assert len(list(path.with_name("store.db-backups").glob("*.db"))) == 1

@@ -103,6 +103,22 @@ def test_what_was_lost_is_named(shell: Shell, tmp_path: Path) -> None:
 
 
 @pytest.mark.ci
+def test_a_backup_that_was_asked_for_is_never_left_out(shell: Shell, tmp_path: Path) -> None:
+    """A file in its place ends the repair of a store that cannot be opened, before anything is done."""
+    filled(shell, 1)
+    path, taken = tmp_path / "store.db", tmp_path / "taken"
+    overwrite(path, 1)
+    damaged = path.read_bytes()
+    taken.touch()
+    line = shell.fails("doctor", "--repair", "--backup", str(taken))
+    assert f"{taken} exists already; name another file for the backup" in line
+    assert (path.read_bytes(), list(tmp_path.glob("*.damaged"))) == (damaged, [])
+    taken.unlink()
+    assert shell("doctor", "--repair", "--backup", str(taken)).code == 0
+    assert taken.read_bytes() == damaged
+
+
+@pytest.mark.ci
 def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     """Cut in the middle: what lies before the cut comes, here all that was said first."""
     ids = filled(shell, 16)
@@ -175,3 +191,30 @@ def test_a_store_in_use_is_not_exchanged(shell: Shell, tmp_path: Path) -> None:
 
     assert "is in use by another process" in shell.make(work)
     assert not list(tmp_path.glob("*.damaged"))
+
+
+@pytest.mark.ci
+def test_everything_that_can_be_read_is_exported(shell: Shell, tmp_path: Path) -> None:
+    """A page of one session, and the head of the file: the others come, --salvage is named, the code is 1."""
+    ids = filled(shell, 3)
+    path, before = tmp_path / "store.db", {f"{id}.json": shell("session", "export", id).out for id in ids}
+    sound = path.read_bytes()
+
+    def exported(folder: Path) -> dict[str, str]:
+        done = shell("session", "export", "--all", str(folder))
+        assert (done.code, "doctor --salvage NEW" in done.err) == (1, True), done
+        assert (f" of {ids[1]} cannot be read and was left out" in done.err) == (folder.name == "page")
+        return {file.name: file.read_text() for file in folder.iterdir()}
+
+    pages = [sound[at : at + PAGE] for at in range(0, len(sound), PAGE)]
+    texts = [
+        page.count(b"answer 1 ") if page.count(b"answer ") == page.count(b"answer 1 ") else 0
+        for page in pages
+    ]
+    overwrite(path, texts.index(max(texts)) + 1)
+    came = exported(tmp_path / "page")
+    assert set(came) == set(before)
+    assert [name for name in came if came[name] != before[name]] == [f"{ids[1]}.json"]
+    path.write_bytes(sound)
+    overwrite(path, 1)
+    assert exported(tmp_path / "a folder") == before

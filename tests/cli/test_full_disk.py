@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.app import Holdfast
+from holdfast.cli.damaged_store import salvaged
 from holdfast.cli.run.command import begun
 from holdfast.cli.session.whole_file import write_whole
 from holdfast.clock import SystemClock
 from holdfast.errors import ContextError, StoreError
 from holdfast.store.files.store import FilesStore
 from holdfast.store.host import ThisHost
+from holdfast.store.sqlite.store import SqliteStore
 
 
 async def test_a_session_that_stays_empty_is_named(
@@ -64,3 +66,17 @@ async def test_a_file_that_does_not_fit_is_named_and_not_left_in_half(tmp_path: 
 
     assert str(caught.value) == f"{tmp_path}/out.json could not be written: File too large"
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_salvage_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    """In one line, and nothing is left of it."""
+    store = await SqliteStore.open(tmp_path / "store.db")
+    await store.close()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=f"{tmp_path}/new.db"):
+            salvaged(tmp_path / "store.db", tmp_path / "new.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.glob("*new.db*"))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -10,7 +11,7 @@ from holdfast.provider.request.lowering import QUARANTINED
 from holdfast.runtime.compaction import carry, current_request, measure, wording
 from holdfast.runtime.epoch import pruning
 from holdfast.runtime.history import model_view, transcript, work
-from holdfast.runtime.history.carried import Carried
+from holdfast.runtime.history.carried import Carried, CarriedCall
 from holdfast.runtime.history.files_touched import Ledger, ledger
 from holdfast.runtime.history.model_view import CONTINUED
 from holdfast.schema.config import CompactionConfig
@@ -410,3 +411,18 @@ def test_what_may_be_pruned(history: list[MessageWithParts], found: list[Any]) -
     prompt: it begins no turn.
     """
     assert pruning.candidates(history) == found
+
+
+def test_the_last_calls_are_carried_with_those_beside_them() -> None:
+    """Whole answers of the model, within a bound: a loop is told by all the calls of an answer."""
+    answer = [CarriedCall("act", {"what": str(n)}, beside=n > 0) for n in range(5)]
+    alone = CarriedCall("act", {"what": "alone"})
+
+    def kept(*calls: CarriedCall) -> tuple[CarriedCall, ...]:
+        return carry.carry(Carried(), carry.Wanted(), (), (), calls=calls).calls
+
+    assert kept() == ()
+    assert kept(*answer) == tuple(answer)
+    assert kept(alone, *answer, alone) == (*answer, alone)
+    assert kept(*answer, alone, alone, alone) == (alone,) * 3
+    assert len(kept(*[msgspec.structs.replace(alone, beside=True)] * 99)) == carry.CALLS_MAX

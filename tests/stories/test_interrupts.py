@@ -1,5 +1,6 @@
 """An interrupt ends the work at once, keeps what was said, and settles everything."""
 
+import contextlib
 import sys
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from msgspec.structs import force_setattr, replace
 
 import holdfast
 from holdfast.app import Holdfast
-from holdfast.errors import NotFound, Refused
+from holdfast.errors import InvalidInput, NotFound, Refused, StoreError
 from holdfast.feed.frame import Delta
 from holdfast.provider.request.events import ProviderEvent, Start
 from holdfast.provider.request.request import Request
@@ -21,6 +22,7 @@ from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.calls import tool_calls
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.run import Run
+from holdfast.runtime.epoch import epochs
 from holdfast.runtime.process import coordinator
 from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
 from holdfast.schema.ids import SessionID
@@ -718,3 +720,127 @@ async def test_a_process_that_closes_begins_nothing_again(world: World) -> None:
         await hf.sessions.resume(session)
         await hf.sessions.wait(session)
     assert len(script.requests) == 1
+
+
+class Slow:
+    """A Context Source that is not loaded before the test lets it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun = anyio.Event()
+        self.gate = anyio.Event()
+        plain = epochs.ensure_epoch
+
+        async def ensure(*arguments: Any) -> Any:
+            self.begun.set()
+            await self.gate.wait()
+            return await plain(*arguments)
+
+        monkeypatch.setattr(epochs, "ensure_epoch", ensure)
+
+
+async def test_an_interrupt_before_the_first_request_is_recorded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was asked for is not worked on by a later compaction, nor with the next prompt."""
+    slow = Slow(monkeypatch)
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "Delete everything")
+        with anyio.fail_after(60):
+            await slow.begun.wait()
+            assert await hf.sessions.interrupt(session)
+        page = await hf.sessions.messages(session)
+        assert [each.info.role for each in page.messages] == ["user", "assistant"]
+        assert isinstance(page.messages[-1].info.error, AbortedFault)
+        slow.gate.set()
+        with contextlib.suppress(InvalidInput):  # There is nothing to compact.
+            await hf.sessions.compact(session, force=True)
+        await hf.sessions.wait(session)
+        assert script.requests == []
+        await hf.sessions.process(session, "hello")
+
+
+async def test_an_interrupt_before_the_claim_is_recorded(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt is admitted and nothing is chosen yet: it is what the user stops."""
+    async with world.open() as (hf, script):
+        session = await world.session(hf)
+        claim, begun, gate = hf.store.claim, anyio.Event(), anyio.Event()
+
+        async def late(*arguments: Any) -> Any:
+            begun.set()
+            await gate.wait()
+            return await claim(*arguments)
+
+        monkeypatch.setattr(hf.store, "claim", late)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await begun.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(hf.sessions.interrupt, session)
+                await until(lambda: inside.running(hf, session).stop)
+                gate.set()
+        page = await hf.sessions.messages(session)
+        assert isinstance(page.messages[-1].info.error, AbortedFault)
+        assert script.requests == []
+
+
+async def test_what_queues_behind_interrupted_work_stays_in_the_inbox(world: World) -> None:
+    """The interrupt stops what runs, and no more."""
+    async with world.open(Step(Say("half"), Wait(anyio.Event())), Step(Say("a")), Step(Say("b"))) as (
+        hf,
+        script,
+    ):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "one")
+        await until(lambda: script.requests)
+        queued = await hf.sessions.prompt(session, "two", delivery="queue")
+        await hf.sessions.interrupt(session)
+        (waiting,) = await hf.store.select("prompt", session=session, mark=Mark.OPEN)
+        assert waiting.id == queued.prompt.id
+        await hf.sessions.process(session, "three")
+
+
+async def test_closing_leaves_what_has_not_begun_to_the_next_process(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged, and nobody has interrupted it."""
+    slow = Slow(monkeypatch)
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await slow.begun.wait()
+    slow.gate.set()
+    async with world.open(Step(Say("ok"))) as (hf, _):
+        assert len((await hf.sessions.messages(session)).messages) == 1
+        await hf.sessions.resume(session)
+        await hf.sessions.wait(session)
+        assert (await hf.sessions.messages(session)).messages[-1].text == "ok"
+
+
+async def test_a_call_whose_result_could_not_be_stored_is_unknown(world: World) -> None:
+    """It ran: to call it interrupted would tell the model that nothing had happened."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed(ask=False)
+    async with world.open(Step(Call("act", {"what": "x"}, id="c"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        commit, failed = hf.store.commit, list[str]()
+
+        async def fails(batch: Batch) -> Any:
+            if not failed and any(
+                b'"status":"completed"' in getattr(each, "data", b"") for each in batch.changes
+            ):
+                failed.append("once")
+                raise StoreError("the disk is full")
+            return await commit(batch)
+
+        hf.store.commit = fails  # type: ignore[method-assign]
+        await hf.sessions.process(session, "go", check=False)
+        page = await hf.sessions.messages(session)
+    assert (deed.done, failed) == (["x"], ["once"])
+    (part,) = [part for part in page.messages[-1].parts if isinstance(part, ToolPart)]
+    assert isinstance(part.state, ToolError)
+    assert (part.state.metadata or {})["outcome"] == "unknown"

@@ -7,6 +7,7 @@ import anyio
 import pytest
 
 from holdfast.errors import ProviderError
+from holdfast.log import event
 from holdfast.runtime.answer import retry
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step, Wait
@@ -202,3 +203,50 @@ async def test_without_a_handler_events_are_printed_nowhere(
 
     assert capfd.readouterr() == ("", "")
     assert list(world.home.rglob("*.log*")) == []
+
+
+class Broken(logging.Handler):
+    """A handler of the embedding program that fails."""
+
+    failed = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.failed += 1
+        raise RuntimeError("the disk of the log is full")
+
+
+async def test_a_handler_that_fails_ends_no_work(world: World, log: Kept) -> None:
+    """Whatever is logged or warned of: prompts are answered, also after the lease was lost."""
+    broken, logger = Broken(), logging.getLogger("holdfast")
+    logger.addHandler(broken)
+    try:
+        async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
+            session = await world.session(hf)
+            first = await hf.sessions.process(session, "go")
+            inside.engine(hf).warn(f"a line for {session}")
+            inside.coordinator(hf).lease.forget(inside.owner(hf))
+            second = await hf.sessions.process(session, "again")
+    finally:
+        logger.removeHandler(broken)
+    assert [each.parts[1].text for each in (first, second)] == ["one", "two"]
+    assert log.events("lease.") == [("lease.lost", {})]
+    assert broken.failed == len(log.records)
+
+
+async def test_a_process_that_lost_its_lease_stops_before_it_logs_that(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What runs under it must not go on because of a fault in the log."""
+    order: list[str] = []
+
+    def warn(room: str, name: str, **facts: object) -> None:
+        order.append(name)
+
+    async with world.open(Step(Say("one"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+        lease = inside.coordinator(hf).lease
+        monkeypatch.setattr(lease, "_lost", lambda: order.append("stopped"))
+        monkeypatch.setattr(event, "warn", warn)
+        lease.forget(inside.owner(hf))
+    assert order == ["stopped", "lease.lost"]

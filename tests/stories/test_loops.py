@@ -17,6 +17,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
+from holdfast.toolkit.output import ToolFailure
 from tests.stories import inside
 from tests.stories.compaction import BIG, LONG
 from tests.stories.crashing import Machine, life
@@ -446,6 +447,54 @@ async def test_a_loop_that_everything_is_allowed_to_ends_at_ten_with_a_name(worl
     assert isinstance(answer.info.error, UnknownFault)
     assert answer.info.error.data.message == STOPPED
     assert outcomes((answer,)) == [("error", f"It was not run: {STOPPED}.")]
+
+
+@pytest.mark.parametrize(("allowed", "answers"), [("*", 10), ("act", 4)])
+async def test_the_same_two_calls_in_each_answer_are_a_loop(world: World, allowed: str, answers: int) -> None:
+    """Each has a neighbour that is as old as itself. Under `*` the tenth answer ends the work; else the third
+    is refused, where nobody can be asked, and the fourth ends it.
+    """
+    world.settings(permission={allowed: "allow"})
+    deed = Deed(ask=False)
+    steps = [Step(*(Call("act", {"what": each}, id=f"{n}-{each}") for each in "xy")) for n in range(answers)]
+    async with world.open(*steps) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go", check=False)
+    assert (len(script.requests), sorted(deed.done)) == (answers, sorted("xy" * {10: 9, 4: 2}[answers]))
+
+
+async def test_a_call_whose_neighbours_are_new_is_no_loop(world: World) -> None:
+    """A check that fails in the same way after each edit, in one answer with it, is run again."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed(ask=False)
+    steps = [
+        Step(*(Call("act", {"what": each}, id=f"{n}-{each}") for each in ("x", str(n)))) for n in range(11)
+    ]
+    async with world.open(*steps, Step(Say("done"))) as (hf, _):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    assert deed.done.count("x") == 11
+
+
+async def test_a_call_that_fails_with_the_same_long_error_is_a_loop(world: World) -> None:
+    """The error is kept in a file of another name each time, and the third call is refused."""
+    world.settings(permission={"act": "allow"})
+    ran = 0
+
+    @tool(name="act")
+    async def act(context: ToolContext, what: str) -> str:
+        """Fail at length."""
+        nonlocal ran
+        ran += 1
+        raise ToolFailure("the same line\n" * 8_000)
+
+    async with world.open(*repeats("1", "2", "3", "4")) as (hf, script):
+        hf.tools.register(act)
+        session = await world.session(hf)
+        await hf.sessions.process(session, "go")
+    assert (len(script.requests), ran) == (4, 2)
 
 
 async def test_a_loop_that_is_allowed_by_name_goes_on(world: World) -> None:

@@ -342,3 +342,61 @@ async def test_leaving_does_not_hide_the_error_that_a_program_leaves_with(
 
     with pytest.raises(ZeroDivisionError):
         await program()
+
+
+async def test_a_call_that_asks_the_store_waits_for_it(world: World) -> None:
+    """What a tool changed is not recorded as failed because the store was away just then."""
+    world.settings(permission={"*": "allow"})
+    calls = (
+        Call("write", {"filePath": "a.txt", "content": "a\n"}, id="w"),
+        Call("todoread", {}, id="t"),
+        Call("skill", {"name": "none"}, id="s"),
+    )
+    async with world.open(Step(*calls), Step(Say("ok"))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go", resume=False)
+        Weather(hf, 2, StoreBusy, after=False, verbs=("session", "select", "messages", "get"))
+        with anyio.fail_after(60):
+            await inside.wake(hf, session)
+            await inside.coordinator(hf).wait(session)
+    told = str(script.requests[-1].messages)
+    assert "StoreBusy" not in told
+    assert (world.project / "a.txt").read_text() == "a\n"
+
+
+async def test_a_prompt_whose_session_could_not_be_claimed_is_taken_up_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its caller has the receipt and may be gone: nobody else would wake the session."""
+    monkeypatch.setattr(patience, "WAIT_S", 0.0)
+    async with world.open(Step(Say("ok"))) as (hf, script):
+        session = await world.session(hf)
+        claim, away = hf.store.claim, [StoreBusy("away")] * 3
+
+        async def back_later(*arguments: Any) -> Any:
+            if away:
+                raise away.pop()
+            return await claim(*arguments)
+
+        hf.store.claim = back_later  # type: ignore[method-assign, assignment]
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: script.requests)
+        await hf.sessions.wait(session)
+
+
+async def test_a_turn_that_is_followed_waits_for_the_store_at_its_end(world: World) -> None:
+    """The answer is stored whole: to raise now would say that it is not."""
+    async with world.open(Step(Say("ok"))) as (hf, _):
+        session = await world.session(hf)
+        get, failed = hf.store.get, list[str]()
+
+        async def fails_once(session: str, kind: Any, id: str) -> Any:
+            if kind == "prompt" and not failed:
+                failed.append(id)
+                raise StoreBusy("away")
+            return await get(session, kind, id)
+
+        hf.store.get = fails_once  # type: ignore[method-assign]
+        with anyio.fail_after(60):
+            frames = [frame.type async for frame in hf.sessions.turn(session, "go")]
+    assert (frames[-1], len(failed)) == ("session.idle", 1)

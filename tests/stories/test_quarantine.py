@@ -176,6 +176,34 @@ async def test_a_refusal_of_something_else_ends_the_work_and_takes_nothing_out(
     assert (len(script.requests), epoch.reasons) == (1, ())
 
 
+@pytest.mark.parametrize("words", ["Multimodal data corrupted", "Request contains an invalid argument."])
+async def test_a_refusal_that_names_nothing_takes_out_what_no_request_was_answered_with(
+    seeing: World, words: str
+) -> None:
+    """A new picture ends no session. What another model has answered a request with is not suspected."""
+    new: list[Any] = [TextPartInput(text="and this"), picture("b.png")]
+    async with seeing.open(*says("one"), refusal(words), *says("two")) as (hf, script):
+        session = await seeing.session(hf)
+        await hf.sessions.process(session, [TextPartInput(text="look"), picture("a.png")])
+        answer = await hf.sessions.process(session, new, model="scripted/b")
+    assert isinstance(answer.info, AssistantMessage)
+    assert (answer.info.error, answer.parts[1].text) == (None, "two")
+    assert [media(each) for each in script.requests] == [["a.png"], ["a.png", "b.png"], ["a.png"]]
+
+
+async def test_what_was_taken_out_in_vain_comes_back_whatever_number_the_refusal_has(seeing: World) -> None:
+    """Some servers name each request in the text of its refusal."""
+    refusals = [refusal(f"Bad request (request id: 2026111{n}f)") for n in range(2)]
+    async with seeing.open(*refusals, *says("fine")) as (hf, script):
+        session = await seeing.session(hf)
+        prompt: list[Any] = [TextPartInput(text="look"), picture("a.png")]
+        answer = await hf.sessions.process(session, prompt, check=False)
+        await hf.sessions.process(session, "again")
+    assert isinstance(answer.info, AssistantMessage)
+    assert answer.info.error is not None
+    assert [media(each) for each in script.requests] == [["a.png"], [], ["a.png"]]
+
+
 async def test_refusals_come_to_an_end(seeing: World) -> None:
     """A provider that speaks of pictures for ever gets one request without any, and then the work ends."""
     prompt: list[Any] = [TextPartInput(text="look"), picture("a.png"), picture("b.png")]

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from holdfast.errors import InvariantBroken
+from holdfast.errors import InvariantBroken, Refused
 from holdfast.provider.request.request import Request, SystemUpdate
 from holdfast.schema.fault import AbortedFault, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts
@@ -14,6 +14,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from tests.stories import inside
 from tests.stories.crashing import Dead, Machine, life
+from tests.stories.permissions import asked
 from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, shape
@@ -254,3 +255,53 @@ async def test_a_session_whose_directory_is_gone_is_not_worked_on_when_it_is_res
     )
     assert isinstance(answer.info, AssistantMessage)
     assert answer.info.error is None
+
+
+async def test_a_command_of_the_user_settles_what_a_dead_runner_left(world: World) -> None:
+    """It continues nothing; the model is told with the next prompt what is unknown."""
+    world.settings(permission={"*": "allow"})
+    machine, deed = Machine(), Deed()
+    deed.gate = anyio.Event()
+    script = ScriptedProvider(Step(Call("act", {"what": "x"}, id="c")))
+    async with life(world.store, machine, provider=script) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await deed.begun.wait()
+        mortal.kill()
+
+    script = ScriptedProvider(Step(Say("let me look"), expect=answered("c", "is unknown")))
+    async with life(world.store, machine, provider=script) as (hf, _):
+        await hf.sessions.shell(session, "true")
+        page = await hf.sessions.messages(session)
+        assert await_open(page.messages) == []
+        assert script.requests == []
+        assert calls(page.messages)[0].state.metadata.get("outcome") == "unknown"
+        await hf.sessions.process(session, "go on")
+    script.check()
+    assert deed.done == []
+
+
+async def test_no_command_of_the_user_runs_while_a_call_waits_for_an_answer(world: World) -> None:
+    """The call would be forgotten, and the answer with it."""
+    world.settings(permission={"act": "ask"})
+    machine, deed = Machine(), Deed()
+    script = ScriptedProvider(Step(Call("act", {"what": "x"}, id="c")))
+    async with life(world.store, machine, provider=script, presence=Attached()) as (hf, mortal):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await asked(hf, session)
+        mortal.kill()
+
+    script = ScriptedProvider(Step(Say("ok"), expect=answered("c", "did x")))
+    async with life(world.store, machine, provider=script, presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        with pytest.raises(Refused, match="waits for an answer"):
+            await hf.sessions.shell(session, "true")
+        (question,) = await hf.sessions.requests(session)
+        await hf.sessions.reply(session, question.id, "once")
+        await hf.sessions.wait(session)
+    script.check()
+    assert deed.done == ["x"]

@@ -17,6 +17,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
+from holdfast.tools.shell.output import Output
 from tests.stories import inside
 from tests.stories.world import World
 from tests.until import until
@@ -134,6 +135,59 @@ async def test_a_tool_that_goes_on_after_its_effect_is_unknown_too(world: World)
     assert state.error.startswith(
         "The call was interrupted while it was at work. Whether the lamp changed is"
     )
+
+
+@pytest.mark.needs("bash")
+async def test_a_command_that_was_begun_is_unknown(world: World) -> None:
+    """What it did until then is done, and the model is told to look."""
+    world.settings(permission={"*": "allow"})
+    made = world.project / "made"
+    told = answered("c", "Whether anything that the command reaches changed is unknown")
+    steps = Step(Call("bash", {"command": "touch made; sleep 60"}, id="c")), Step(Say("ok"), expect=told)
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(made.exists)
+        await hf.sessions.interrupt(session)
+        (state,) = await tool_states(hf, session)
+        await hf.sessions.process(session, "And?")
+
+    assert isinstance(state, ToolError)
+    assert state.metadata is not None
+    assert (state.metadata["outcome"], state.metadata["interrupted"]) == ("unknown", True)
+
+
+@pytest.mark.needs("bash")
+async def test_a_command_that_has_ended_is_completed_however_late_its_output_is_kept(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exit code is known: the interrupt waits until that is recorded."""
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 0.0)
+    world.settings(permission={"*": "allow"})
+    begun, gate, finish = anyio.Event(), anyio.Event(), Output.finish
+
+    async def slow(self: Output) -> None:
+        begun.set()
+        await gate.wait()
+        await finish(self)
+
+    monkeypatch.setattr(Output, "finish", slow)
+    calls = Step(Call("bash", {"command": "echo done; exit 3"}, id="c"))
+    async with world.open(calls) as (hf, _), anyio.create_task_group() as group:
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await begun.wait()
+            run = inside.running(hf, session).run
+            assert run is not None
+            group.start_soon(hf.sessions.interrupt, session)
+            await until(lambda: run.interrupted)
+            gate.set()
+            await hf.sessions.wait(session)
+        (state,) = await tool_states(hf, session)
+
+    assert isinstance(state, ToolCompleted)
+    assert (state.output, state.metadata["exit"]) == ("done\n\n(Exit code 3.)", 3)
 
 
 async def test_before_the_first_byte_a_call_is_interrupted(

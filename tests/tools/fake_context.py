@@ -75,7 +75,7 @@ class FakeContext:
     async def keep(self, *edits: FileEdit) -> None:
         self.kept.append(edits)
 
-    def effect(self, *what: str) -> AbstractContextManager[None]:
+    def effect(self, *what: str, waits: bool = True) -> AbstractContextManager[None]:
         return nullcontext()
 
     async def seen(self, path: Path) -> str | None:

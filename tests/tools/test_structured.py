@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from holdfast.errors import InvalidInput
-from holdfast.tools import schema_rules, structured
+from holdfast.tools import schema_check, schema_rules, structured
 
 TEXT = {"type": "object", "properties": {"a": {"type": "string"}}}
 RUNAWAY = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
@@ -61,7 +61,7 @@ async def test_a_check_without_an_end_is_ended_and_nobody_waits_for_it(
 
     async with anyio.create_task_group() as group:
         group.start_soon(work)
-        with pytest.raises(structured.Unjudged, match="the check takes more than 1 s, or too much memory"):
+        with pytest.raises(schema_check.Unjudged, match="the check takes more than 1 s, or too much memory"):
             await structured.errors(schema, value)
         group.cancel_scope.cancel()
     assert turns > 10

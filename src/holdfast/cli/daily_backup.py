@@ -1,5 +1,6 @@
 """Makes the daily backup of a store, as a process of its own: `python -m holdfast.cli.daily_backup PATH`."""
 
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -36,4 +37,5 @@ def is_wanted() -> bool:
 
 
 if __name__ == "__main__":
+    os.nice(19)  # Whoever works comes first.
     main(Path(sys.argv[1]))

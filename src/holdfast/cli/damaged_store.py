@@ -30,12 +30,9 @@ def path_of(place: StoreUrl, option: str) -> Path:
 
 def salvage_to(place: StoreUrl, target: str, form: str) -> int:
     """Write all that can be read into a new store, and say what could not; the exit code."""
-    from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.salvage.rescue import salvage
-
     path = path_of(place, "--salvage")
     note("reading …")
-    report = salvage(Database(path), Path(target), SystemClock())
+    report = salvaged(path, Path(target))
     if form == "json":
         print_json({**msgspec.to_builtins(report), "complete": report.complete, "store": target})
     else:
@@ -45,6 +42,21 @@ def salvage_to(place: StoreUrl, target: str, form: str) -> int:
             f"{report.records} records"
         )
     return 0 if report.complete else 1
+
+
+def salvaged(path: Path, target: Path) -> "SalvageReport":
+    """Salvage a file into a new store; a disk that is full is named."""
+    import apsw
+
+    from holdfast.store.sqlite.database import Database, translated
+    from holdfast.store.sqlite.salvage.rescue import salvage
+
+    try:
+        return salvage(Database(path), target, SystemClock())
+    except apsw.Error as error:
+        raise translated(error, target) from error
+    except OSError as error:
+        raise StoreError(f"{target} could not be written: {error.strerror or error}") from error
 
 
 def print_losses(report: "SalvageReport") -> None:
@@ -84,11 +96,11 @@ def looked_at(place: StoreUrl, error: StoreDamaged) -> Report:
 def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Report, str]:
     """The last resort of --repair: salvage, and let the new store take the place of the damaged file.
 
-    The findings, and where the damaged file is kept. A backup of it that was asked for is a plain copy.
+    The findings, and where the damaged file is kept. A backup of it that was asked for, and is not made yet,
+    is a plain copy.
     """
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.exchange import beside, exchange
-    from holdfast.store.sqlite.salvage.rescue import salvage
 
     database = Database(path_of(place, "--repair"))
     path = database.path
@@ -97,7 +109,7 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
     copied(place, backup)
     note("the file itself is damaged; salvaging what can be read …")
     try:
-        report = salvage(database, draft, SystemClock())
+        report = salvaged(path, draft)
         if not (report.whole or report.incomplete or report.records):
             raise StoreError(f"nothing can be read of {path}, and an empty store does not take its place")
         exchange(database, draft, aside)
@@ -135,6 +147,17 @@ def list_backups(place: StoreUrl, form: str) -> None:
         note("There are no automatic backups yet.")
 
 
+def concerns(place: StoreUrl) -> tuple[str, ...]:
+    """What there is to say of the automatic backups of a store, where they are wanted."""
+    from holdfast.cli.daily_backup import is_wanted
+    from holdfast.store.sqlite.backups import Backups
+    from holdfast.store.sqlite.database import Database
+
+    if place.engine != "sqlite" or place.path is None or not is_wanted():
+        return ()
+    return Backups(Database(place.path)).concerns()
+
+
 def restore(place: StoreUrl, name: str, form: str) -> None:
     """Put a backup in the place of the store, whose present file is kept beside it."""
     from holdfast.store.sqlite import backups
@@ -165,8 +188,12 @@ def restore(place: StoreUrl, name: str, form: str) -> None:
 
 def copied(place: StoreUrl, backup: str | None) -> str | None:
     """The backup that was asked for of a damaged store, if any: a plain copy, never over a file."""
-    if backup is not None and not Path(backup).exists():
-        keep_copy(path_of(place, "--backup"), Path(backup))
+    from holdfast.store.sqlite.backup import check_free
+    from holdfast.store.sqlite.database import Database
+
+    if backup is not None:
+        check_free(Path(backup), "for the backup")
+        keep_copy(Database(path_of(place, "--backup")).path, Path(backup))
     return backup
 
 

@@ -70,12 +70,14 @@ def doctor(
         )
 
     known: set[str] = set()
+    made: list[str] = []
 
     async def work(hf: "Holdfast") -> tuple[Report, str | None]:
         target = backup or (backup_name(place) if repair and not no_backup else None)
         if target is not None:
             note(f"writing a backup to {target} …")
             await hf.store.backup(target)
+            made.append(target)
         with progress_line("examining") as progress:
             if progress is None:
                 note("examining …")
@@ -97,10 +99,11 @@ def doctor(
                 f"{error.path} is damaged ({error.what}); remove it: it is made again"
             ) from error
         if repair:
-            report, target = damaged_store.mend(place, error, backup)
+            report, target = damaged_store.mend(place, error, None if made else backup)
             note(f"the damaged file is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), damaged_store.copied(place, backup)
+    report = msgspec.structs.replace(report, advice=(*report.advice, *damaged_store.concerns(place)))
     box = _level()
     kept = _orphans(known)
     if form == "json":

@@ -127,9 +127,16 @@ class _Waiting:
 
 
 def with_holdfast(
-    ctx: click.Context, work: "Callable[[Holdfast], Coroutine[Any, Any, T]]", *, create: bool = False
+    ctx: click.Context,
+    work: "Callable[[Holdfast], Coroutine[Any, Any, T]]",
+    *,
+    create: bool = False,
+    url: str | None = None,
 ) -> T:
-    """Do something with an open runtime; the one place where the command line runs an event loop."""
+    """Do something with an open runtime; the one place where the command line runs an event loop.
+
+    `url` is another store than the one that the user named.
+    """
     import asyncio
 
     from holdfast.app import open as open_holdfast
@@ -137,7 +144,8 @@ def with_holdfast(
     from holdfast.log import setup
 
     async def main() -> T:
-        async with open_holdfast(place_of(ctx).url, create=create, adopt=choice_of(ctx).adopt) as hf:
+        place = place_of(ctx).url if url is None else url
+        async with open_holdfast(place, create=create, adopt=choice_of(ctx).adopt) as hf:
             return await work(hf)
 
     setup.start_stderr(verbose=False)

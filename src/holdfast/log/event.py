@@ -2,10 +2,12 @@
 
 Events go through the standard `logging` module, to `holdfast.ROOM`, so that a program that embeds Holdfast
 can attach handlers of its own. What must stay true: a fact is an id, a name, a number or a reason, never
-content; an event that no handler wants costs a microsecond and is printed nowhere.
+content; an event that no handler wants costs a microsecond and is printed nowhere; a handler that fails ends
+no work.
 """
 
 import logging
+from contextlib import suppress
 from functools import cache
 
 from holdfast.log import line
@@ -49,7 +51,8 @@ def _log(level: int, room: str, name: str, facts: dict[str, Fact]) -> None:
     if logger.isEnabledFor(level):
         known = {key: value for key, value in facts.items() if value is not None}
         text = line.described(name, known)
-        logger.log(level, "%s", text, extra={"event": name, "facts": known}, stacklevel=3)
+        with suppress(Exception):  # Of a handler or a filter of the embedding program.
+            logger.log(level, "%s", text, extra={"event": name, "facts": known}, stacklevel=3)
 
 
 @cache

@@ -18,17 +18,29 @@ def make_folder(path: Path) -> None:
         missing.append(above)
         above = above.parent
     for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
+        try:
+            each.mkdir(mode=0o700)
+        except FileExistsError:  # Another process was faster, or it is no folder.
+            continue
+        each.chmod(0o700)  # The umask may have taken the user's own bits away.
     if not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
 def make_file(path: Path) -> None:
     """Make an empty file if none is there; one that others may read is closed to them."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+    try:
+        fd = os.open(path, flags | os.O_EXCL, 0o600)
+    except FileExistsError:
+        fd, is_new = os.open(path, flags, 0o600), False
+    else:
+        is_new = True
     try:
         found = os.fstat(fd)
-        if stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
+        if is_new:
+            os.fchmod(fd, 0o600)  # The umask may have taken the user's own bits away.
+        elif stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
             os.fchmod(fd, 0o600)
     finally:
         os.close(fd)

@@ -19,10 +19,9 @@ from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.history.epoch import Epoch
 from holdfast.runtime.inbox import choice, promotion
-from holdfast.runtime.inbox.promotion import Waiting
+from holdfast.runtime.inbox.promotion import Waiting, asks, compacts
 from holdfast.schema.message import MessageWithParts, UserMessage
 from holdfast.schema.output_format import schema_of
-from holdfast.schema.prompt import CompactionPartInput
 from holdfast.schema.session import Session
 from holdfast.tools import structured
 
@@ -47,20 +46,23 @@ async def prepare_turn(
     history, unseen = _split(everything, {each.prompt.id for each in waiting})
     conversation = _conversation(run, history)
     owed = work.owes_answer(conversation)
-    rests = owed and not force and not any(map(_asks, waiting)) and _rests(run, history, waiting)
+    rests = owed and not force and not any(map(asks, waiting)) and _rests(run, history, waiting)
     owed = owed and not rests
-    promoted = promotion.next_to_promote(waiting, idle=not owed)
+    begins = not owed
+    promoted = promotion.next_to_promote(waiting, idle=begins)
     chosen = {each.prompt.id for each in promoted}
     joining = [message for message in unseen if message.info.id in chosen]
     asked = model_view.asked(history, joining) if run.history.has_compaction else None
     newest = work.newest_user([*conversation, *_conversation(run, joining)]) or asked
     # A prompt without reply joins the work and does not end it, and neither does a compaction.
-    owed = owed or any(map(_asks, promoted))
+    owed = owed or any(map(asks, promoted))
     if newest is None or (not owed and asked is None):
         _promote(run, promoted, joining)
         return None
+    run.at_hand = [each.prompt.id for each in promoted if asks(each)] if begins else []
     sampled, epoch = await _begin(run, newest, promoted, joining)
     _promote(run, promoted, joining)
+    run.at_hand = []
     history = [*history, *joining]  # Promotion places them after everything else.
     ready = await _reconcile(run, sampled, epoch, history)
     return replace(ready, owed=owed, rests=rests, asked=asked)
@@ -96,16 +98,7 @@ def _conversation(run: Run, history: list[MessageWithParts]) -> list[MessageWith
 
 def _rests(run: Run, history: list[MessageWithParts], waiting: list[Waiting]) -> bool:
     """Whether the owed answer has to wait: the session was woken for a compaction only, or rests."""
-    return (any(map(_compacts, waiting)) and not run.answered) or work.rests(history)
-
-
-def _asks(waiting: Waiting) -> bool:
-    """Whether the model has to answer a prompt: not one without reply, nor a compaction."""
-    return not waiting.prompt.no_reply and not _compacts(waiting)
-
-
-def _compacts(waiting: Waiting) -> bool:
-    return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
+    return (any(map(compacts, waiting)) and not run.answered) or work.rests(history)
 
 
 def _promote(run: Run, promoted: list[Waiting], joining: list[MessageWithParts]) -> None:

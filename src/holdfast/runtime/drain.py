@@ -15,7 +15,7 @@ from holdfast.errors import Conflict, HoldfastError, LeaseLost, StoreError
 from holdfast.provider.request import size
 from holdfast.runtime import recovery
 from holdfast.runtime.answer import assistant_message, ending
-from holdfast.runtime.answer.ending import Ending, as_interrupted
+from holdfast.runtime.answer.ending import Ending, as_interrupted, as_left
 from holdfast.runtime.answer.outcome import TurnOutcome
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import permission_reply, question_ask
@@ -37,8 +37,11 @@ from holdfast.schema.fault import (
     UnknownFault,
 )
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, UserMessage
+from holdfast.schema.part import ToolPart
+from holdfast.schema.tool_state import ToolRunning
 from holdfast.store import reverted
 from holdfast.toolkit.cancellation import ends_the_program, is_cancelled
+from holdfast.tools.execute import Settlement
 from holdfast.tools.plain import described
 
 _ROUNDS_MAX = 1_000
@@ -168,10 +171,33 @@ async def _settle_interrupted(run: Run, *, started: bool) -> None:
     If the interrupt came before the drain had `started`, the previous runner's unfinished answer is closed
     first.
     """
+    if not run.keeps_inbox:
+        await _promote_at_hand(run)
     if not started:
         await recovery.close_abandoned(run, await run.history.read())
     await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
     await interrupt_requests.answer(run.engine.store, run.recorder)
+
+
+async def _promote_at_hand(run: Run) -> None:
+    """Promote the prompts that were about to begin work: they are what the interrupt ends.
+
+    Prompts that wait behind work that was under way stay in the inbox.
+    """
+    waiting = await promotion.pending(run.engine, run.recorder.session)
+    at_hand = run.at_hand
+    if at_hand is None:
+        pending = {each.prompt.id for each in waiting}
+        history = [each for each in await run.history.read() if each.info.id not in pending]
+        if run.history.is_open or work.owes_answer(model_view.conversation(history)):
+            return
+        chosen = promotion.next_to_promote(waiting, idle=True)
+        at_hand = [each.prompt.id for each in chosen if promotion.asks(each)]
+    chosen = [each for each in waiting if each.prompt.id in at_hand]
+    if chosen:
+        known = await run.history.with_(at_hand)
+        messages = [each.info for each in known if each.info.id in at_hand]
+        promotion.promote(run.engine, run.recorder, chosen, messages)
 
 
 async def _settle_all(run: Run, *, error: Fault) -> None:
@@ -197,7 +223,14 @@ async def _stop_last_answer(run: Run, last: MessageWithParts, error: Fault) -> M
     compacting = (await run.session()).time.compacting is not None
     if not (was_open or over or compacting):
         return last.info
-    how = Ending(error=error, settles=as_interrupted) if was_open or over else Ending()
+    asking = await recovery.find_waiting(run, last)
+
+    def settles(call: ToolPart) -> Settlement:
+        # A call that runs settles itself, whatever ends it. If it could not, what it did is not known.
+        runs = isinstance(call.state, ToolRunning) and call.call_id not in asking
+        return as_left(call) if runs else as_interrupted(call)
+
+    how = Ending(error=error, settles=settles) if was_open or over else Ending()
     edit = write.not_compacting if compacting else None
     info = await ending.end(run, last, how, before=lambda _: withdrawn, edit=edit, publish=False)
     if was_open:

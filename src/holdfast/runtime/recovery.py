@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, StoreError
+from holdfast.errors import HoldfastError, Refused, StoreError
 from holdfast.log import event
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
@@ -51,16 +51,13 @@ UNFINISHED: Final = "The compaction was cut off; the conversation stands as it w
 
 async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     """Put the session in order. True if calls still wait for the user."""
-    last = work.last_answer(history)
+    last = _left(history)
     if last is None:
         return False
     calls = work.unsettled(last)
-    assert isinstance(last.info, AssistantMessage)
-    if last.info.time.completed is not None and not calls:
-        return False
     await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
-    waited = await _find_waiting(run, last)
+    waited = await find_waiting(run, last)
     again = await _select_repeatable(run, calls, waited)
     event.info(
         "runtime",
@@ -78,6 +75,15 @@ async def recover(run: Run, history: list[MessageWithParts]) -> bool:
     parked = await _run_again(run, history, info, again) if again else False
     run.answered = not parked and any(part.call_id in waited for part in again)
     return parked
+
+
+def _left(history: list[MessageWithParts]) -> MessageWithParts | None:
+    """The answer that a dead runner left: open, or with calls that are not settled."""
+    last = work.last_answer(history)
+    if last is None:
+        return None
+    assert isinstance(last.info, AssistantMessage)
+    return None if last.info.time.completed is not None and not work.unsettled(last) else last
 
 
 async def _charge(run: Run, last: MessageWithParts) -> None:
@@ -122,12 +128,30 @@ async def close_abandoned(run: Run, history: list[MessageWithParts]) -> None:
     assert isinstance(last.info, AssistantMessage)
     await process_groups.end_left(calls, run.engine.host)
     await _charge(run, last)
-    waited = await _find_waiting(run, last)
+    waited = await find_waiting(run, last)
     fault = AbortedFault(data=MessageData(message=ABORTED))
     await _close(run, last, [part for part in calls if part.call_id not in waited], error=fault)
 
 
-async def _find_waiting(run: Run, last: MessageWithParts) -> dict[str, bool]:
+async def settle_left(run: Run, history: list[MessageWithParts]) -> None:
+    """Settle what a dead runner left, and continue nothing: the user does something else in the session.
+
+    `Refused` while a call waits for the user, or for its reply to be heard: it would be forgotten.
+    """
+    last = _left(history)
+    if last is None:
+        return
+    calls = work.unsettled(last)
+    if {part.call_id for part in calls} & (await find_waiting(run, last)).keys():
+        raise Refused(
+            f"a call of session {run.recorder.session} waits for an answer; give it, or interrupt the session"
+        )
+    await process_groups.end_left(calls, run.engine.host)
+    await _charge(run, last)
+    await _close(run, last, calls)
+
+
+async def find_waiting(run: Run, last: MessageWithParts) -> dict[str, bool]:
     """The calls of an answer that asked the user and have not received a reply; whether by a question."""
     requests = [
         record.value() for record in await run.engine.store.select("request", session=run.recorder.session)

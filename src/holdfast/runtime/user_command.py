@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import LeaseLost, StoreError
 from holdfast.person import directories
+from holdfast.runtime import recovery
 from holdfast.runtime.answer import assistant_message
 from holdfast.runtime.calls.process_groups import Groups
 from holdfast.runtime.calls.tool_calls import settled
@@ -88,6 +89,9 @@ async def run_command(run: Run, given: UserCommand) -> Drained:
 
 
 async def _recorded(run: Run, given: UserCommand) -> None:
+    history = await run.history.read()
+    if run.history.is_open:
+        await recovery.settle_left(run, history)
     # Another process may change the session while a staged revert is committed with the command.
     workspace, answer, call = await on_conflict(lambda: _begin(run, given))
     given.message = answer.id

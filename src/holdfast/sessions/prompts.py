@@ -227,14 +227,15 @@ class Prompts:
         """Whether a follower has the answer to a prompt as it is stored; also if the prompt waits for one."""
         try:
             answer = await self._find_answer(session, prompt)
-            stored = await read.stored_message(self._access, session, answer.id)
+            patient = self._coordinator.patient
+            stored = await patient.repeat(read.stored_message, self._access, session, answer.id)
         except NotFound:  # It waits in the inbox, or is gone.
             return True
         return all(shown.get((each.kind, each.id), 0) >= each.seq for each in (stored.info, *stored.parts))
 
     async def _is_promoted(self, session: str, prompt: str) -> bool:
         """Whether a prompt was promoted, or is gone and cannot be."""
-        record = await self.engine.store.get(session, "prompt", prompt)
+        record = await self._coordinator.patient.get(session, "prompt", prompt)
         return record is None or record.value().promoted is not None
 
     async def state(self, session: str, *, limit: int) -> State:
@@ -274,7 +275,9 @@ class Prompts:
                 await watch.wait()
         finally:
             watch.close()
-        if lost is not None and work.is_unfinished(await read.latest(self._access, session)):
+        if lost is None:
+            return
+        if work.is_unfinished(await self._coordinator.patient.repeat(read.latest, self._access, session)):
             raise lost
 
     async def titled(self, session: str) -> None:

@@ -129,11 +129,11 @@ class ToolContext(Protocol):
         not touch.
         """
 
-    def effect(self, *what: str) -> AbstractContextManager[None]:
+    def effect(self, *what: str, waits: bool = True) -> AbstractContextManager[None]:
         """A block in which the call changes something that lasts; `what` names it for the model.
 
-        An interrupt waits for the end of the block, within a bound. From its beginning on, a call that does
-        not come back by itself is settled as unknown, not as interrupted.
+        An interrupt `waits` for the end of the block, within a bound; not for what may take long. From its
+        beginning on, a call that does not come back by itself is settled as unknown, not as interrupted.
         """
 
     async def box(

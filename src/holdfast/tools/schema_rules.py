@@ -1,11 +1,11 @@
 """Judges JSON schemas, and values by them. Also a program: a process can be ended, a thread cannot.
 
-Schemas are a caller's, and some keywords make the work grow without a bound, so `structured.py` decides where
-this runs. As a program it reads one `Task` as JSON and prints the problems; it imports nothing of Holdfast,
-since it is started without the caller's environment.
+Schemas are a caller's or a server's, and some make the work grow without a bound, so `schema_check.py`
+decides where this runs. As a program it reads one `Task` as JSON and prints the problems; it imports nothing
+of Holdfast, since it is started without the caller's environment.
 """
 
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 ERRORS_MAX: Final = 5
 MEMORY_BYTES: Final = 1 << 30
@@ -19,36 +19,43 @@ PLAIN: Final = frozenset((
 # fmt: on
 """Keywords with which each part of a value is judged by one part of the schema, once."""
 DEPTH_MAX: Final = 100
+LIST_MAX: Final = 32
+"""How many items of different kinds a list may have whose items are compared with one another."""
+PATTERN_CHARS_MAX: Final = 200
+
+Judges = Literal["value", "schemas"]
 
 
 class Task(TypedDict):
-    """What is to be judged: the schema alone, or a value by it. `path` is where modules are found."""
+    """What is to be judged: a value by a schema, or a list of schemas. `path` is where modules are found."""
 
     schema: Any
     value: Any
-    judges_value: bool
+    judges: Judges
     path: list[str]
     cpu_s: int
 
 
 def problems(task: Task) -> list[str]:
-    """What is wrong, the first few; nothing when all is well."""
-    if task["judges_value"]:
+    """What is wrong with a value, the first few; or with each of the schemas, empty where all is well."""
+    if task["judges"] == "value":
         return value_problems(task["schema"], task["value"])
-    return schema_problems(task["schema"])
+    return [schema_problem(each) for each in task["schema"]]
 
 
-def schema_problems(schema: Any) -> list[str]:
-    """Why it is no schema."""
+def schema_problem(schema: Any) -> str:
+    """Why it is no schema; empty if it is one."""
     import jsonschema
 
     try:
         jsonschema.validators.validator_for(schema).check_schema(schema)
     except jsonschema.SchemaError as error:
-        return [error.message[:200]]
+        return error.message[:200] or "it is not valid"
     except RecursionError:
-        return ["it is nested too deeply"]
-    return []
+        return "it is nested too deeply"
+    except Exception as error:  # noqa: BLE001 - the judge may fail in any way at what others made up
+        return f"it cannot be judged: {type(error).__name__}"
+    return ""
 
 
 def value_problems(schema: Any, value: Any) -> list[str]:
@@ -82,6 +89,30 @@ def is_plain(schema: Any, depth: int = 0) -> bool:
     inner = [*properties.values()] if isinstance(properties, dict) else [None]
     inner += [schema[name] for name in ("items", "additionalProperties") if name in schema]
     return all(is_plain(each, depth + 1) for each in inner)
+
+
+def is_quick(schema: Any, depth: int = 0) -> bool:
+    """Whether judging the schema itself is work in proportion to its size.
+
+    Some drafts compare each item of a list with each other one, unless they can be sorted; and patterns are
+    compiled, where flags can make one character a class of a million.
+    """
+    if depth > DEPTH_MAX:
+        return False
+    if isinstance(schema, list):
+        kinds = set(map(type, schema))
+        can_be_sorted = kinds == {str} or kinds <= {int, float}
+        return (can_be_sorted or len(schema) <= LIST_MAX) and all(
+            is_quick(each, depth + 1) for each in schema
+        )
+    if not isinstance(schema, dict):
+        return True
+    named = schema.get("patternProperties")
+    patterns = [schema.get("pattern"), *(named if isinstance(named, dict) else ())]
+    for pattern in patterns:
+        if isinstance(pattern, str) and (len(pattern) > PATTERN_CHARS_MAX or "(?" in pattern):
+            return False
+    return all(is_quick(each, depth + 1) for each in schema.values())
 
 
 def main() -> None:

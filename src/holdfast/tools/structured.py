@@ -4,24 +4,17 @@ What must stay true: an answer that does not fit is sent back with what is wrong
 is the caller's: it is judged off the event loop, in bounds, and nothing is fetched for it.
 """
 
-import os
-import sys
-from pathlib import Path
 from typing import Any, Final
 
-import anyio
-import anyio.lowlevel
-import anyio.to_thread
 import msgspec
 
 from holdfast.errors import InvalidInput
-from holdfast.schema import typed
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
-from holdfast.tools import schema_rules
-from holdfast.tools.schema_rules import Task
+from holdfast.tools import schema_check
+from holdfast.tools.schema_check import Unjudged
 
 NAME: Final = "StructuredOutput"
 DESCRIPTION: Final = (
@@ -31,19 +24,10 @@ DESCRIPTION: Final = (
 SCHEMA_BYTES_MAX: Final = 256 * 1024
 CPU_S: Final = 5
 """How much processor time a check may take: a busy machine makes no right answer wrong."""
-WAIT_S: Final = 60.0
-"""How long a check may take by the clock, with its turn in the queue."""
-_SMALL: Final = 10_000_000
-"""What a thread may judge: bytes of the schema times bytes of the value."""
 _KNOWN_MAX: Final = 256
 
 _sound: dict[bytes, None] = {}
 """Schemas that were found to be some."""
-_slots: anyio.lowlevel.RunVar[anyio.CapacityLimiter] = anyio.lowlevel.RunVar("slots")
-
-
-class Unjudged(Exception):
-    """The check came to no end within its bounds: nothing is known of the answer."""
 
 
 async def check_schema(schema: JsonMap) -> None:
@@ -54,7 +38,7 @@ async def check_schema(schema: JsonMap) -> None:
     if data in _sound:
         return
     try:
-        wrong = await _judged(_task(schema, None, judges_value=False))
+        wrong = await schema_check.schema_problems(schema, cpu_s=CPU_S)
     except Unjudged as error:
         raise InvalidInput(f"the schema of the answer cannot be used: {error}") from None
     if wrong:
@@ -95,43 +79,4 @@ def structured_tool(schema: JsonMap) -> Tool:
 
 async def errors(schema: JsonMap, value: Any) -> list[str]:
     """What is wrong with a value, the first few, by place; `Unjudged` where that is not known in bounds."""
-    return await _judged(_task(schema, value, judges_value=True))
-
-
-def _task(schema: JsonMap, value: Any, *, judges_value: bool) -> Task:
-    # Modules are found as here, but not in the current directory: that is the project's, not ours.
-    places = [place for place in sys.path if place.startswith("/")]
-    return Task(schema=schema, value=value, judges_value=judges_value, path=places, cpu_s=CPU_S)
-
-
-async def _judged(task: Task) -> list[str]:
-    """The problems: from a thread where the work is bounded by the sizes, else from a process, which can be
-    ended. No more of them at once than there are processors.
-    """
-    size = len(msgspec.json.encode(task["schema"])) * len(msgspec.json.encode(task["value"]))
-    if size <= _SMALL and schema_rules.is_plain(task["schema"]):
-        return await anyio.to_thread.run_sync(schema_rules.problems, task)
-    try:
-        with anyio.fail_after(WAIT_S):
-            async with _slot():
-                done = await anyio.run_process(
-                    [sys.executable, "-I", str(Path(schema_rules.__file__))],
-                    input=msgspec.json.encode(task),
-                    check=False,
-                )
-    except TimeoutError:
-        raise Unjudged(f"the check took longer than {WAIT_S:.0f} s") from None
-    except OSError as error:
-        raise Unjudged(f"no process for the check could be started ({error.strerror})") from None
-    if done.returncode:
-        raise Unjudged(f"the check takes more than {task['cpu_s']} s, or too much memory")
-    return typed.decode(done.stdout, list[str])
-
-
-def _slot() -> anyio.CapacityLimiter:
-    try:
-        return _slots.get()
-    except LookupError:
-        made = anyio.CapacityLimiter(os.cpu_count() or 1)
-        _slots.set(made)
-        return made
+    return await schema_check.value_problems(schema, value, cpu_s=CPU_S)

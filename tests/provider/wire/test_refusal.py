@@ -62,6 +62,34 @@ def test_what_a_refusal_speaks_of(status: int, words: str, expected: set[str]) -
     assert spoken(status, words) == expected
 
 
+@pytest.mark.parametrize(
+    ("status", "words", "vague"),
+    [
+        (400, "Request contains an invalid argument.", True),
+        (400, "Multimodal data corrupted", True),
+        (422, "Failed to load the input: broken PNG (request id 20261118abc)", True),
+        (400, "Could not process image", False),
+        (413, "Request too large", False),
+        (500, "Request contains an invalid argument.", False),
+        (400, "The request was blocked by our safety system", False),
+        (400, "Invalid schema for function 'generate_image': object schema missing properties", False),
+        (400, "tools.3.custom.name: does not match pattern", False),
+        (400, "'temperature' is not supported with this model.", False),
+        (400, "max_tokens: too large", False),
+        (400, "messages.4: `tool_use` ids were found without `tool_result` blocks", False),
+        (400, "messages with role 'tool' must be a response", False),
+        (400, "Unknown parameter: input[3].status", False),
+        (400, "temperature: too high", False),
+    ],
+)
+def test_a_refusal_that_names_nothing_is_vague(status: int, words: str, vague: bool) -> None:
+    """A field, a place or a quotation names something."""
+    body = json.dumps({"error": {"type": "invalid_request_error", "message": words}}).encode()
+    error = classify.of_response(status, {}, body, provider="my_acme.ai", now_ms=0)
+
+    assert refusal.is_vague(error) is vague
+
+
 def test_a_request_that_the_server_repeats_is_no_word_of_it() -> None:
     """The message counts, not what stands beside it."""
     echoed = {"messages": [{"content": [{"type": "image_url"}]}]}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from holdfast.errors import InvalidInput, NotFound, Refused, UndoConflict
+from holdfast.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError, UndoConflict
 from holdfast.file_lock import FileLock
 from holdfast.location import write_path
 from holdfast.location.shadow import place
@@ -15,6 +15,7 @@ from holdfast.location.write_path import New
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.schema.message import AssistantTime
 from holdfast.sessions.undo import unrevert, worktree
+from holdfast.store.batch import Batch, Receipt
 from tests.sessions.filling import answer, ask
 from tests.sessions.undo_world import LINES, UndoWorld, configure, edited
 
@@ -427,3 +428,55 @@ async def test_a_line_of_the_user_s_that_the_agent_removed_comes_back(
 
     assert await world.revert(first) == {"a": "merged"}
     assert world.files() == {"a": edited((9, "user\n"))}
+
+
+async def two_prompts(world: UndoWorld) -> None:
+    """Each of two prompts changed a file."""
+    world.put("a", b"one\n")
+    for data in (b"two\n", b"three\n"):
+        await world.prompt()
+        await world.agent({"a": data})
+
+
+async def test_a_revert_waits_for_a_store_that_is_away(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are written by then: they want their record."""
+    monkeypatch.setattr("holdfast.runtime.engine.patience.PAUSE_S", 0.001)
+    await two_prompts(world)
+    commit, asked = world.hf.store.commit, list[int]()
+
+    async def often_away(batch: Batch) -> Receipt:
+        asked.append(1)
+        if len(asked) % 2:
+            raise StoreBusy("away")
+        return await commit(batch)
+
+    monkeypatch.setattr(world.hf.store, "commit", often_away)
+    await world.revert()
+    assert world.get("a") == b"two\n"
+    await world.unrevert()
+    assert world.get("a") == b"three\n"
+
+
+async def test_a_revert_that_is_asked_for_again_takes_back_no_more(
+    world: UndoWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first call was cut off between its files and its record. The third one goes further, as ever."""
+    await two_prompts(world)
+    commit, asked = world.hf.store.commit, list[int]()
+
+    async def fails_at_the_second(batch: Batch) -> Receipt:
+        asked.append(1)
+        if len(asked) == 2:
+            raise StoreError("the disk is full")
+        return await commit(batch)
+
+    monkeypatch.setattr(world.hf.store, "commit", fails_at_the_second)
+    with pytest.raises(StoreError):
+        await world.revert()
+    assert world.get("a") == b"two\n"
+    await world.revert()
+    assert world.get("a") == b"two\n"
+    await world.revert()
+    assert world.get("a") == b"one\n"

@@ -173,10 +173,12 @@ async def test_no_folder_outside_is_reached(world: World, tool: str, attack: str
 
 
 @pytest.mark.parametrize("tool", ["glob", "grep", "list"])
-async def test_a_search_from_the_top_goes_through_no_link_and_opens_no_pipe(world: World, tool: str) -> None:
+async def test_a_search_from_the_top_goes_through_no_link_and_opens_no_pipe(
+    world: World, tool: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The names of links are shown, not what is behind them."""
     with socket.socket(socket.AF_UNIX) as listener:
-        os.chdir(world.project)
+        monkeypatch.chdir(world.project)
         listener.bind("socket")
         name, input = FOLDER_TOOLS[tool]
         answer = await world.run(name, input("."))

@@ -189,7 +189,7 @@ class Careful(FakeContext):
         super().__init__(directory)
         self.effects: list[str] = []
 
-    def effect(self, *what: str) -> contextlib.AbstractContextManager[None]:
+    def effect(self, *what: str, waits: bool = True) -> contextlib.AbstractContextManager[None]:
         self.effects += what
         return contextlib.nullcontext()
 

@@ -9,12 +9,12 @@ import click
 
 from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
+from holdfast.cli.session.export_all import export_all
 from holdfast.cli.session.whole_file import prepare_folder, write_whole
-from holdfast.errors import InvalidInput, RecordCorrupt
+from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.store.exchange.portable.content import Losses
 
 
 @click.command()
@@ -57,6 +57,7 @@ def export(
         prepare_folder(Path(folder))
 
     written: dict[str, object] = {}
+    damaged = False
 
     async def work(hf: "Holdfast") -> list[str]:
         from holdfast.store.exchange.portable.content import Losses
@@ -64,9 +65,6 @@ def export(
         from holdfast.store.exchange.portable.opencode_file import export_opencode
 
         losses = Losses()
-        if folder is not None:
-            written["folder"], written["files"] = folder, await _export_all(hf, Path(folder), losses)
-            return losses.names
         assert name is not None, "checked above"
         session = (await hf.sessions.named(name)).id
         if opencode:
@@ -79,7 +77,12 @@ def export(
             written["file"], written["bytes"] = output, await write_whole(pieces, Path(output))
         return losses.names
 
-    missing = with_holdfast(ctx, work)
+    if folder is not None:
+        done = export_all(ctx, Path(folder))
+        written |= {"folder": folder, "files": done.files}
+        missing, damaged = done.missing, done.damaged
+    else:
+        missing = with_holdfast(ctx, work)
     if form == "json" and written:
         print_json({**written, "missing": missing})
     elif folder is not None:
@@ -88,24 +91,8 @@ def export(
         note(f"Wrote {written['bytes']} bytes to {output}.")
     for each in missing:
         note(f"{clean(each)} cannot be read and was left out; run holdfast doctor")
-    if missing:
+    if missing or damaged:
         ctx.exit(1)
-
-
-async def _export_all(hf: "Holdfast", folder: Path, losses: "Losses") -> int:
-    """A file for each tree of sessions, under the id of its root; one that fails does not stop the others."""
-    from holdfast.store.exchange.portable.content import trees
-    from holdfast.store.exchange.portable.export import export_session
-
-    count = 0
-    for root in await trees(hf.store):
-        try:
-            pieces = export_session(hf.store, root, descendants=True, losses=losses)
-            await write_whole(pieces, folder / f"{root}.json")
-            count += 1
-        except RecordCorrupt as error:
-            losses.note(error)
-    return count
 
 
 async def _print(pieces: AsyncIterator[bytes]) -> None:

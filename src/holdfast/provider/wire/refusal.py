@@ -45,6 +45,13 @@ _CANNOT: Final = re.compile(
 )
 
 
+_VAGUE: Final = frozenset({400, 422})
+_NAMED: Final = re.compile(
+    r"[`'\"]|[a-z]_[a-z]|\w\[|[a-z]\.\w|^[\w.\[\]]+:|\bparameter\b|\bschema\b", re.IGNORECASE
+)
+"""How a refusal names a field, a place or a value."""
+
+
 def topics(error: ProviderError) -> frozenset[Topic]:
     """What the refusal speaks of; nothing where it is none, or speaks of something else."""
     reported = _NAMES.sub(" ", str(error))
@@ -60,6 +67,14 @@ def topics(error: ProviderError) -> frozenset[Topic]:
     if _FILE.search(reported):
         return frozenset({"file"})
     return frozenset({"result"}) if _RESULT.search(reported) else frozenset()
+
+
+def is_vague(error: ProviderError) -> bool:
+    """Whether it is a refusal that names nothing at all, so that anything new may be what is refused."""
+    if not _refuses(error) or error.status not in _VAGUE or topics(error):
+        return False
+    reported = str(error).partition(": ")[2]  # Without the provider's name.
+    return not (_NAMES.search(reported) or _NAMED.search(reported))
 
 
 def _refuses(error: ProviderError) -> bool:

@@ -2,7 +2,8 @@
 end the session.
 
 The provider names no record of ours. Suspected is the kind of content that the refusal is about
-(`provider/wire/refusal.py`), if it came after the last request that was answered. What must stay true: the
+(`provider/wire/refusal.py`), if it came after the last request that was answered; of a refusal that names
+nothing, every file that no model has answered a request with. What must stay true: the
 store keeps everything, and every other model is shown it; the model sees a line in its place; each content is
 taken out once, so that refusals come to an end; what was taken out in vain is shown again when the work ends;
 the prefix moves for this named reason, in the commit that makes it move.
@@ -44,6 +45,8 @@ def suspects(error: ProviderError, history: Sequence[MessageWithParts], model: M
     """The parts without which a refused request has to be sent, each marked; none if the refusal is about
     something else. Pure.
     """
+    if refusal.is_vague(error):
+        return _marked(_unanswered(history, None), frozenset({"file"}), model, error)
     topics = refusal.topics(error)
     # For a model that has answered nothing yet, every file is new. Results are text, which any model reads.
     span = _unanswered(history, None if "result" in topics else model)
@@ -85,16 +88,22 @@ def _fits(content: Content, topics: frozenset[Topic], model: Model) -> bool:
 
 def cleared(error: ProviderError, history: Sequence[MessageWithParts], model: Model) -> list[Part]:
     """The parts that were taken out for a refusal with the same text, in vain: without the mark. Pure."""
-    mark = (marks.name_of(model), _message_of(error))
+    mark = (marks.name_of(model), _words_of(_message_of(error)))
 
     def changed(content: Content) -> Marks | None:
-        return {name: why for name, why in (content.refused or {}).items() if (name, why) != mark} or None
+        kept = {name: why for name, why in (content.refused or {}).items() if (name, _words_of(why)) != mark}
+        return kept or None
 
     return _changed(_unanswered(history, model), changed)
 
 
 def _message_of(error: ProviderError) -> str:
     return " ".join(str(error).split())[:MESSAGE_MAX]
+
+
+def _words_of(message: str) -> list[str]:
+    """A text without numbers and ids: some servers name the request in each refusal."""
+    return [word for word in message.split() if not any(map(str.isdigit, word))]
 
 
 def _unanswered(history: Sequence[MessageWithParts], model: Model | None) -> Sequence[MessageWithParts]:

@@ -219,11 +219,11 @@ class RunningCall:
         await self.files.keep(edits)
 
     @contextlib.contextmanager
-    def effect(self, *what: str) -> Iterator[None]:
+    def effect(self, *what: str, waits: bool = True) -> Iterator[None]:
         """Note what the call changes, until the block ends."""
         self._refuse_when_over()
         self.effects += what
-        self.in_effect = True
+        self.in_effect = waits
         try:
             yield
         finally:

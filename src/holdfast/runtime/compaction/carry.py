@@ -26,6 +26,8 @@ OVER: Final = "The person's last request, answered or stopped, word for word"
 PROBLEMS_MAX: Final = 10
 PROBLEM_CHARS_MAX: Final = 300
 CALLS_KEPT: Final = 3
+CALLS_MAX: Final = 16
+"""With the others of the first one's answer: a call is compared together with those beside it."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,9 +62,16 @@ def carry(
         ledger=ledger(before.ledger, head),
         problems=(*before.problems, *_problems(head))[-PROBLEMS_MAX:],
         steps=steps,
-        calls=tuple(calls)[-CALLS_KEPT:],
+        calls=_last(calls),
         ratios=dict(ratios or {}),
     )
+
+
+def _last(calls: Sequence[CarriedCall]) -> tuple[CarriedCall, ...]:
+    first = max(0, len(calls) - CALLS_KEPT)
+    while first and calls[first].beside and len(calls) - first < CALLS_MAX:
+        first -= 1
+    return tuple(calls[first:])
 
 
 def besides(message: MessageWithParts) -> MessageWithParts:

@@ -1,6 +1,6 @@
 """Interrupts requested by another process: records, answered by the process that runs the session."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import anyio
@@ -56,8 +56,13 @@ async def stop_elsewhere(engine: Engine, running: SessionRecord, reason: str | N
 
 async def waiting(store: Store, session: str) -> list[InterruptRequest]:
     """The session's interrupts that are not answered yet."""
-    records = await store.select("request", session=session, mark=Mark.OPEN)
-    return [value for record in records if isinstance(value := _value(record), InterruptRequest)]
+    return among(await store.select("request", session=session, mark=Mark.OPEN), session)
+
+
+def among(records: Sequence[StoredRecord], session: str) -> list[InterruptRequest]:
+    """The interrupts of a session among open requests. Those of other sessions are not decoded."""
+    own = [_value(record) for record in records if record.session == session]
+    return [value for value in own if isinstance(value, InterruptRequest)]
 
 
 def _value(record: StoredRecord) -> object:

@@ -49,13 +49,14 @@ class RequestWatcher:
             watch.close()
 
     async def _look(self) -> None:
-        for (session, id), event in tuple(self._waiting.items()):
-            record = await self._store.get(session, "request", id)
-            if record is None or record.mark is not Mark.OPEN:
+        """One question to the store, however many sessions run or wait here."""
+        left = await self._store.select("request", mark=Mark.OPEN)
+        open_ids = {(record.session, record.id) for record in left}
+        for key, event in tuple(self._waiting.items()):
+            if key not in open_ids:
                 event.set()
         for session, (fence, interrupt) in tuple(self._running.items()):
-            waiting = await interrupt_requests.waiting(self._store, session)
-            for each in waiting:
+            for each in interrupt_requests.among(left, session):
                 if each.owner not in (None, fence.owner):
                     continue
                 if each.claim is None or each.claim >= fence.number:

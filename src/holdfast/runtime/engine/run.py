@@ -43,6 +43,10 @@ class Run:
         self.admit = admit
         self.scope = anyio.CancelScope()
         self.interrupted = False
+        self.keeps_inbox = False
+        """Whether an interrupt leaves the prompt that was to be worked on next in the inbox."""
+        self.at_hand: list[str] | None = None
+        """The prompts that are chosen to begin work and not promoted yet; None while nothing is chosen."""
         self.abandoned = False
         self.epoch: Epoch | None = None
         """The epoch in force, once it was read: no other process changes it while this run has the session.
@@ -72,14 +76,16 @@ class Run:
         began_ms = self._turn_began_ms
         return 0 if began_ms is None else self.engine.clock.boot_ms() - began_ms
 
-    def interrupt(self) -> None:
-        """Stop what runs, once."""
+    def interrupt(self, *, keeps_inbox: bool = False) -> None:
+        """Stop what runs, once; with `keeps_inbox` what has not begun is left to the next process."""
         self.interrupted = True
+        self.keeps_inbox = keeps_inbox
         self.scope.cancel()
 
     def again(self) -> None:
         """Begin another round under the same claim."""
         self.scope = anyio.CancelScope()
+        self.at_hand = None
         if self.interrupted or self.abandoned:
             self.scope.cancel()
 

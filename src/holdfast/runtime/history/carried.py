@@ -18,7 +18,8 @@ KEY: Final = "compaction"
 class CarriedCall(msgspec.Struct, frozen=True):
     """A call that the model made, and how often in a row, so that a loop is noticed across a compaction.
 
-    `answer` is a digest; `refused`: the last one was not run, since it repeated itself.
+    `answer` is a digest; `refused`: the last one was not run, since it repeated itself; `beside`: it stands
+    in one answer of the model with the call before it.
     """
 
     tool: str
@@ -26,6 +27,7 @@ class CarriedCall(msgspec.Struct, frozen=True):
     answer: str | None = None
     times: int = 1
     refused: bool = False
+    beside: bool = False
 
 
 class Carried(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ since, is known to be ignorant of it.
 from collections.abc import Iterable
 from typing import Any
 
+import anyio
 import msgspec
 
 from holdfast.schema.file_part import FilePart, FileRead
@@ -27,18 +28,24 @@ class FilesSeen:
     def __init__(self, store: Store, session: str) -> None:
         self._store = store
         self._session = session
+        self._lock = anyio.Lock()
         self._cursor: str | None = None
+        """Where the changes go on; None until the records before it were taken."""
         self._known: dict[str, tuple[int, str | None]] = {}
         """The number of the record that says it, and the digest; None for a file that was removed."""
         self._waiting: dict[str, list[tuple[int, FileRead]]] = {}
         """Files attached to prompts that the model was not shown yet, as far as is known, by prompt."""
 
     async def digest(self, path: str) -> str | None:
-        """The digest of what the session last read or wrote there; None if it knows nothing of it."""
-        await self._catch_up()
-        for prompt in list(self._waiting):
-            await self._look(prompt)
-        return self._known.get(path, (0, None))[1]
+        """The digest of what the session last read or wrote there; None if it knows nothing of it.
+
+        One call at a time: another one, side by side with it, would look into what is only half read.
+        """
+        async with self._lock:
+            await self._catch_up()
+            for prompt in list(self._waiting):
+                await self._look(prompt)
+            return self._known.get(path, (0, None))[1]
 
     async def _look(self, prompt: str) -> None:
         """Count what a prompt brought, once the model was shown it. An imported prompt has no record."""
@@ -54,9 +61,10 @@ class FilesSeen:
 
     async def _catch_up(self) -> None:
         if self._cursor is None:
-            self._cursor = await self._store.head()
+            head = await self._store.head()
             for record in await self._store.select("part", session=self._session):
                 self._take(record)
+            self._cursor = head
         while True:
             changes = await self._store.changes(self._cursor, self._session, limit=_BATCH, recent=True)
             # What was removed is known no longer, and something older may be.

@@ -9,9 +9,7 @@ from holdfast.errors import RecordCorrupt
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.recorder import Recorder
 from holdfast.schema.message import Message
-from holdfast.schema.prompt import (
-    AdmittedPrompt,
-)
+from holdfast.schema.prompt import AdmittedPrompt, CompactionPartInput
 from holdfast.schema.stored import Mark
 from holdfast.store.base import Store
 from holdfast.store.batch import Unchanged
@@ -57,6 +55,16 @@ def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:
     if not idle or steering:
         return steering
     return [each for each in waiting if each.prompt.delivery == "queue"][:1]
+
+
+def asks(waiting: Waiting) -> bool:
+    """Whether the model has to answer a prompt: not one without reply, nor a compaction."""
+    return not waiting.prompt.no_reply and not compacts(waiting)
+
+
+def compacts(waiting: Waiting) -> bool:
+    """Whether a prompt asks for a compaction."""
+    return any(isinstance(part, CompactionPartInput) for part in waiting.prompt.parts)
 
 
 def promote(

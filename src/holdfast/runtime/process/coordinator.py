@@ -14,7 +14,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
+from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreBusy, StoreError
 from holdfast.log import event
 from holdfast.runtime.drain import Drained, drain
 from holdfast.runtime.engine import interrupt_requests
@@ -64,6 +64,8 @@ class RunningSession:
         """Interrupted: drain no more. What is open is settled as interrupted."""
         self.waiting: anyio.CancelScope | None = None
         """The scope of the wait for another process that runs the session; each wait makes its own."""
+        self.claimed = False
+        """Whether the current drain has had the session."""
         self.error: HoldfastError | None = None
         self.command: UserCommand | None = None
         """A command of the user's own, to be run in the place of the first drain."""
@@ -94,6 +96,14 @@ def _log_end(session: str, drained: Drained) -> None:
         event.warn("process", "claim.unreleased", session=session, how=drained.how)
 
 
+def _waiting_engine(engine: Engine, store: PatientStore) -> Engine:
+    """An engine that waits for its store. The workspace is read from the store too (which folders the user
+    trusts), so it waits likewise.
+    """
+    workspace = engine.workspace
+    return replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
+
+
 class Coordinator:
     """The drains of one process."""
 
@@ -107,9 +117,10 @@ class Coordinator:
         """Claims that are not known to be released: the store may have been unreachable when a drain ended.
         """
         self._closing = False
-        self._admit = ChildPrompts(engine, self.wake)
         self.patient = PatientStore(engine.store, lambda: None)
         """The store with retries while it is unreachable."""
+        self._patient_engine = _waiting_engine(engine, self.patient)
+        self._admit = ChildPrompts(self._patient_engine, self.wake)
         self.watcher = RequestWatcher(self.patient, engine.clock)
         self.lease = ProcessLease(engine, self._abandon_all, (engine.host.id,), engine.guard)
         self.resumption = Resumption(engine, self.lease.owner, self.wake)
@@ -187,7 +198,7 @@ class Coordinator:
             return False
         entry.end()
         if entry.run is not None:
-            entry.run.interrupt()
+            entry.run.interrupt(keeps_inbox=self._closing)
         await entry.done.wait()
         return True
 
@@ -227,6 +238,10 @@ class Coordinator:
                 entry.force = entry.force and not had
         except HoldfastError as error:
             entry.error = error
+            if isinstance(error, StoreBusy) and not entry.claimed and not entry.stop:
+                # Its caller may have its receipt and be gone: nobody else would take the prompt up.
+                event.warn("process", "session.unclaimed", session=session)
+                self.resumption.note(session)
         except BaseException as error:  # A bug in one session must not end the others.
             if ends_the_program(error):
                 entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")
@@ -296,14 +311,19 @@ class Coordinator:
         watch = self._engine.store.watch()
         try:
             while True:
-                if self.lease.id is not None:
-                    for session in await promotion.admitted_for(self.patient, self._engine.host.id):
-                        if session not in self._entries and not self._closing:
-                            await self.wake(session)
+                with contextlib.suppress(StoreError):  # Unreachable: the next look may succeed.
+                    await self._take_up()
                 await anyio.sleep(LOOK_S)
                 await watch.wait()
         finally:
             watch.close()
+
+    async def _take_up(self) -> None:
+        if self.lease.id is None:
+            return
+        for session in await promotion.admitted_for(self.patient, self._engine.host.id):
+            if session not in self._entries and not self._closing:
+                await self.wake(session)
 
     async def _claim(self, session: str) -> Fence | Held:
         """Claim a session. If this owner was buried meanwhile, register as a new one and try once more."""
@@ -323,7 +343,7 @@ class Coordinator:
 
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
-        engine = self._engine
+        engine, entry.claimed = self._engine, False
         # Interrupts from before the claim were meant for the owner that ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
         await self._give_back(session)
@@ -332,13 +352,12 @@ class Coordinator:
             event.debug("process", "claim.refused", session=session, owner=fence.owner)
             return False
         event.info("process", "claim.taken", session=session, owner=fence.owner, claim=fence.number)
+        entry.claimed = True
         self._unreleased[session] = fence
         engine.background.note_claim(session, fence.number)
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
-        # The workspace is read from the store too (which folders the user trusts), so it waits likewise.
-        workspace = engine.workspace
-        engine = replace(engine, store=store, workspace=lambda session: store.repeat(workspace, session))
+        engine = _waiting_engine(engine, store)
         recorder = Recorder(engine.store, fence, engine.clock, engine.mint)
         run = Run(engine, recorder, *self._take_cached(session), watcher=self.watcher, admit=self._admit)
         entry.run, drained = run, None
@@ -348,7 +367,7 @@ class Coordinator:
             # Only now: the watcher would apply the late ones to this run.
             self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
             if entry.stop:
-                run.interrupt()
+                run.interrupt(keeps_inbox=self._closing)
             command = entry.command
             with engine.hold(session):
                 drained = await (
@@ -368,10 +387,14 @@ class Coordinator:
                 f"session {session}: this process lost its lease and stopped; `resume` goes on with the work"
             )
         if run.summarises:
-            self._background.start(prompt_summary.write, self._engine, session)
+            self._background.start(prompt_summary.write, self._patient_engine, session)
         if self._diffs_due.after(session, changed=run.changed_files, reverted_ms=run.reverted_ms):
-            self._background.start(session_diffs.write, self._engine, session)
+            self._background.start(self._write_diffs, session)
         return True
+
+    async def _write_diffs(self, session: str) -> None:
+        if not await session_diffs.write(self._patient_engine, session):
+            self._diffs_due.forget(session)
 
     def _take_cached(self, session: str) -> tuple[SessionHistory, LastRequest]:
         """A session's decoded history and last request, cached for its next drain; the oldest are dropped."""

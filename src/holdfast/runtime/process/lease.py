@@ -129,9 +129,9 @@ class ProcessLease:
         """This process is that owner no longer: stop what runs under it."""
         if self.id == id:
             self.id = None
-            event.warn("process", "lease.lost", owner=id)
             self._former.append(id)
             self._lost()
+            event.warn("process", "lease.lost", owner=id)
 
     async def retire(self) -> None:
         """Retire the owner: the store releases all its claims."""

@@ -57,15 +57,21 @@ class Due:
             del self._known[next(iter(self._known))]
         return changed or is_new
 
+    def forget(self, session: str) -> None:
+        """The diffs of a session could not be written: they are due after its next run."""
+        self._known.pop(session, None)
 
-async def write(engine: Engine, session: str) -> None:
-    """Bring the diffs of a session up to date."""
+
+async def write(engine: Engine, session: str) -> bool:
+    """Bring the diffs of a session up to date; False if that failed."""
     try:
         # The process may be about to end: this is worth a moment.
-        with anyio.CancelScope(shield=True), anyio.move_on_after(WAIT_S):
+        with anyio.CancelScope(shield=True), anyio.move_on_after(WAIT_S) as bound:
             await _write(engine, session)
     except (HoldfastError, OSError) as error:
         event.warn("runtime", "diffs.failed", session=session, error=type(error).__name__)
+        return False
+    return not bound.cancelled_caught
 
 
 async def _write(engine: Engine, id: str) -> None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from holdfast.errors import Refused
+from holdfast.runtime.engine.patience import PatientStore
 from holdfast.runtime.history.work import is_settled
 from holdfast.schema.session import Session
 from holdfast.schema.stored import Kind, Mark
@@ -10,6 +13,11 @@ from holdfast.sessions import read
 from holdfast.sessions.access import StoreAccess, require_session
 from holdfast.store.batch import Expectation, Settled, Unchanged, Unclaimed
 from holdfast.store.record import SessionRecord
+
+
+def patient(access: StoreAccess) -> StoreAccess:
+    """Access that waits while the store is unreachable: files that are written want their record."""
+    return replace(access, store=PatientStore(access.store, lambda: None))
 
 
 async def require_resting(access: StoreAccess, session: str) -> tuple[SessionRecord, Sequence[Session]]:

@@ -15,7 +15,7 @@ from holdfast.sessions.undo import point as pointing
 from holdfast.sessions.undo.draft import Draft, draft
 from holdfast.sessions.undo.ledger import Ledger
 from holdfast.sessions.undo.point import Point
-from holdfast.sessions.undo.resting import require_resting
+from holdfast.sessions.undo.resting import patient, require_resting
 from holdfast.sessions.undo.result import Undo
 from holdfast.sessions.undo.stage import finish, release_committed, stage, unwritten
 from holdfast.sessions.undo.worktree import Worktree, worktree_of
@@ -41,8 +41,12 @@ async def revert(
     """
     if part is not None and message is None:
         raise InvalidInput("a part is named together with its message")
+    access = patient(access)
     record, below = await require_resting(access, session)
     worktree = await worktree_of(access, record.value())
+    first = record.value().revert
+    # A call that was cut off, and is made again, has its point.
+    again = first is not None and first.writes is not None and not first.leaving
 
     async def once() -> Undo:
         record, _ = await require_resting(access, session)
@@ -52,7 +56,9 @@ async def revert(
         before = cut_off = record.value().revert
         if before is not None and before.leaving:  # Of a preview: once it is finished, none is staged.
             before = None
-        if message is None:
+        if message is None and first is not None and again:
+            at = Point(first.message_id, first.part_id)
+        elif message is None:
             shown = history if before is None else _until(history, before)
             at = Point(pointing.last_prompt(shown))
         else:

@@ -11,7 +11,7 @@ from holdfast.schema.session import CommittedRevert, Revert, Session
 from holdfast.sessions.access import StoreAccess, put_session, require_session
 from holdfast.sessions.undo import kept_state, result, write_files
 from holdfast.sessions.undo.draft import Draft, draft
-from holdfast.sessions.undo.resting import expected, require_resting
+from holdfast.sessions.undo.resting import expected, patient, require_resting
 from holdfast.sessions.undo.result import Undo
 from holdfast.sessions.undo.revert import TRIES
 from holdfast.sessions.undo.stage import finish, release_committed, stage, unwritten
@@ -32,6 +32,7 @@ async def unrevert(
 
     Raises `UndoConflict` where the user has changed the same lines since.
     """
+    access = patient(access)
     record, _ = await require_resting(access, session)
     worktree = await worktree_of(access, record.value())
     undo = _undo_committed if committed else _undo_staged
@@ -47,6 +48,7 @@ async def unrevert(
 
 async def finish_cut_off(access: StoreAccess, session: str) -> None:
     """Finish a revert, or its undo, that a process left in the middle."""
+    access = patient(access)
     worktree = await worktree_of(access, (await require_session(access, session)).value())
     async with worktree.locked():
         await finish(access, worktree, await require_session(access, session))

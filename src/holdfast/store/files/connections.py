@@ -144,7 +144,7 @@ class WriteConnection(Connection):
                     with suppress(OSError, apsw.Error):  # The commits stand; the next one tries again.
                         trim(self.db, self.disk, self.journal, self.host.boot)
         except apsw.Error as error:
-            raise translated(error, self.index.path) from error
+            raise translated(error, self.index.path, writing=True) from error
         except OSError as error:
             raise StoreError(f"{self.disk.root} could not be written: {error}") from error
         if any(job.error is None for job in jobs):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreDamaged, StoreError
 from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import SessionColumns
@@ -76,8 +76,10 @@ class Index(Database):
         make_file(self.path)
         try:
             db = self.connect()
-        except StoreError:  # Not a database at all.
-            self.discard()
+        except StoreError as error:
+            if not isinstance(error, StoreDamaged) and not isinstance(error.__cause__, apsw.NotADBError):
+                raise  # A full disk, say: the index may be sound, and could not be made again.
+            self.discard()  # Not a database at all.
             make_file(self.path)
             db = self.connect()
         try:

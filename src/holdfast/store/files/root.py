@@ -8,10 +8,11 @@ import os
 import secrets
 from pathlib import Path
 
+import apsw
 import msgspec
 
 from holdfast.clock import Clock
-from holdfast.errors import StoreError, StoreMissing, StoreTooNew
+from holdfast.errors import StoreBusy, StoreError, StoreMissing, StoreTooNew
 from holdfast.person.private import make_file, make_folder
 from holdfast.schema import typed
 from holdfast.store.base import FORMAT, Failpoint
@@ -24,6 +25,7 @@ from holdfast.store.files.repair import adopt as adoption
 from holdfast.store.files.repair import rebuild, recovery
 from holdfast.store.files.store_lock import StoreLock
 from holdfast.store.host import Host
+from holdfast.store.sqlite.database import full, is_full
 
 _OURS = frozenset(
     (*layout.FOLDERS, layout.MARKER, layout.HORIZON, layout.MIGRATION, "lock", "queue", "wake", "index.db")
@@ -78,6 +80,21 @@ class Root:
             self.index.readonly = True
             self._check_readable()
             return
+        try:
+            self._prepare_alone(marker, failpoint, adopt=adopt, clock=clock, boot=boot)
+        except (apsw.Error, StoreError, OSError) as error:
+            unrelated = isinstance(error, StoreBusy | StoreMissing | StoreTooNew)
+            if marker is None or unrelated or not is_full(self.index.path):
+                raise
+            self.index.readonly = self.index.disk_is_full = True
+            try:
+                self._check_readable()
+            except StoreError:
+                raise full(self.path) from error
+
+    def _prepare_alone(
+        self, marker: Marker | None, failpoint: Failpoint, *, adopt: bool, clock: Clock, boot: str
+    ) -> None:
         lock = StoreLock(self.path)
         try:
             if marker is not None and self._is_current(boot):

@@ -19,7 +19,7 @@ from holdfast.store.files.root import Root
 from holdfast.store.host import Host, ThisHost
 from holdfast.store.owner import Owner
 from holdfast.store.report import Progress, Report
-from holdfast.store.sqlite.database import translated
+from holdfast.store.sqlite.database import translated, unwritable
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import Job, Worker, submit
 from holdfast.store.tables.watch import Wakes
@@ -82,7 +82,7 @@ class FilesStore(Shell[WriteConnection, ReadConnection]):
         """Do something in the writing thread, in its next group."""
         self._check_open()
         if self.root.index.readonly:
-            raise StoreError(f"{self.root.path} can only be read by this user, not written")
+            raise unwritable(self.root.path, disk_is_full=self.root.index.disk_is_full)
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadConnection], T]) -> T:

@@ -11,13 +11,25 @@ from holdfast.person.private import make_file
 from holdfast.store.tables.connection import set_pragmas
 
 
+def check_free(target: Path, what: str = "") -> None:
+    """Refuse a place where a file lies, or the log of a lost one: SQLite would play it into the new one."""
+    if os.path.lexists(target):
+        raise StoreError(f"{target} exists already; name another file {what}".rstrip())
+    for suffix in ("-wal", "-journal", "-shm"):
+        left = target.with_name(target.name + suffix)
+        if os.path.lexists(left):
+            raise StoreError(
+                f"{left} is left of a file that is gone, and would spoil a new one; "
+                f"move it away, or name another file {what}".rstrip()
+            )
+
+
 def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, verify: bool = False) -> None:
     """Write a complete copy, never over a file; `fresh` gives it an incarnation of its own.
 
     With `verify` a copy that is not sound is thrown away, and `StoreError` says so.
     """
-    if target.exists():
-        raise StoreError(f"{target} exists already; name another file for the backup")
+    check_free(target, "for the backup")
     if not target.absolute().parent.is_dir():
         raise StoreError(f"{target.parent} is no folder; make it, or name another")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")

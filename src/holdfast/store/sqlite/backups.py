@@ -5,6 +5,7 @@ given up for one that failed. When the last one was tried, and why it was not ma
 that to ask whether one is due costs a look at its time.
 """
 
+import calendar
 import os
 import re
 import time
@@ -19,10 +20,11 @@ from holdfast.file_lock import FileLock
 from holdfast.person.private import make_file, make_folder
 from holdfast.store.base import FORMAT
 from holdfast.store.sqlite.backup import copy_database
-from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.sqlite.database import Database, is_writable, translated
 
 DAY_S = 24 * 3600
 KEPT = 3
+_FORM = "%Y%m%d-%H%M%S.db"
 _NAME = re.compile(r"[0-9]{8}-[0-9]{6}\.db")
 
 
@@ -36,7 +38,10 @@ class Backups:
         self._last = self.folder / "last"
 
     def is_due(self) -> bool:
-        """Whether a day has passed since the last one was tried; a new store has a day of its own."""
+        """Whether a day has passed since the last one was tried; a new store has a day of its own.
+
+        None is where the folder cannot be used: `concerns` says so.
+        """
         try:
             tried_s = self._last.stat().st_mtime
         except FileNotFoundError:
@@ -44,15 +49,56 @@ class Backups:
                 make_folder(self.folder)
                 make_file(self._last)
             return False
+        except OSError:
+            return False
         return abs(self._now_s() - tried_s) > DAY_S  # Also when the clock was set back.
 
     def listed(self) -> list[Path]:
-        """The backups that there are, the newest first."""
+        """The backups that there are, the newest first.
+
+        Those of the future, which a clock that ran ahead has left, come last: nobody knows how old they are.
+        """
         try:
             names = [path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)]
         except (FileNotFoundError, NotADirectoryError, PermissionError):
             return []
-        return sorted(names, reverse=True)
+        now = _name(self._now_s())
+        return sorted(names, key=lambda path: (path.name <= now, path.name), reverse=True)
+
+    def concerns(self) -> tuple[str, ...]:
+        """What a user who may write the store should know of its backups, a line each."""
+        if not is_writable(self._database.path):
+            return ()
+        found: list[str] = []
+        if os.path.lexists(self.folder) and not self.folder.is_dir():
+            found.append(f"{self.folder} is no folder, so no automatic backup is made; move it away")
+        elif self.folder.exists() and not os.access(self.folder, os.R_OK | os.W_OK | os.X_OK):
+            found.append(f"{self.folder} cannot be written by this user, so no automatic backup is made")
+        now = _name(self._now_s())
+        future = [path.name for path in self.listed() if path.name > now]
+        if future:
+            names = ", ".join(future)
+            found.append(f"automatic backups of the future ({names}) count as the oldest: a clock ran ahead")
+        if (since_s := self._missing_since_s()) is not None:
+            day = time.strftime("%Y-%m-%d", time.gmtime(since_s))
+            found.append(f"no automatic backup was made since {day}, although the store was written")
+        return tuple(found)
+
+    def _missing_since_s(self) -> float | None:
+        """When the newest was made, or else the store, if that is two days ago and it was written since."""
+        now = _name(self._now_s())
+        made = [path for path in self.listed() if path.name <= now]
+        try:
+            since_s = _time_s(made[0]) if made else self._database.lock_path.stat().st_mtime
+            written_s = max(
+                path.stat().st_mtime
+                for path in (self._database.path, self._database.log_path)
+                if path.exists()
+            )
+        except (OSError, ValueError):
+            return None
+        missing = self._now_s() - since_s > 2 * DAY_S and written_s - since_s > DAY_S
+        return since_s if missing else None
 
     def trouble(self) -> str | None:
         """Why the last one was not made; None when it was."""
@@ -65,7 +111,11 @@ class Backups:
         """Make one if it is due and no other process does, and let the oldest go."""
         if not self.is_due():
             return
-        lock = FileLock(self.folder / "lock")
+        try:
+            lock = FileLock(self.folder / "lock")
+        except OSError as error:
+            self._note(f"{self.folder / 'lock'}: {error.strerror or error}")
+            return
         try:
             lock.acquire(wait_s=0)
         except StoreBusy:
@@ -89,17 +139,20 @@ class Backups:
             disk = os.statvfs(self.folder)
             free = disk.f_bavail * disk.f_frsize
             if free < need:
-                return f"{free >> 20} MiB are free, and {need >> 20} MiB are needed"
-            copy(self._database, self.folder / time.strftime("%Y%m%d-%H%M%S.db", time.gmtime(self._now_s())))
+                return f"{_size(free)} are free, and {_size(need)} are needed"
+            made = self.folder / _name(self._now_s())
+            copy(self._database, made)
         except (HoldfastError, OSError) as error:
             return str(error)
-        for path in self.listed()[KEPT:]:
+        for path in [each for each in self.listed() if each != made][KEPT - 1 :]:
             path.unlink(missing_ok=True)
         return ""
 
     def _note(self, trouble: str) -> None:
+        """Note when it was tried, and why it was not made. Where no byte is free, what is there stays."""
+        with suppress(OSError), self._last.open("r+b", buffering=0) as file:
+            file.truncate(file.write(trouble.encode()))
         with suppress(OSError):
-            self._last.write_text(trouble, "utf-8")
             now_s = self._now_s()
             os.utime(self._last, (now_s, now_s))
 
@@ -109,6 +162,19 @@ class Backups:
             if path.is_file():
                 return path
         raise NotFound(f"no backup is called {name[:80]!r}")
+
+
+def _name(at_s: float) -> str:
+    return time.strftime(_FORM, time.gmtime(at_s))
+
+
+def _time_s(path: Path) -> float:
+    """When a backup was made; `ValueError` for a name that is no time."""
+    return calendar.timegm(time.strptime(path.name, _FORM))
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"
 
 
 def copy(database: Database, target: Path) -> None:

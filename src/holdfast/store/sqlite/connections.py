@@ -89,14 +89,14 @@ class WriteConnection:
                         self.db.execute("ROLLBACK")
                     raise
             except apsw.Error as error:
-                raise translated(error, self._path) from error
+                raise translated(error, self._path, writing=True) from error
         self._remember()
         if any(job.error is None for job in jobs):
             self._written()
         self._failpoint("committed")
 
     def _failure(self, error: Exception) -> Exception:
-        return failure_of(error, self._path)
+        return failure_of(error, self._path, writing=True)
 
     def _remember(self) -> None:
         if self.writer.removes or self.writer.copied:
@@ -198,11 +198,11 @@ class RenewConnection:
         self._db.close()
 
 
-def failure_of(error: Exception, path: Path) -> Exception:
+def failure_of(error: Exception, path: Path, *, writing: bool = False) -> Exception:
     """An error as the caller gets it: SQLite's and the system's in our own terms."""
     match error:
         case apsw.Error():
-            return translated(error, path)
+            return translated(error, path, writing=writing)
         case OSError():
             return StoreError(f"{error.filename or path}: {error.strerror or error}")
         case _:

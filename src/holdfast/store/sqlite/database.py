@@ -25,6 +25,9 @@ BUSY_MS = 10_000
 CACHE_KIB = 8192
 """Pages that a connection keeps: a long session that is opened again needs no reading. Taken as used."""
 
+MEMORY_BYTES = 1 << 16
+"""What must be free to open a log: SQLite begins with half of it."""
+
 
 class Database:
     """The place of one store: the file and those beside it."""
@@ -46,6 +49,8 @@ class Database:
         self.log_path = path.with_name(path.name + "-wal")
         self.readonly = False
         """Whether this user may only read the store; known once it is prepared."""
+        self.disk_is_full = False
+        """Why it can only be read, where it is so."""
         self._vfs = vfs
         self._migrations, self._oldest = migrations, oldest
 
@@ -68,8 +73,16 @@ class Database:
             self.readonly = True
             self._check_readable()
             return
-        elif self._is_current():
-            return
+        else:
+            try:
+                if self._is_current():
+                    return
+            except (apsw.Error, StoreError) as error:
+                if not self._is_kept_from_memory(error):
+                    raise
+                self.readonly = self.disk_is_full = True
+                self._check_readable()
+                return
         lock = FileLock(self.lock_path)
         try:
             with lock:
@@ -83,9 +96,20 @@ class Database:
             return False
         db = self.connect(readonly=True)
         try:
-            return _format(db) == FORMAT and has_indexes(db)
+            return _format(db) == FORMAT and has_indexes(db) and _keeps_log(db)
         finally:
             db.close()
+
+    def _is_kept_from_memory(self, error: Exception) -> bool:
+        """Whether only the file of the shared memory did not fit on the disk: no commit is in the log, and no
+        process has it open, which would have that file.
+        """
+        cause = error.__cause__ if isinstance(error, StoreError) else error
+        kept = isinstance(cause, apsw.IOError | apsw.FullError | apsw.CantOpenError)
+        memory = self.path.with_name(self.path.name + "-shm")
+        if not kept or not is_full(self.path) or _size(memory) >= MEMORY_BYTES // 2:
+            return False
+        return _size(self.log_path) == 0
 
     def _check_readable(self) -> None:
         """Whether a store that cannot be written can be read as it is."""
@@ -190,8 +214,8 @@ class Database:
         )
 
 
-def translated(error: apsw.Error, path: Path) -> StoreError:
-    """SQLite's complaint in our own terms."""
+def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> StoreError:
+    """SQLite's complaint in our own terms; of a full disk that of a change, or of whatever else was asked."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(
@@ -201,8 +225,12 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
             return StoreError(f"{path} is not a SQLite database; name another file or restore a backup")
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(str(path), str(error))
-        case apsw.FullError():
+        case apsw.FullError() if writing:
             return StoreError(f"the disk that holds {path} is full, so this change was not written")
+        case apsw.FullError():
+            return full(path)
+        case apsw.IOError() if is_full(path):
+            return full(path, str(error))
         case apsw.CantOpenError() | apsw.PermissionsError() | apsw.ReadOnlyError():
             return StoreError(f"{path} cannot be opened for writing: {error}")
         case _:
@@ -212,6 +240,34 @@ def translated(error: apsw.Error, path: Path) -> StoreError:
 def is_writable(path: Path) -> bool:
     """Whether this user may write a file and what lies beside it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def is_full(path: Path) -> bool:
+    """Whether the disk has no room for the file in which processes share memory."""
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return disk.f_bavail * disk.f_frsize < MEMORY_BYTES
+
+
+def full(path: Path, met: str = "") -> StoreError:
+    """The disk is full, whatever was to be done."""
+    return StoreError(f"the disk that holds {path} is full{met and f' ({met})'}; make room there")
+
+
+def unwritable(path: Path, *, disk_is_full: bool) -> StoreError:
+    """Why a store that was opened can only be read."""
+    if disk_is_full:
+        return StoreError(f"the disk that holds {path} was full when it was opened, so it can only be read")
+    return StoreError(f"{path} can only be read by this user, not written")
 
 
 def _too_new(path: Path, found: int) -> StoreTooNew:
@@ -228,6 +284,11 @@ def _format(db: apsw.Connection) -> int | None:
         return None
     found = db.execute("SELECT value FROM store WHERE key='format'").get
     return None if found is None else int(found)
+
+
+def _keeps_log(db: apsw.Connection) -> bool:
+    """Whether it is in the mode in which readers and writers do not wait for one another; a backup is not."""
+    return bool(db.execute("PRAGMA journal_mode").get == "wal")
 
 
 def has_indexes(db: apsw.Connection) -> bool:

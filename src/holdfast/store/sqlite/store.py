@@ -2,7 +2,7 @@
 
 import queue
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -10,7 +10,7 @@ import anyio.to_thread
 import apsw
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.errors import StoreBusy, StoreError
+from holdfast.errors import StoreBusy
 from holdfast.schema.stored import Kind, Mark
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.store.batch import Batch, Receipt
@@ -21,7 +21,7 @@ from holdfast.store.report import Progress, Report
 from holdfast.store.sqlite.backup import copy_database
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.connections import ReadConnection, RenewConnection, WriteConnection, failure_of
-from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.sqlite.database import Database, translated, unwritable
 from holdfast.store.sqlite.recent import Recent
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import GROUP_MAX, Job, Worker, submit
@@ -121,7 +121,7 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
     async def write(self, work: Callable[[WriteConnection], T]) -> T:
         self._check_open()
         if self.database.readonly:
-            raise StoreError(f"{self.database.path} can only be read by this user, not written")
+            raise unwritable(self.database.path, disk_is_full=self.database.disk_is_full)
         return await submit(self._writes, work)
 
     async def read(self, work: Callable[[ReadConnection], T]) -> T:
@@ -157,8 +157,9 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         receipt = await super().commit(batch)
         if self._start_backup is not None:
             start, self._start_backup = self._start_backup, None
-            if Backups(self.database).is_due():
-                start(self.database.path.absolute())
+            with suppress(Exception):  # The commit is written, whatever becomes of the backup.
+                if Backups(self.database).is_due():
+                    start(self.database.path.absolute())
         self._unindexed += len(receipt.numbers)
         if self._unindexed >= INDEX_AT:
             self._unindexed = 0

@@ -1,7 +1,7 @@
 """The tool `bash`: runs a command of the shell in the project.
 
 What must stay true: the user's rules are asked before it starts; whatever ends the call ends its processes;
-an exit code is an answer, not a failure.
+an exit code is an answer, not a failure; a command that was begun is never recorded as one that was not.
 """
 
 from typing import Annotated, Final
@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.schema.wire import JsonMap
 from holdfast.toolkit.box import Box
+from holdfast.toolkit.cancellation import is_cancelled
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import Tool, tool
 from holdfast.toolkit.output import ToolFailure, ToolOutput
@@ -24,6 +25,7 @@ from holdfast.tools.shell.run import Ended, run
 
 TIMEOUT_MS: Final = 120_000
 TIMEOUT_MS_MAX: Final = 600_000
+REACHED: Final = "anything that the command reaches"
 SAVE_S: Final = 0.1
 """How long an interrupted call takes to save what was printed."""
 
@@ -84,16 +86,20 @@ def bash_tool(filesystem_of: FilesystemOf, managed: ManagedOutput) -> Tool:
             await context.progress(title=command, metadata=shown)
 
         try:
-            spawned = context.spawn(started.argv, cwd=started.cwd, env=started.env, strays=True, box=box)
-            ended = await run(spawned, output, show, timeout_ms=timeout)
-        except anyio.get_cancelled_exc_class():
-            with anyio.CancelScope(shield=True), anyio.move_on_after(SAVE_S):
-                await show()
-            raise
-        finally:
+            with context.effect(REACHED, waits=False):
+                spawned = context.spawn(started.argv, cwd=started.cwd, env=started.env, strays=True, box=box)
+                ended = await run(spawned, output, show, timeout_ms=timeout)
+        except BaseException as error:
             with anyio.CancelScope(shield=True):
+                if is_cancelled(error):
+                    with anyio.move_on_after(SAVE_S):
+                        await show()
                 await output.finish()
-        found = await boxed.found(box, output)
+            raise
+        # How it ended is known: an interrupt waits until that can be recorded.
+        with context.effect(REACHED), anyio.CancelScope(shield=True):
+            await output.finish()
+            found = await boxed.found(box, output)
         note = "\n".join(filter(None, (_note(ended, timeout), found.note)))
         facts = {"exit": ended.exit, "description": description, "sandbox": found.facts}
         return _answer(command, output, note, facts)

@@ -64,7 +64,11 @@ def checking(checks_of: ChecksOf) -> Look:
         ]
         checks: Sequence[Check] = ()
         try:
-            checks = await checks_of(context.session_id) if changed else ()
+            try:
+                checks = await checks_of(context.session_id) if changed else ()
+            except HoldfastError as error:
+                said = f"\n\nNo check was run: which there are could not be read ({error})."
+                return Checked(changes=tuple(made), text=said)
             if not checks:
                 return Checked(changes=tuple(made))
             findings = await run.run(context, checks, changed)

@@ -47,9 +47,11 @@ def process_tool() -> Tool:
             raise ToolFailure("Say which process: give its `id`, which `list` shows.")
         if action == "write":
             await context.ask("bash", [f"process write {text}"], metadata={"command": text, "process": id})
-            await context.processes.write(id, text)
+            with context.effect(f"anything that {id} reaches"):
+                await context.processes.write(id, text)
         elif action == "end":
-            await context.processes.end(id)
+            with context.effect(f"whether {id} runs"):
+                await context.processes.end(id)
         elif action == "wait":
             await context.processes.wait(id, timeout)
         return await _read(context, id, cursor)

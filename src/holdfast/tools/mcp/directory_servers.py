@@ -115,7 +115,7 @@ class DirectoryServers:
         basis = (keeper.server, keeper.listed, taken, others)
         known = self._offers.get(name)
         if known is None or known[0] != basis:
-            made = await anyio.to_thread.run_sync(listed_tool.offer, *basis)
+            made = await listed_tool.offer(*basis)
             for problem in made.problems if known is None or known[1].problems != made.problems else ():
                 self._warn(f"MCP server {name}: {problem}")
             known = self._offers[name] = (basis, made)

@@ -8,13 +8,15 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+import anyio.to_thread
 import msgspec
 
 from holdfast.schema.wire import JsonMap
 from holdfast.text import printable
-from holdfast.tools import schema_rules
+from holdfast.tools import schema_check, schema_rules
 from holdfast.tools.mcp import names
 from holdfast.tools.mcp.server import Server
+from holdfast.tools.schema_check import Unjudged
 
 TOOLS_MAX: Final = 128
 """Of one server; more would fill the request and confuse the model."""
@@ -25,9 +27,14 @@ ALL_BYTES_MAX: Final = 128 * 1024
 WORDS_CHARS_MAX: Final = 1_000
 """Of each text that describes a part of a schema."""
 DEPTH_MAX: Final = 32
+CPU_S: Final = 5
+"""How much processor time all schemas of one server may take."""
 _NAMED_MAX: Final = 10
+_UNUSABLE: Final = "arguments without a usable schema"
 _COMBINED: Final = ("anyOf", "oneOf", "allOf", "not", "if", "then", "else")
 """Providers refuse these at the root of a tool's arguments."""
+_NONE_REQUIRED: Final = re.compile(r"/draft-0[34]/")
+"""The drafts in which `required` is no list, or not an empty one."""
 
 
 class ListedTool(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,10 +67,41 @@ class Offer(msgspec.Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def offer(
+class _Chosen(msgspec.Struct, frozen=True):
+    """The tools that may be offered, by their names, with schemas that are not judged yet."""
+
+    listed: dict[str, ListedTool]
+    quick: dict[str, JsonMap]
+    """Schemas that take work in proportion to their size."""
+    slow: dict[str, JsonMap]
+    problems: list[str]
+
+
+async def offer(
     server: Server, listed: Sequence[ListedTool], taken: Collection[str] = (), others: Collection[str] = ()
 ) -> Offer:
-    """What a server offers beside `others`. It judges schemas, which takes a while: call it in a thread."""
+    """What a server offers beside `others`."""
+    chosen = await anyio.to_thread.run_sync(_chosen, server, listed, others)
+    # What may be much work is judged apart: it fails without the others.
+    sound = await _sound(chosen.quick, chosen.problems) | await _sound(chosen.slow, chosen.problems)
+    schemas = {name: sound[name] for name in chosen.listed if name in sound}
+    called = names.named(server.name, schemas, taken, others)
+    tools = [
+        OfferedTool(
+            name=called[name],
+            tool=name,
+            description=_description(server, chosen.listed[name].description),
+            schema=schema,
+            read_only=chosen.listed[name].read_only,
+            repeatable=chosen.listed[name].read_only or chosen.listed[name].idempotent,
+        )
+        for name, schema in schemas.items()
+    ]
+    return Offer(tuple(sorted(tools, key=lambda each: each.name)), tuple(chosen.problems))
+
+
+def _chosen(server: Server, listed: Sequence[ListedTool], others: Collection[str]) -> _Chosen:
+    """Those within the bounds. A server decides how long its list is, so this is for a thread."""
     problems: list[str] = []
     wanted = {each.name: each for each in listed if each.name.strip() and server.offers(each.name)}
     if foreign := [name for name in wanted if names.is_of_another(server.name, name, others)]:
@@ -78,23 +116,26 @@ def offer(
             f"it has {len(wanted)} tools, and the first {TOOLS_MAX} are offered; choose with `allow`"
         )
         wanted = dict(list(wanted.items())[:TOOLS_MAX])
-    sound = {name: schema for name, each in wanted.items() if (schema := _schema(each.schema)) is not None}
-    if unsound := [name for name in wanted if name not in sound]:
-        problems.append(f"arguments without a usable schema: {_some(unsound)}")
-    sound = _fitting(sound, wanted, problems)
-    called = names.named(server.name, sound, taken, others)
-    tools = [
-        OfferedTool(
-            name=called[name],
-            tool=name,
-            description=_description(server, wanted[name].description),
-            schema=schema,
-            read_only=wanted[name].read_only,
-            repeatable=wanted[name].read_only or wanted[name].idempotent,
-        )
-        for name, schema in sound.items()
-    ]
-    return Offer(tuple(sorted(tools, key=lambda each: each.name)), tuple(problems))
+    schemas = {name: schema for name, each in wanted.items() if (schema := _schema(each.schema)) is not None}
+    if unusable := [name for name in wanted if name not in schemas]:
+        problems.append(f"{_UNUSABLE}: {_some(unusable)}")
+    schemas = _fitting(schemas, wanted, problems)
+    quick = {name: schema for name, schema in schemas.items() if schema_rules.is_quick(schema)}
+    slow = {name: schema for name, schema in schemas.items() if name not in quick}
+    return _Chosen(wanted, quick, slow, problems)
+
+
+async def _sound(schemas: Mapping[str, JsonMap], problems: list[str]) -> dict[str, JsonMap]:
+    """Those that are schemas."""
+    try:
+        found = await schema_check.schemas_problems(list(schemas.values()), cpu_s=CPU_S)
+    except Unjudged as error:
+        problems.append(f"arguments whose schemas cannot be judged ({error}): {_some(list(schemas))}")
+        return {}
+    wrong = [name for name, problem in zip(schemas, found, strict=True) if problem]
+    if wrong:
+        problems.append(f"{_UNUSABLE}: {_some(wrong)}")
+    return {name: schema for name, schema in schemas.items() if name not in wrong}
 
 
 def _fitting(
@@ -135,19 +176,14 @@ def _words(text: str, chars_max: int) -> str:
 
 
 def _schema(given: JsonMap) -> JsonMap | None:
-    """The schema of a tool's arguments as providers take it; None where there is none."""
+    """The schema of a tool's arguments as providers take it, if it is one; None where there is none."""
     if given.get("type", "object") != "object" or not _is_plain_json(given):
         return None
     schema = {key: item for key, item in _described(given).items() if key not in _COMBINED}
     schema = {"type": "object", "properties": {}, **schema}
-    schema.setdefault("required", [])
-    try:
-        is_sound = len(msgspec.json.encode(schema)) <= SCHEMA_BYTES_MAX and not schema_rules.schema_problems(
-            schema
-        )
-    except Exception:  # noqa: BLE001 - the judge may fail in any way at what a server made up
-        return None
-    return schema if is_sound else None
+    if not _NONE_REQUIRED.search(str(schema.get("$schema"))):
+        schema.setdefault("required", [])
+    return schema if len(msgspec.json.encode(schema)) <= SCHEMA_BYTES_MAX else None
 
 
 def _described(value: Any) -> Any:

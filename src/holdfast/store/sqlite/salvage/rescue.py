@@ -9,6 +9,7 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreError, StoreMissing
 from holdfast.file_lock import FileLock
 from holdfast.schema.ids import Mint
+from holdfast.store.sqlite.backup import check_free
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
@@ -23,8 +24,7 @@ READINGS = 5
 
 def salvage(database: Database, target: Path, clock: Clock) -> SalvageReport:
     """Write everything that can be read of a store into a new one; never over a file."""
-    if target.exists():
-        raise StoreError(f"{target} exists already; name another file")
+    check_free(target)
     if not target.absolute().parent.is_dir():
         raise StoreError(f"{target.parent} is no folder; make it, or name another")
     with _opened(database) as pages:

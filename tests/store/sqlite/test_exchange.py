@@ -1,0 +1,82 @@
+"""Another file in the place of a store: like any store afterwards, and never under a process that has it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import apsw
+
+from holdfast.errors import Refused
+from holdfast.store.batch import Batch
+from holdfast.store.sqlite.backups import copy
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.exchange import exchange
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.store_contract.build import session
+
+EXCHANGE = """
+import sys
+from pathlib import Path
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.exchange import exchange
+exchange(Database(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]))
+"""
+
+
+async def made(path: Path) -> Database:
+    """A store with a session."""
+    store = await SqliteStore.open(path)
+    await store.commit(Batch((session(),)))
+    await store.close()
+    return Database(path)
+
+
+def keeps_log(path: Path) -> bool:
+    """What the head of the file says, for those who write and those who read."""
+    return path.read_bytes()[18:20] == b"\x02\x02"
+
+
+async def test_a_store_that_was_exchanged_keeps_a_log(tmp_path: Path) -> None:
+    """From the moment of the exchange; nothing lies beside it that is not its own."""
+    database, draft = await made(tmp_path / "store.db"), tmp_path / "draft"
+    copy(database, draft)
+    assert not keeps_log(draft)
+    (tmp_path / "store.db-journal").write_bytes(b"")  # Of a store that a crash left without a log.
+
+    exchange(database, draft, tmp_path / "aside")
+
+    assert keeps_log(tmp_path / "store.db")
+    assert (tmp_path / "aside-journal").exists()
+    assert sorted(each.name for each in tmp_path.glob("store.db*")) == [
+        "store.db",
+        "store.db-lock",
+        "store.db-wake",
+    ]
+    assert not list(tmp_path.glob("draft*"))
+
+
+async def test_a_store_that_lost_its_log_gets_one_when_it_is_opened(tmp_path: Path) -> None:
+    """Such as an earlier Holdfast restored: it stayed so for ever, since the wake file was there."""
+    database = await made(tmp_path / "store.db")
+    with_rollback = apsw.Connection(str(database.path))
+    with_rollback.execute("PRAGMA journal_mode=DELETE")
+    with_rollback.close()
+    assert not keeps_log(database.path)
+    database.prepare(create=False)
+    assert keeps_log(database.path)
+
+
+async def test_a_store_that_was_exchanged_is_refused_while_it_is_open(tmp_path: Path) -> None:
+    """By a process that is idle: SQLite's locks of a log tell of it."""
+    database, draft = await made(tmp_path / "store.db"), tmp_path / "draft"
+    copy(database, draft)
+    exchange(database, draft, tmp_path / "aside")
+    copy(database, draft)
+    store = await SqliteStore.open(database.path)
+    try:
+        command = [sys.executable, "-c", EXCHANGE, str(database.path), str(draft), str(tmp_path / "second")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        await store.close()
+    assert f"{Refused.__name__}: {database.path} is in use by another process" in done.stderr
+    assert not (tmp_path / "second").exists()
