@@ -1,6 +1,7 @@
 """The command line over a SQLite file that is damaged itself: found, salvaged, put right."""
 
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,49 @@ def test_half_a_file_is_salvaged_too(shell: Shell, tmp_path: Path) -> None:
     assert ids[0] in {*wrote.json()["whole"], *(each["id"] for each in wrote.json()["incomplete"])}
     came = shell("--store", f"sqlite://{tmp_path}/new.db", "session", "export", ids[0]).json()
     assert came["sessions"][0]["messages"] == said
+
+
+@pytest.mark.ci
+def test_doctor_drops_nothing_that_stands_behind_damage_in_the_log(shell: Shell, tmp_path: Path) -> None:
+    """One bit in the first frame of a log that a killed process left: doctor says so and changes no file;
+    --salvage and --repair bring every session back, and the damaged log is kept.
+    """
+    left, here = tmp_path / "left.db", tmp_path / "store.db"
+
+    async def work(hf: Holdfast) -> list[str]:
+        ids: list[str] = [
+            (await hf.sessions.create(directory=shell.folder, title=f"Talk {n}")).id for n in range(8)
+        ]
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{here}{suffix}", f"{left}{suffix}")
+        return ids
+
+    ids = set(shell.make(work))
+    log = bytearray(Path(f"{left}-wal").read_bytes())
+    log[32 + 24 + 100] ^= 1
+    Path(f"{left}-wal").write_bytes(log)
+    damaged = {each.name: each.read_bytes() for each in tmp_path.glob("left.db*")}
+    shell.store = f"sqlite://{left}"
+
+    copy = tmp_path / "copy.db"
+    looked = shell("doctor", "--backup", str(copy))
+    assert looked.code == 1, looked
+    assert [Path(f"{copy}{suffix}").read_bytes() for suffix in ("", "-wal")] == [
+        damaged["left.db"],
+        damaged["left.db-wal"],
+    ]
+    assert "the log is damaged at frame 1 of" in looked.out
+    assert "--salvage NEW keeps it" in looked.out
+    wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"), "--format", "json")
+    report = wrote.json()
+    assert (wrote.code, report["complete"], set(report["whole"])) == (1, False, ids)
+    assert {name: (tmp_path / name).read_bytes() for name in damaged} == damaged
+
+    mended = shell("doctor", "--repair")
+    assert mended.code == 0, mended
+    assert [each.read_bytes() for each in tmp_path.glob("left.db.*.damaged-wal")] == [bytes(log)]
+    assert "sound" in shell("doctor").out
+    assert {each["id"] for each in shell("session", "list", "--all", "--format", "json").json()} == ids
 
 
 @pytest.mark.ci

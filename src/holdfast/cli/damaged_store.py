@@ -61,7 +61,8 @@ def salvaged(path: Path, target: Path) -> "SalvageReport":
 
 def print_losses(report: "SalvageReport") -> None:
     """What is gone, by name, a line each."""
-    lines = [f"lost: {each}" for each in report.lost]
+    lines = [f"{report.log}: what was written there may be missing"] if report.log else []
+    lines += [f"lost: {each}" for each in report.lost]
     for session in report.incomplete:
         lines += [f"lost: {name} of {session.id} ({session.title})" for name in session.lost]
     if report.doubtful:
@@ -70,6 +71,18 @@ def print_losses(report: "SalvageReport") -> None:
         click.echo(clean(line))
     if len(lines) > LINES_MAX:
         click.echo(f"… {len(lines) - LINES_MAX} more; --format json has them all")
+
+
+def check_log(place: StoreUrl) -> None:
+    """Raise `StoreDamaged` where the log is damaged in the middle: no connection may be opened then, since
+    SQLite stops at the damage and the last close removes the log, with the commits behind it.
+    """
+    from holdfast.store.sqlite.database import Database
+    from holdfast.store.sqlite.salvage.rescue import log_trouble
+
+    database = Database(path_of(place, "doctor"))
+    if trouble := log_trouble(database):
+        raise StoreDamaged(str(database.path), trouble)
 
 
 def looked_at(place: StoreUrl, error: StoreDamaged) -> Report:
@@ -86,7 +99,6 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
     The findings, and where the damaged file is kept. A backup of it that was asked for, and is not made yet,
     is a plain copy.
     """
-    from holdfast.store.sqlite.backup import check_free
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.exchange import beside, exchange
 
@@ -94,9 +106,7 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
     path = database.path
     aside = beside(path, "damaged")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    if backup is not None:
-        check_free(Path(backup), "for the backup")
-        keep_copy(path, Path(backup))
+    copied(place, backup)
     note("the file itself is damaged; salvaging what can be read …")
     try:
         report = salvaged(path, draft)
@@ -105,7 +115,10 @@ def mend(place: StoreUrl, error: StoreDamaged, backup: str | None) -> tuple[Repo
         exchange(database, draft, aside)
     finally:
         draft.unlink(missing_ok=True)
-    findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)]
+    findings = [Finding(f"SQLite: {error.what}", str(path), mended=True)] if error.what != report.log else []
+    if report.log:
+        what = f"{report.log}: what was written there may be missing"
+        findings.append(Finding(what, str(database.log_path), mended=True, given_up=True))
     findings += [Finding("it is lost", each, mended=True, given_up=True) for each in report.lost]
     findings += [
         Finding(f"{name} is lost", f"session {each.id}", mended=True, given_up=True)
@@ -171,6 +184,17 @@ def restore(place: StoreUrl, name: str, form: str) -> None:
     click.echo(clean(f"{path} is the backup {source.name} now"))
     if kept is not None:
         note(f"the former file is kept as {kept}")
+
+
+def copied(place: StoreUrl, backup: str | None) -> str | None:
+    """The backup that was asked for of a damaged store, if any: a plain copy, never over a file."""
+    from holdfast.store.sqlite.backup import check_free
+    from holdfast.store.sqlite.database import Database
+
+    if backup is not None:
+        check_free(Path(backup), "for the backup")
+        keep_copy(Database(path_of(place, "--backup")).path, Path(backup))
+    return backup
 
 
 def keep_copy(path: Path, target: Path) -> None:

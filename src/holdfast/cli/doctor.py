@@ -86,6 +86,8 @@ def doctor(
         return report, target
 
     try:
+        if place.engine == "sqlite":
+            damaged_store.check_log(place)
         report, target = with_holdfast(ctx, work)
     except StoreMissing:
         # A new user has no store yet, and may want to know what this host can do.
@@ -100,7 +102,7 @@ def doctor(
             report, target = damaged_store.mend(place, error, None if made else backup)
             note(f"the damaged file is kept as {target}")
         else:
-            report, target = damaged_store.looked_at(place, error), None
+            report, target = damaged_store.looked_at(place, error), damaged_store.copied(place, backup)
     report = msgspec.structs.replace(report, advice=(*report.advice, *damaged_store.concerns(place)))
     box = _level()
     kept = _orphans(known)

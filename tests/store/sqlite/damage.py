@@ -11,10 +11,12 @@ from holdfast.store.sqlite.store import SqliteStore
 from holdfast.store.tables.connection import Connection
 from holdfast.testing.store_contract.build import assistant, msg, record, ses, session, text, user
 
+PAGE = 4096
 SESSIONS = 14
 ERASED = 5
 SCOPE = "project_p"
 TODO = {"status": "pending", "priority": "high"}
+FEW_RECORDS = 54
 CACHE = {"key": "k", "text": "v", "time": {"created": 1}}
 _COLUMNS = "r.k, r.kind, r.mark, r.seq, r.place, r.parent, r.at, r.id, r.data"
 
@@ -87,3 +89,44 @@ def tenants(path: Path) -> dict[int, set[str]]:
 def garbage(size: int, seed: int) -> bytes:
     """What a broken disk leaves."""
     return random.Random(seed).randbytes(size)
+
+
+async def few(path: Path) -> None:
+    """The smallest store whose two tables have inner pages, in the file alone: made in a moment."""
+    store = await SqliteStore.open(path)
+    await store.commit(Batch(tuple(session(ses(n), title=f"Session {n} " * 30) for n in range(1, 7))))
+    for n in range(1, 7):
+        asked = [user(turn * 4096 + n, session=ses(n)) for turn in range(1, 4)]
+        told = [assistant((turn + 8) * 4096 + n, turn * 4096 + n, session=ses(n)) for turn in range(1, 4)]
+        said = [
+            text((turn + 16) * 4096 + n, (turn + 8) * 4096 + n, f"{word(n)} " * 40, session=ses(n))
+            for turn in range(1, 4)
+        ]
+        await store.commit(Batch((*asked, *told, *said)))
+    await store.close()
+
+
+def hit(data: bytes, number: int, page: bytes) -> bytes:
+    """The file with another page in the place of one."""
+    return data[: (number - 1) * PAGE] + page + data[number * PAGE :]
+
+
+def page(data: bytes, number: int) -> bytes:
+    """The bytes of one page."""
+    return data[(number - 1) * PAGE : number * PAGE]
+
+
+def roots(path: Path) -> dict[str, int]:
+    """Where each table and index begins."""
+    with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as opened:
+        return {
+            str(name): int(str(root))
+            for name, root in opened.execute("SELECT name, rootpage FROM sqlite_master")
+        }
+
+
+def leaves(path: Path, table: str) -> list[int]:
+    """The pages that hold the rows of a table."""
+    with contextlib.closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as opened:
+        found = opened.execute("SELECT pageno FROM dbstat WHERE name=? AND pagetype='leaf'", (table,))
+        return [int(str(number)) for (number,) in found]

@@ -62,7 +62,10 @@ def examine(
 def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
     """What can be reported of a store whose file is damaged."""
     left = survey(database, clock)
-    findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong]
+    findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong if line != left.log]
+    if left.log:
+        what = f"{left.log}: opening the store drops what stands behind it, --salvage NEW keeps it"
+        findings.append(Finding(what, str(database.log_path)))
     backups = Backups(database)
     kept = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]
     readable = f"{len(left.whole)} sessions can be read whole, {len(left.incomplete)} in part"

@@ -55,10 +55,10 @@ def node(pages: Pages, number: int) -> Node | None:
     begin = at + (12 if kind in _INTERIOR else 8)
     count = int.from_bytes(page[at + 3 : at + 5])
     end = begin + 2 * count
-    if end > pages.usable:
+    if end > pages.size:
         return None
     offsets = struct.unpack(f">{count}H", page[begin:end])
-    if any(not end <= offset <= pages.usable - 2 for offset in offsets):
+    if any(not end <= offset <= pages.size - 2 for offset in offsets):
         return None
     last = int.from_bytes(page[at + 8 : at + 12]) if kind in _INTERIOR else 0
     return Node(number, page, kind, offsets, last)
@@ -109,7 +109,7 @@ def read_cell(pages: Pages, page: bytes, number: int, offset: int, kind: int) ->
 def loose_cells(pages: Pages, number: int) -> Iterator[Cell]:
     """Whatever looks like a table row, at any offset of a page whose head is gone."""
     page = pages.page(number)
-    for offset in range(pages.usable - 4) if page is not None else ():
+    for offset in range(pages.size - 4) if page is not None else ():
         assert page is not None
         cell = read_cell(pages, page, number, offset, LEAF_TABLE)
         if cell is not None:
@@ -118,7 +118,7 @@ def loose_cells(pages: Pages, number: int) -> Iterator[Cell]:
 
 def _payload(pages: Pages, page: bytes, at: int, size: int, *, table: bool) -> bytes:
     """The bytes of a row, from its page and the chain of pages behind it; fewer where the chain is broken."""
-    usable = pages.usable
+    usable = pages.size
     most = usable - 35 if table else (usable - 12) * 64 // 255 - 23
     if size <= most:
         return page[at : min(at + size, usable)]

@@ -8,20 +8,21 @@ from collections.abc import Callable
 
 import msgspec
 
-from holdfast.schema import ids, typed
+from holdfast.schema import ids
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import scope_of
 from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.numbers import Numbers
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
 from holdfast.store.sqlite.salvage.rows import Row
+from holdfast.store.sqlite.salvage.session_ids import owners, rehomed
+from holdfast.store.sqlite.salvage.session_info import above_of, marked, title_of
 from holdfast.store.tables.ddl import POSITION_BITS
 from holdfast.store.tables.writer import MESSAGE, PART
 
-INCOMPLETE = " (incomplete)"
-"""What the title of a session ends with of which something is gone."""
 _SCOPED = range(KIND_NUMBER["project"], len(KINDS))
 
 
@@ -62,14 +63,13 @@ class Chooser:
         self._mint = mint
         self._aside: list[Aside] = []
         self._lost: list[str] = []
-        self._numbers: set[int] = set()
+        self._numbers = Numbers(found)
         self._live = {(row.page, row.offset) for rows in found.live.values() for row in rows}
         self._records = _grouped(found.live["record"], found.stray["record"])
-        self._sessions = _grouped(found.live["session"], found.stray["session"])
-        self._next = 1 + max(
-            [0, *(max(row.seq, row.head) for rows in self._sessions.values() for row in rows)]
-            + [row.seq for rows in self._records.values() for row in rows]
-        )
+        names = found.session_names.entries
+        self._names = {n: id for n in names if (id := _name(names[n], 0)) is not None}
+        self._sessions = rehomed(_grouped(found.live["session"], found.stray["session"]), self._names)
+        self._owners = owners(self._sessions, self._names)
 
     def run(self) -> Choice:
         """Choose."""
@@ -83,38 +83,55 @@ class Chooser:
                 kept.append(session)
         self._give_parents(kept)
         for session in kept:
-            _mark(session)
+            if session.data and session.lost and session.row.scope == 0:
+                session.data = marked(session.data)
         return Choice(kept, self._aside, self._report(kept))
 
     def _session(self, n: int, keys: list[int]) -> KeptSession | None:
         if n in self._found.removed_sessions or self._is_gone(n):
             states = [row for k in keys for row in self._records.get(k, [])[:1] if self._is_live(row)]
-            self._aside += [Aside("its session is missing", "", row) for row in states if not row.removed]
+            self._put_aside("its session is missing", [row for row in states if not row.removed])
             keys = []
         row, data = self._session_row(n)
         if row is not None and row.removed:
-            self._number(row)
+            if self._owners[row.id] != n:
+                return None
+            row = self._numbers.numbered(row)
             return KeptSession(row, None, head=row.seq)
-        name = _name(self._found.session_names.entries.get(n, ()), 0)
-        id = row.id if row is not None else name
+        former = row.id if row is not None else self._names.get(n)
+        id = self._own_id(n, former)
         records, lost = self._contents(keys, id or "")
+        if former is not None and self._owners.get(former) != n and id != self._names.get(n):
+            lost.insert(0, f"its id, since another session has {former}")
+        if row is not None and id is not None:
+            row = msgspec.structs.replace(row, id=id)
         if row is None and not records:
             if id is not None and n not in self._found.removed_sessions:
                 self._lost.append(f"session {id}, with {len(lost)} records")
             return None
-        if id is None and any(each.kind in _SCOPED for each in records):
-            self._aside += [Aside("its project is unknown", "", each) for each in records if not each.removed]
-            self._lost += [f"{KINDS[each.kind]} {each.id} of a project" for each in records]
+        if id is None and (row is not None or any(each.kind in _SCOPED for each in records)):
+            self._put_aside("its project is unknown", [each for each in records if not each.removed])
             return None
         if id is not None and scope_of(id) != "session" and (row is None or data is None):
             row, data = self._made_scope(n, id), b""
         elif row is None or data is None:
             row, data = self._made_up(n, row, id or self._mint(), records)
             lost.insert(0, "its own record")
-        self._number(row)
+        row = self._numbers.numbered(row)
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
         return KeptSession(row, data, records, lost, head, max(bodies, default=""))
+
+    def _own_id(self, n: int, former: str | None) -> str | None:
+        """The id that a session keeps; a new one when another has it. None: it has none, or is no session."""
+        for id in (former, self._names.get(n)):
+            if id is not None and self._owners.get(id) == n:
+                return id
+        return self._mint() if former is not None and scope_of(former) == "session" else None
+
+    def _put_aside(self, reason: str, rows: list[Row]) -> None:
+        self._aside += [Aside(reason, "", row) for row in rows]
+        self._lost += [f"{KINDS[row.kind]} {row.id}: {reason}" for row in rows]
 
     def _is_gone(self, n: int) -> bool:
         return n not in self._sessions and self._found.session_names.whole and not self._known(n)
@@ -125,7 +142,8 @@ class Chooser:
     def _session_row(self, n: int) -> tuple[Row | None, bytes | None]:
         """The row of a session and its JSON; a row without JSON when only its columns are left."""
         fallback: Row | None = None
-        for row in self._sessions.get(n, []):
+        for found in self._sessions.get(n, []):
+            row = msgspec.structs.replace(found, scope=SCOPE_NUMBER[scope_of(found.id)])
             is_live = self._is_live(row)
             if not is_live and self._found.session_names.whole and not self._known(n):
                 continue
@@ -135,7 +153,7 @@ class Chooser:
                 continue
             data = content(self._pages, row)
             if row.scope != 0 and data is not None:
-                return row, data
+                return row, b""
             if data is not None and not complaint("session", data, id=row.id, session=row.id, parent=None):
                 return row, data
             fallback = fallback or row
@@ -143,15 +161,12 @@ class Chooser:
 
     def _made_scope(self, n: int, id: str) -> Row:
         """A project or a machine: it has numbers, and no content of its own."""
-        self._next += 1
-        scope = SCOPE_NUMBER[scope_of(id)]
-        return Row(
-            n, n, 0, id, self._next, self._next, removed=False, torn=False, page=0, offset=0, scope=scope
-        )
+        seq, scope = self._numbers.new(), SCOPE_NUMBER[scope_of(id)]
+        return Row(n, n, 0, id, seq, seq, removed=False, torn=False, page=0, offset=0, scope=scope)
 
     def _made_up(self, n: int, row: Row | None, id: str, records: list[Row]) -> tuple[Row, bytes]:
         """A session whose own record is gone, from what is left of it."""
-        self._next += 1
+        seq = self._numbers.new()
         info = msgspec.json.decode(
             stub(row.project if row else None, row.directory if row else None, self._now_ms)
         )
@@ -159,47 +174,57 @@ class Chooser:
         info["directory"] = info["directory"] or "/"
         if row is not None and row.above is not None:
             info["parentID"] = row.above
-        position = min([self._next, *(each.position for each in records)])
+        position = min([seq, *(each.position for each in records)])
         fence = row.fence if row is not None else 0
-        made = Row(
-            n, n, 0, id, self._next, position, removed=False, torn=False, page=0, offset=0, fence=fence
-        )
+        made = Row(n, n, 0, id, seq, position, removed=False, torn=False, page=0, offset=0, fence=fence)
         return made, msgspec.json.encode(info)
 
     def _contents(self, keys: list[int], session: str) -> tuple[list[Row], list[str]]:
         chosen: dict[int, Row] = {}
         lost: list[str] = []
-        newest: dict[tuple[int, str], int] = {}
+        newest: dict[tuple[int, str | None], int] = {}
         for k in keys:  # A name that was removed and made again has a greater key the second time.
             newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
         for k in keys:
             states = self._records.get(k, [])
             if states and newest[states[0].kind, states[0].id] != k:
                 continue
+            if not states and self._entry(k) in newest:
+                continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
-            if row is not None:
-                chosen[k] = row
+            if row is None:
+                continue
+            if newest.get((row.kind, row.id), k) != k:  # An older state, under a name that another row has.
+                self._aside.append(Aside("its name was given twice", session, row))
+                lost.append(f"{KINDS[row.kind]} {row.id}")
+                continue
+            newest[row.kind, row.id] = k
+            chosen[k] = row
         return list(chosen.values()), lost
 
     def _record(self, k: int, session: str, chosen: dict[int, Row], lost: list[str]) -> Row | None:
         refused: list[Aside] = []
         for row in self._records.get(k, []):
             if row.removed:
-                return row if self._number(row) else None
+                return self._numbers.numbered(row)
             if not self._is_live(row) and (k in self._found.removed_records or self._is_stale(k)):
                 continue
             reason = self._refusal(row, session, chosen)
-            if not reason and self._number(row):
-                return row
-            refused.append(Aside(reason or "its number was given twice", session, row))
+            if not reason:
+                return self._numbers.numbered(row)
+            refused.append(Aside(reason, session, row))
         entry = self._found.record_names.entries.get(k)
         if k in self._found.removed_records or (entry is None and not refused):
             return None
         self._aside += [each for each in refused if not each.row.torn]
-        kind = refused[0].row.kind if refused else _number(entry, 2)
-        id = refused[0].row.id if refused else _name(entry or (), 1)
+        kind, id = (refused[0].row.kind, refused[0].row.id) if refused else self._entry(k)
         lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
         return None
+
+    def _entry(self, k: int) -> tuple[int, str | None]:
+        """What the index calls a record: its kind and its id."""
+        entry = self._found.record_names.entries.get(k, ())
+        return _number(entry, 2), _name(entry, 1)
 
     def _is_live(self, row: Row) -> bool:
         return (row.page, row.offset) in self._live
@@ -218,20 +243,13 @@ class Chooser:
         parent = message.id if message is not None else None
         return complaint(KINDS[row.kind], data, id=row.id, session=session, parent=parent) or ""
 
-    def _number(self, row: Row) -> bool:
-        """Take the row's number, if no other has it."""
-        if row.seq in self._numbers:
-            return False
-        self._numbers.add(row.seq)
-        return True
-
     def _give_parents(self, kept: list[KeptSession]) -> None:
         """A session that others lie below, and of which nothing is left, is made up: they must be found."""
         known = {each.row.id for each in kept if each.data is not None}
         gone = {each.row.id for each in kept if each.data is None}
         number = max((each.row.key for each in kept), default=0)
         for each in tuple(kept):
-            above = _above(each.data)
+            above = above_of(each.data)
             if above is None or above in known or above in gone:
                 continue
             known.add(above)
@@ -248,7 +266,7 @@ class Chooser:
         return SalvageReport(
             tuple(each.row.id for each in whole),
             tuple(
-                Incomplete(each.row.id, _title(each.data), tuple(each.lost)) for each in living if each.lost
+                Incomplete(each.row.id, title_of(each.data), tuple(each.lost)) for each in living if each.lost
             ),
             (*self._lost, *(f"{name} of {each.row.id}" for each in scoped for name in each.lost)),
             tuple(
@@ -259,6 +277,7 @@ class Chooser:
             sum(not row.removed for each in kept for row in each.records),
             self._found.pages,
             len({page for lost in self._found.lost.values() for page in lost}),
+            self._found.trouble,
         )
 
 
@@ -277,28 +296,6 @@ def _name(columns: tuple[object, ...], at: int) -> str | None:
     return found.decode(errors="replace") if isinstance(found, bytes) else None
 
 
-def _number(columns: tuple[object, ...] | None, at: int) -> int:
-    found = columns[at] if columns is not None and len(columns) > at else None
+def _number(columns: tuple[object, ...], at: int) -> int:
+    found = columns[at] if len(columns) > at else None
     return found if isinstance(found, int) else -1
-
-
-class _Info(msgspec.Struct):
-    title: str = ""
-    parentID: str | None = None  # noqa: N815 - the wire's name
-
-
-def _above(data: bytes | None) -> str | None:
-    return None if not data else typed.decode(data, _Info).parentID
-
-
-def _title(data: bytes | None) -> str:
-    return "" if not data else typed.decode(data, _Info).title
-
-
-def _mark(session: KeptSession) -> None:
-    """Mark in a session's title that something of it is gone."""
-    if session.data and session.lost and session.row.scope == 0:
-        info = msgspec.json.decode(session.data, type=dict[str, msgspec.Raw])
-        title = _title(session.data).removesuffix(INCOMPLETE) + INCOMPLETE
-        info["title"] = msgspec.Raw(msgspec.json.encode(title))
-        session.data = msgspec.json.encode(info)

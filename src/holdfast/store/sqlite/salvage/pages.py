@@ -15,9 +15,12 @@ Bytes = bytes | mmap.mmap
 
 
 class Pages:
-    """A database by its page numbers, which begin at 1; a page that is not there is None."""
+    """A database by its page numbers, which begin at 1; a page that is not there is None.
 
-    def __init__(self, data: Bytes, log: bytes = b"") -> None:
+    Stores of ours reserve no space in their pages: what the header says of it is not looked at.
+    """
+
+    def __init__(self, data: Bytes, log: bytes = b"", size: int = 0) -> None:
         self._data = data
         self._log_data = log
         self._log = read_log(log)
@@ -25,16 +28,26 @@ class Pages:
         sound = lead[:16] == _MAGIC
         declared = int.from_bytes(lead[16:18]) if sound else 0
         declared = 65536 if declared == 1 else declared
+        self.has_log = self._log is not None
         if self._log is not None:
             self.size = self._log.page_size
         else:
-            self.size = declared if is_page_size(declared) else PAGE_SIZE
-        reserved = lead[20] if sound else 0
-        self.usable = self.size - (reserved if self.size - reserved >= 480 else 0)
+            self.size = size or (declared if is_page_size(declared) else PAGE_SIZE)
         self.count = self._log.pages if self._log is not None else -(-len(data) // self.size)
+        self.trouble = self._log.trouble if self._log is not None else ""
+        """What is wrong with the log; empty when nothing is."""
+        self._loose = self._log.loose if self._log is not None else ()
+
+    @property
+    def loose(self) -> range:
+        """The numbers, below 0, of the pages in damaged frames of the log: no tree can lead to them."""
+        return range(-1, -1 - len(self._loose), -1)
 
     def page(self, number: int) -> bytes | None:
         """The bytes of a page, as of the last commit; None beyond the end, or where half of one is left."""
+        if number in self.loose:
+            begin = self._loose[-1 - number]
+            return self._log_data[begin : begin + self.size]
         if not 0 < number <= self.count or number == _LOCK_BYTE // self.size + 1:
             return None
         if self._log is not None and (at := self._log.offsets.get(number)) is not None:
@@ -51,7 +64,7 @@ class Pages:
         trunk = int.from_bytes(first[32:36])
         while trunk not in found and len(found) < _FREE_MAX and (page := self.page(trunk)) is not None:
             count = int.from_bytes(page[4:8])
-            if count > self.usable // 4 - 2:
+            if count > self.size // 4 - 2:
                 break  # No trunk: whatever follows is not to be believed.
             found.add(trunk)
             found.update(int.from_bytes(page[8 + 4 * i : 12 + 4 * i]) for i in range(count))

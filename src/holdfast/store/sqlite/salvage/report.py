@@ -23,8 +23,10 @@ class SalvageReport(msgspec.Struct, frozen=True):
     records: int
     pages: int
     pages_lost: int
+    log: str = ""
+    """What is wrong with the log, though commits stand behind it; empty when nothing is."""
 
     @property
     def complete(self) -> bool:
         """Whether nothing is known to be lost."""
-        return not (self.incomplete or self.lost)
+        return not (self.incomplete or self.lost or self.log)

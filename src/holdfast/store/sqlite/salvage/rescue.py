@@ -13,9 +13,13 @@ from holdfast.store.sqlite.backup import check_free
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
+from holdfast.store.sqlite.salvage.log import HEADER, read_log
+from holdfast.store.sqlite.salvage.page_size import sized
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.write import default_roots, write_store
+
+READINGS = 5
 
 
 def salvage(database: Database, target: Path, clock: Clock) -> SalvageReport:
@@ -35,6 +39,35 @@ def survey(database: Database, clock: Clock) -> SalvageReport:
         return _chosen(pages, clock)[1].report
 
 
+def log_trouble(database: Database) -> str:
+    """What is wrong with the log, if a commit stands behind it; empty when nothing is. Nothing is opened: the
+    first connection to a store, and the last that is closed, drop what stands behind the damage.
+    """
+    try:
+        log = read_log(_log_bytes(database.log_path))
+    except OSError as error:
+        raise StoreError(f"{database.log_path} cannot be read: {error.strerror or error}") from error
+    return "" if log is None else log.trouble
+
+
+def _log_bytes(path: Path) -> bytes:
+    """The log as it is at one moment. One that changes as it is read (leases are renewed without the lock)
+    can look damaged: then it is read again, until two readings show the same damage.
+    """
+    data, before = b"", tuple[object, ...]()
+    try:
+        for _ in range(READINGS):
+            data = path.read_bytes()
+            log = read_log(data)
+            damaged = (data[:HEADER], *log.damaged) if log is not None and log.damaged else ()
+            if damaged == before:
+                break
+            before = damaged
+    except FileNotFoundError:
+        return b""
+    return data
+
+
 def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
     mint = Mint(clock)
     found = harvest(pages, default_roots())
@@ -42,20 +75,24 @@ def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
     return found, choice
 
 
+def _lock(database: Database, opened: ExitStack) -> None:
+    try:
+        lock = FileLock(database.lock_path)
+    except OSError:
+        return  # No process can write where not even the lock can be made.
+    opened.callback(lock.close)
+    lock.acquire()
+
+
 @contextmanager
 def _opened(database: Database) -> Iterator[Pages]:
     """The pages of a store that no process writes meanwhile, where its lock can be had."""
     with ExitStack() as opened:
         try:
-            lock = FileLock(database.lock_path)
-        except OSError:
-            pass  # No process can write where not even the lock can be made.
-        else:
-            opened.callback(lock.close)
-            lock.acquire()
-        try:
+            database.path.stat()  # Nothing is made beside a store that is not there.
+            _lock(database, opened)
             file = opened.enter_context(database.path.open("rb"))
-            log = database.log_path.read_bytes() if database.log_path.exists() else b""
+            log = _log_bytes(database.log_path)
             size = database.path.stat().st_size
         except FileNotFoundError:
             raise StoreMissing(f"there is no store at {database.path}") from None
@@ -64,4 +101,5 @@ def _opened(database: Database) -> Iterator[Pages]:
         if size == 0:
             yield Pages(b"", log)
             return
-        yield Pages(opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)), log)
+        data = opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        yield sized(data, log, default_roots())

@@ -15,6 +15,8 @@ from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 
 _SESSION_COLUMNS, _RECORD_COLUMNS, _QUARANTINE_COLUMNS = 21, 10, 6
 _MARKS = len(Mark)
+SESSIONS_MAX = 1 << 23
+"""Numbers of sessions are below this: a key has so many bits beside the position."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ def session_row(cell: Cell) -> Row | None:
     name = _text(id)
     fits = (
         n is None
-        and 0 < cell.key < 1 << 23
+        and 0 < cell.key < SESSIONS_MAX
         and _is_int(scope, 0, 2)
         and _is_int(position, 0, INT_MAX)
         and _is_int(seq, position, INT_MAX)

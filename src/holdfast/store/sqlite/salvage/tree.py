@@ -1,5 +1,8 @@
 """Walks a b-tree as far as it goes, and says where it does not. Pure."""
 
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
 import msgspec
 
 from holdfast.store.sqlite.salvage.cells import (
@@ -9,6 +12,7 @@ from holdfast.store.sqlite.salvage.cells import (
     LEAF_TABLE,
     Cell,
     Node,
+    Value,
     child,
     key_of,
     node,
@@ -20,10 +24,15 @@ _DEPTH_MAX = 24
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 
 
-class Walk(msgspec.Struct):
-    """The cells of a tree, the pages it was found in, and what is missing of it."""
+T = TypeVar("T")
 
-    cells: list[Cell] = []
+
+class Walk(msgspec.Struct, Generic[T]):
+    """The rows of a tree, the pages it was found in, and what is missing of it."""
+
+    shaped: Callable[[Cell], T | None]
+    """Makes a row of a cell, at once: the content of all cells together may not fit into memory."""
+    rows: list[T] = []
     reached: set[int] = set()
     lost: dict[int, tuple[int, int]] = {}
     """Pages that should be part of the tree and cannot be read (whole), with the keys that they had: above
@@ -35,22 +44,22 @@ class Walk(msgspec.Struct):
         return not self.lost
 
 
-def walk_table(pages: Pages, root: int) -> Walk:
-    """The rows of a table."""
-    found = Walk()
+def walk_table(pages: Pages, root: int, shaped: Callable[[Cell], T | None]) -> Walk[T]:
+    """The rows of a table; a cell that is none of its rows is left out."""
+    found = Walk(shaped)
     _descend(pages, root, (LEAST, GREATEST), found, table=True, depth=0)
     return found
 
 
-def walk_index(pages: Pages, root: int) -> Walk:
+def walk_index(pages: Pages, root: int) -> Walk[list[Value]]:
     """The entries of an index, or of a table without row ids."""
-    found = Walk()
+    found: Walk[list[Value]] = Walk(lambda cell: cell.columns)
     _descend(pages, root, (LEAST, GREATEST), found, table=False, depth=0)
     return found
 
 
 def _descend(
-    pages: Pages, number: int, between: tuple[int, int], found: Walk, *, table: bool, depth: int
+    pages: Pages, number: int, between: tuple[int, int], found: Walk[T], *, table: bool, depth: int
 ) -> None:
     here = node(pages, number) if number not in found.reached and depth < _DEPTH_MAX else None
     inner, leaf = (INTERIOR_TABLE, LEAF_TABLE) if table else (INTERIOR_INDEX, LEAF_INDEX)
@@ -73,14 +82,14 @@ def _descend(
     _descend(pages, here.last, (low, high), found, table=table, depth=depth + 1)
 
 
-def _take(pages: Pages, here: Node, between: tuple[int, int], found: Walk) -> None:
+def _take(pages: Pages, here: Node, between: tuple[int, int], found: Walk[T]) -> None:
     for offset in here.offsets:
         _take_one(pages, here, offset, between, found)
 
 
-def _take_one(pages: Pages, here: Node, offset: int, between: tuple[int, int], found: Walk) -> None:
+def _take_one(pages: Pages, here: Node, offset: int, between: tuple[int, int], found: Walk[T]) -> None:
     cell = read_cell(pages, here.page, here.number, offset, here.type)
-    if cell is None:
-        found.lost[here.number] = between
-    else:
-        found.cells.append(cell)
+    if cell is not None and (row := found.shaped(cell)) is not None:
+        found.rows.append(row)
+    if cell is None or (here.type == LEAF_TABLE and not between[0] < cell.key <= between[1]):
+        found.lost[here.number] = between  # A row beyond its keys: the page is of another place.

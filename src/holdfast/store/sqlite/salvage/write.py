@@ -11,6 +11,7 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import columns_of
+from holdfast.store.sqlite.database import translated
 from holdfast.store.sqlite.salvage.choose import Choice, KeptSession
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
@@ -34,8 +35,8 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
     if target.exists():
         raise StoreError(f"{target} exists already; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
     try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         db = apsw.Connection(str(draft))
         try:
             with db:
@@ -49,6 +50,10 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
         os.link(draft, target)
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file") from None
+    except apsw.Error as error:
+        raise translated(error, target) from error
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from error
     finally:
         for suffix in ("", "-journal"):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
@@ -90,7 +95,7 @@ def _put_session(db: Connection, session: KeptSession) -> None:
             session.top,
             row.fence,
             row.at,
-            None if session.data is None else session.data.decode(),
+            None if session.data is None else session.data.decode(errors="replace"),
         ),
     )
     if session.data is None:

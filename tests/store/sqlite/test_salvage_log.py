@@ -1,0 +1,191 @@
+"""The log of a store that is damaged in the middle: what stands behind the damage comes back, and it is told.
+
+What a crash, a new beginning of the log or a rollback leaves in it is no damage.
+"""
+
+import contextlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import apsw
+import pytest
+
+from holdfast.clock import SystemClock
+from holdfast.store.batch import Batch
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.salvage.log import Log, read_log
+from holdfast.store.sqlite.salvage.report import SalvageReport
+from holdfast.store.sqlite.salvage.rescue import log_trouble, salvage
+from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.store_contract.build import ses, session, user
+from tests.store.sqlite import damage
+
+FRAME = 24 + damage.PAGE
+HEAD = 32
+Change = Callable[[bytearray], object]
+Rows = dict[str, tuple[object, list[tuple[object, ...]]]]
+
+
+async def _logged(path: Path) -> None:
+    """A store of which everything is in the log: five sessions with messages, two commits each."""
+    opened = path.with_name("opened.db")
+    store = await SqliteStore.open(opened)
+    try:
+        for n in range(1, 6):
+            await store.commit(Batch((session(ses(n), title=f"Session {n} " * 60),)))
+            await store.commit(Batch((user(4096 + n, session=ses(n)), user(8192 + n, session=ses(n)))))
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{opened}{suffix}", f"{path}{suffix}")
+    finally:
+        await store.close()
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was not closed."""
+    path = tmp_path_factory.mktemp("log") / "store.db"
+    anyio.run(_logged, path)
+    return path
+
+
+def hurt(store: Path, change: Change) -> Database:
+    """The store with a change in its log."""
+    database = Database(store.with_name("hurt.db"))
+    log = bytearray(Path(f"{store}-wal").read_bytes())
+    change(log)
+    shutil.copyfile(store, database.path)
+    database.log_path.write_bytes(log)
+    return database
+
+
+def salvaged(database: Database) -> tuple[SalvageReport, Rows]:
+    """What comes back; the damaged files are as they were."""
+    new = database.path.with_name("new.db")
+    new.unlink(missing_ok=True)
+    before = (database.path.read_bytes(), database.log_path.read_bytes())
+    report = salvage(database, new, SystemClock())
+    assert (database.path.read_bytes(), database.log_path.read_bytes()) == before
+    return report, damage.rows(new)
+
+
+def flip(at: int) -> Change:
+    """One bit changed."""
+
+    def change(log: bytearray) -> None:
+        log[at] ^= 1
+
+    return change
+
+
+def sound_log(store: Path) -> Log:
+    """The log as it was written."""
+    log = read_log(Path(f"{store}-wal").read_bytes())
+    assert log is not None
+    assert log.damaged == ()
+    return log
+
+
+@pytest.mark.parametrize("part", ["number", "salt", "sum", "page", "all"])
+@pytest.mark.parametrize("frame", [0, 1, 9])
+def test_what_stands_behind_a_damaged_frame_comes_back(store: Path, frame: int, part: str) -> None:
+    """Any part of a frame: its page was written again later, so nothing is lost; it is told where."""
+    sound = _sound(store)
+    at = HEAD + FRAME * frame
+
+    def change(log: bytearray) -> None:
+        if part == "all":
+            log[at : at + FRAME] = damage.garbage(FRAME, frame)
+        else:
+            log[at + {"number": 3, "salt": 9, "sum": 17, "page": 124}[part]] ^= 1
+
+    database = hurt(store, change)
+    report, came = salvaged(database)
+    assert came == sound
+    assert not report.complete
+    assert report.log.startswith(f"the log is damaged at frame {frame + 1} ")
+    assert report.log.endswith(f"of {sound_log(store).frames}")
+    assert log_trouble(database) == report.log
+
+
+@pytest.mark.parametrize("at", [1, 5, 10, 17, 25])
+def test_a_log_whose_head_is_damaged_is_read_all_the_same(store: Path, at: int) -> None:
+    """Its magic number, its page size, its salts, its sum: the frames hold without it."""
+    database = hurt(store, flip(at))
+    report, came = salvaged(database)
+    assert came == _sound(store)
+    assert report.log.startswith("the head of the log is damaged")
+
+
+def test_rows_of_a_damaged_frame_are_found_by_their_shape(store: Path) -> None:
+    """The only state of a page of records has one bit changed: its rows come back all the same."""
+    records = damage.roots(_closed(store))["record"]
+    database = hurt(store, flip(sound_log(store).offsets[records] + 3000))
+    report, came = salvaged(database)
+    assert {id: len(rows) for id, (_, rows) in came.items()} == {ses(n): 2 for n in range(1, 6)}
+    assert report.log
+
+
+@pytest.mark.parametrize("kind", ["half", "changed", "missing"])
+def test_a_torn_last_frame_is_no_damage(store: Path, kind: str) -> None:
+    """What every crash may leave: half of the last frame, or all of it with bytes that were not written."""
+
+    def change(log: bytearray) -> None:
+        if kind == "changed":
+            log[-100] ^= 1
+        else:
+            del log[-FRAME if kind == "missing" else -100 :]
+
+    database = hurt(store, change)
+    assert log_trouble(database) == ""
+    assert salvaged(database)[0].complete
+
+
+@pytest.mark.parametrize("left", ["a former life", "a rollback"])
+def test_frames_that_are_left_behind_the_living_ones_are_no_damage(tmp_path: Path, left: str) -> None:
+    """A log that was begun again has old frames behind it, and so has one after a rollback of much."""
+    path = tmp_path / "some.db"
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        for line in ("journal_mode=WAL", "wal_autocheckpoint=0", "cache_size=5"):
+            db.execute(f"PRAGMA {line}").fetchall()
+        db.execute("CREATE TABLE t(x)")
+        db.execute("BEGIN")
+        db.executemany("INSERT INTO t VALUES (?)", [("x" * 3000,)] * 40)
+        db.execute("COMMIT" if left == "a former life" else "ROLLBACK")
+        if left == "a former life":
+            db.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()
+        db.execute("INSERT INTO t VALUES (1)")
+        data = Path(f"{path}-wal").read_bytes()
+        log = read_log(data)
+    assert log is not None
+    assert log.frames < (len(data) - HEAD) // FRAME - 10
+    assert (log.damaged, log.trouble) == ((), "")
+
+
+def _closed(store: Path) -> Path:
+    """A copy of the store with its log in the file."""
+    copy = store.with_name("closed.db")
+    if not copy.exists():
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
+        apsw.Connection(str(copy)).close()
+        with contextlib.closing(apsw.Connection(str(copy))) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return copy
+
+
+def _sound(store: Path) -> Rows:
+    return damage.rows(_closed(store))
+
+
+def test_a_log_that_changes_as_it_is_read_is_no_damage(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading shows damage elsewhere, where another process was writing: the last shows none."""
+    sound = Path(f"{store}-wal").read_bytes()
+    readings = [sound, sound]
+    for frame in (3, 2):
+        torn = bytearray(sound)
+        flip(HEAD + FRAME * frame + 99)(torn)
+        readings.append(bytes(torn))
+    monkeypatch.setattr(Path, "read_bytes", lambda _: readings.pop())
+    assert log_trouble(Database(store)) == ""
