@@ -17,9 +17,10 @@ import os
 import re
 import shutil
 import signal
+import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,14 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_server_is_left() -> Iterator[None]:
+    """End the database server, if a test started it: a worker may be ended any time after its tests."""
+    yield
+    if (postgres := sys.modules.get("tests.store.postgres.server")) is not None:
+        postgres.stop()
 
 
 @pytest.hookimpl(tryfirst=True)
