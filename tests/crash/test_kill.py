@@ -33,7 +33,8 @@ async def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def start(url: str, name: int, count: int) -> subprocess.Popen[bytes]:
     """A writer process."""
     command = [sys.executable, str(WRITER), url, S1, str(name), str(count)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # Without a buffer: `communicate` does not know of what stands in one.
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
 
 
 async def check(store: Store, acknowledged: set[str]) -> None:
