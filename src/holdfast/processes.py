@@ -13,6 +13,7 @@ from pathlib import Path
 GRACE_S = 3.0
 _POLL_S = 0.02
 _ROUNDS = 10
+_LOOKS, _LOOK_S = 5, 0.001
 MARK = "HOLDFAST_GROUP"
 """The variable by which a process that left its group is known."""
 
@@ -99,13 +100,29 @@ def strays(mark: str, session: int = 0) -> list[int]:
             if session and os.getsid(pid) == session and started(pid):
                 found.append(pid)
                 continue
-            with open(f"/proc/{name}/environ", "rb") as file:  # noqa: PTH123 - one of hundreds
-                environment = file.read()
+            environment = _environment(name)
         except OSError:
             continue
         if wanted in environment.split(b"\0"):
             found.append(pid)
     return found
+
+
+def _environment(name: str) -> bytes:
+    """The variables of a process. For a moment, while another program takes its place, there are none to be
+    seen: it is looked at again. A thread of the kernel and a dead process have no program.
+    """
+    for _ in range(_LOOKS):
+        if environment := _read(f"/proc/{name}/environ"):
+            return environment
+        os.readlink(f"/proc/{name}/exe")  # noqa: PTH115 - as above
+        time.sleep(_LOOK_S)
+    return b""
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - one of hundreds
+        return file.read()
 
 
 def _signal(pgid: int, others: list[int], number: signal.Signals) -> None:
