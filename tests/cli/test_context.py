@@ -63,6 +63,7 @@ async def test_every_block_is_shown_before_and_after_a_compaction(shell: Shell, 
     assert (failed.code, failed.out, len(failed.err.splitlines())) == (1, "", 1)
 
 
+@pytest.mark.ci
 async def test_what_has_nothing_to_show_says_so(shell: Shell, mock: MockProvider) -> None:
     """One line, no traceback."""
     wrong = await said(shell, "session", "context", "ses_none")

@@ -39,6 +39,7 @@ def write(shell: Shell, text: str) -> None:
     settings(shell).chmod(0o640)
 
 
+@pytest.mark.ci
 def test_servers_are_added_and_removed_and_the_rest_of_the_settings_stays(shell: Shell) -> None:
     """Comments, order and the mode of the file; nothing is replaced unasked; a sign-in goes too."""
     write(shell, WRITTEN)
@@ -61,6 +62,7 @@ def test_servers_are_added_and_removed_and_the_rest_of_the_settings_stays(shell:
     assert (gone.code, "has no MCP server new" in gone.err) == (1, True)
 
 
+@pytest.mark.ci
 def test_a_first_server_makes_a_private_file(shell: Shell) -> None:
     """With what was said and nothing more; a mistake writes nothing."""
     wrong = [

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.store.base import Store
 from holdfast.store.batch import Put
 from holdfast.store.files.layout import record_path
@@ -11,6 +13,7 @@ from holdfast.testing.hosts import FakeHost
 from holdfast.testing.store_contract import DamageContract, StoreContract, World
 
 
+@pytest.mark.ci("a few hundred small ones; the quick tests hold the contract against SQLite")
 class TestFiles(StoreContract):
     """Every promise, on a tree of files."""
 

@@ -24,6 +24,7 @@ def test_what_was_sent_is_found(told: Stage, least: int) -> None:
     assert 0.8 < figures["ideal"] < 1, "most of it could be found, or this would prove nothing"
 
 
+@pytest.mark.ci
 def test_the_wire_extends_where_the_blocks_do(told: Stage) -> None:
     """What the adapter makes of a request begins with what it made of the one before, block by block, though
     the marks have moved on. The last block of that one is marked in both, and found without looking back;
@@ -47,6 +48,7 @@ def test_one_turn_adds_more_blocks_than_anybody_looks_back(told: Stage) -> None:
     assert max(after - before for before, after in pairwise(counts[:10])) > 2 * Rules().places
 
 
+@pytest.mark.ci
 def test_other_layouts_are_dearer(told: Stage) -> None:
     """The marks alone, and the layout, each save something: the comparison can fail."""
     rows = cache.told(told)

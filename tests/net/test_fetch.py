@@ -117,6 +117,7 @@ async def test_another_address_is_tried_where_one_cannot_be_reached(way: Way) ->
     assert caught.value.kind == "connection"
 
 
+@pytest.mark.ci
 async def test_size_and_time_are_bounded(way: Way) -> None:
     """A body beyond its bound is an error; so is an answer that does not come, redirects counted together."""
     way.mock.play(Raw((b"x" * 60, b"x" * 60), 200, TEXT))

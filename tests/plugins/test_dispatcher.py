@@ -71,6 +71,7 @@ def dispatcher(*plugins: object, **settings: Any) -> tuple[Dispatcher, list[Trou
     return Dispatcher(made, heard.append, **settings), heard
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -187,6 +188,7 @@ def test_a_hook_that_will_not_end_does_not_keep_the_process() -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("bad", [Stubborn(), Shields()])
 def test_a_hook_that_will_not_end_holds_neither_the_session_nor_the_loop(
     bad: object, monkeypatch: pytest.MonkeyPatch
@@ -265,6 +267,7 @@ async def test_a_plugin_cannot_end_the_process(bad: object, message: str) -> Non
     assert [each.message for each in heard] == [message]
 
 
+@pytest.mark.ci
 async def test_a_plugin_that_hangs_again_and_again_is_called_no_more() -> None:
     """What it leaves behind does not pile up, on none of its hooks; the others go on."""
     gate = threading.Event()

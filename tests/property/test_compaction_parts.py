@@ -122,6 +122,7 @@ def test_the_tail_has_a_quarter_of_the_room_within_bounds(usable: int | None, wa
         assert tokens == sorted([2_000, usable // 4, 15_000])[1]
 
 
+@pytest.mark.ci
 @given(st.lists(st.text(max_size=60), max_size=30), st.integers(1, 100))
 def test_chunks_hold_everything_in_order_within_their_bound(texts: list[str], chars_max: int) -> None:
     """A piece that is too long is cut; nothing else is added than the blank line between two."""

@@ -52,6 +52,7 @@ def test_decode_of_encode_is_identity(type_: Any, data: st.DataObject) -> None:
     assert decode(type_, encode(value)) == value
 
 
+@pytest.mark.ci
 @each_type
 @some
 @given(st.data())

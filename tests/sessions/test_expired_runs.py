@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.app import Holdfast
 from holdfast.location.shadow import place
 from holdfast.location.shadow.repository import Shadow
@@ -15,6 +17,7 @@ from holdfast.store.query import SessionQuery
 from holdfast.testing.clock import FakeClock
 
 
+@pytest.mark.ci
 async def test_one_that_runs_or_whose_child_was_used_stays(
     hf: Holdfast, folder: Path, clock: FakeClock
 ) -> None:

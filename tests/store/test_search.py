@@ -53,6 +53,7 @@ async def test_a_first_search_answers_from_what_is_indexed_and_goes_on(engine: s
     await store.close()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ["sqlite", "file"])
 async def test_what_is_removed_leaves_an_index_that_is_not_complete(engine: str, tmp_path: Path) -> None:
     """At once, and without the rest being indexed first."""

@@ -61,6 +61,7 @@ async def story(world: World, session: str, hf: Any) -> tuple[MessageWithParts, 
     return tuple((await hf.sessions.messages(session, system=True)).messages)
 
 
+@pytest.mark.ci
 async def test_a_process_is_read_written_to_waited_for_and_told_of(world: World) -> None:
     """Its id comes at once; new output by cursor; its end stands in the call's record, and the model is told
     at the next turn, once.
@@ -137,6 +138,7 @@ async def test_a_process_outlives_an_interrupt_and_ends_with_the_application(wor
     assert record(messages)["end"] is not None
 
 
+@pytest.mark.ci
 async def test_a_session_has_a_bound_of_processes_and_its_removal_ends_them(world: World) -> None:
     """The call over the bound fails in words that name those that run."""
     world.settings(permission={"*": "allow"})
@@ -150,6 +152,7 @@ async def test_a_session_has_a_bound_of_processes_and_its_removal_ends_them(worl
             if hasattr(part.state, "error")
         ]
         running = hf.sessions.processes(session)
+        assert [each.exit for each in running if each.end is not None] == [], "none has ended by itself"
         assert (len(running), len(failed)) == (16, 1)
         assert failed[0].startswith("16 processes of this session run already. End one of them first")
         await hf.sessions.remove(session)
@@ -170,6 +173,7 @@ async def test_a_fork_neither_has_nor_ends_the_processes_of_its_origin(world: Wo
         assert hf.sessions.processes(fork.id) == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["erased", "taken", "lease"])
 async def test_processes_of_a_session_that_this_process_lost_are_ended(
     world: World, monkeypatch: pytest.MonkeyPatch, how: str

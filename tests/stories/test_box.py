@@ -87,6 +87,7 @@ async def test_allow_means_boxed(world: World) -> None:
     assert ((world.project / "made").read_text(), outside.exists()) == ("in\n", False)
 
 
+@pytest.mark.ci
 async def test_a_launcher_waits_for_the_next_command(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the second command on; the guard knows its group before it begins, and none is left at the end."""
     happened: list[tuple[str, int]] = []
@@ -130,6 +131,7 @@ async def test_a_command_of_the_user_s_own_is_never_boxed(world: World) -> None:
     assert outside.read_text() == "out\n"
 
 
+@pytest.mark.ci
 async def test_our_own_files_and_keys_are_hidden(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Credentials, settings and state; managed output stays readable."""
     data = world.home / ".local/share/holdfast"
@@ -392,6 +394,7 @@ async def test_bash_is_boxed_and_asks_to_leave(world: World) -> None:
     assert (second, free["mode"], outside.read_text()) == ("(no output)", "off", "out\n")
 
 
+@pytest.mark.ci
 async def test_bash_has_no_network_and_says_so(world: World) -> None:
     """By the kernel's count, not by what the program prints."""
     world.settings(permission=ALLOW)
@@ -461,6 +464,7 @@ async def test_a_server_in_the_background_serves_the_next_command(world: World) 
     assert f"(The box stopped a write to {world.home}/out." in read
 
 
+@pytest.mark.ci
 async def test_an_interrupt_ends_the_box(world: World) -> None:
     """With all that is in it."""
     world.settings(permission=ALLOW)
@@ -474,6 +478,7 @@ async def test_an_interrupt_ends_the_box(world: World) -> None:
         await until(lambda: not alive("98766"))
 
 
+@pytest.mark.ci
 async def test_commands_of_a_session_share_a_network_until_the_process_closes(world: World) -> None:
     """One for each session, kept by descriptors of this process alone."""
     steps = [Step(Call("sh", {"command": "readlink /proc/self/ns/net"}, id=f"c{n}")) for n in range(2)]

@@ -43,6 +43,7 @@ async def states(hf: Holdfast, session: str) -> list[ToolCompleted]:
     return [part.state for part in parts if isinstance(part.state, ToolCompleted)]
 
 
+@pytest.mark.ci
 async def test_findings_go_to_the_model_and_a_rewrite_is_taken_up(world: World, tmp_path: Path) -> None:
     """A formatter runs first; the others see its result; the next edit needs no second reading."""
     upper = program(world.home.parent / "c", "upper", "file.write_text(file.read_text().upper())")
@@ -80,6 +81,7 @@ async def test_findings_go_to_the_model_and_a_rewrite_is_taken_up(world: World, 
     assert "checks" not in third.metadata
 
 
+@pytest.mark.ci
 async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path: Path) -> None:
     """One that is not there, one that is late, one that deletes the file and one whose glob is none: each is
     said, in its order.
@@ -152,6 +154,7 @@ def _json(value: Any) -> str:
     return json.dumps(value)
 
 
+@pytest.mark.ci
 async def test_a_check_runs_in_the_box(world: World) -> None:
     """A test or a linter runs what the agent wrote; nobody is asked, and what was stopped is said."""
     outside = world.home / "outside"

@@ -39,6 +39,7 @@ async def test_the_folders_of_the_person_are_closed(world: World, name: str) -> 
     assert await refused(world, folder / "x.json", folder=folder) == [True] * 6
 
 
+@pytest.mark.ci
 async def test_a_store_elsewhere_is_closed_with_what_lies_beside_it(world: World, tmp_path: Path) -> None:
     """A tree, also in the project; a database with its log, and its journal before there is one."""
     real = world.project.resolve()
@@ -55,6 +56,7 @@ async def test_a_store_elsewhere_is_closed_with_what_lies_beside_it(world: World
     assert (await refused(world, other))[0] is False
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("variable", ["HOLDFAST_CONFIG", "HOLDFAST_CONFIG_DIR", "OPENCODE_CONFIG"])
 async def test_settings_that_the_environment_names_are_closed(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str

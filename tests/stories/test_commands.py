@@ -63,6 +63,7 @@ async def test_a_command_sees_the_user_s_environment_without_keys(
     ]
 
 
+@pytest.mark.ci
 async def test_without_a_user_what_is_not_allowed_is_denied_in_words(world: World) -> None:
     """Each simple command counts, and what cannot be understood asks for what it might be."""
     world.settings(permission={"bash": {"*": "ask", "echo *": "allow"}})
@@ -91,6 +92,7 @@ async def test_without_a_user_what_is_not_allowed_is_denied_in_words(world: Worl
     }
 
 
+@pytest.mark.ci
 async def test_other_spellings_and_riddles_do_not_get_around_a_rule(world: World) -> None:
     """A rule against a command holds for `/bin/rm` too, and what may be anything is not allowed by `*`."""
     world.settings(permission={"*": "allow", "bash": {"*": "allow", "rm *": "deny"}})
@@ -107,6 +109,7 @@ async def test_other_spellings_and_riddles_do_not_get_around_a_rule(world: World
     assert (world.project / "x").exists()
 
 
+@pytest.mark.ci
 async def test_an_interrupted_command_is_told_with_what_it_printed(world: World) -> None:
     """Its processes end, also one that has left their group; the record keeps the output, and does not say
     that nothing has happened.

@@ -79,6 +79,7 @@ def _unsaid(*_: object) -> str:
     raise KeyError("unsaid")
 
 
+@pytest.mark.ci
 async def test_a_snapshot_that_cannot_be_read_ends_its_epoch_as_incompatible(world: World) -> None:
     """The reason is the true one: nothing was compacted."""
     async with world.open(*says("a")) as (hf, _):

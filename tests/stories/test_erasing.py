@@ -46,6 +46,7 @@ def steps(name: str) -> tuple[Step, ...]:
     return (Step(write, Call("long", {})), Step(Say("ok")))
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
 async def test_forks_keep_what_they_name(world: World, order: tuple[int, ...]) -> None:
     """A session, its fork and the fork of that: nothing goes before the last that names it is erased."""
@@ -63,6 +64,7 @@ async def test_forks_keep_what_they_name(world: World, order: tuple[int, ...]) -
     assert before == {place.folder_of(first): 3, "outputs": 1}
 
 
+@pytest.mark.ci
 async def test_children_go_with_their_parent_and_others_stay(world: World) -> None:
     """What is kept of other sessions of the project is left alone, and archiving removes nothing."""
     world.settings(snapshot=True)

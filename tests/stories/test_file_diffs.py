@@ -37,6 +37,7 @@ def told(diffs: Any) -> list[tuple[str | None, str | None, float, float]]:
     return [(each.file, each.status, each.additions, each.deletions) for each in diffs]
 
 
+@pytest.mark.ci
 async def test_what_each_prompt_and_the_session_changed(world: World) -> None:
     """From what a file held before the prompt, or the session, to what it held after; in the session's record
     the sum. What the user changed in between is not in it.
@@ -82,6 +83,7 @@ async def test_what_each_prompt_and_the_session_changed(world: World) -> None:
     assert first.summary.diffs[2].patch == ""
 
 
+@pytest.mark.ci
 async def test_a_crash_before_the_diffs_is_caught_up_with(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +112,7 @@ async def test_a_crash_before_the_diffs_is_caught_up_with(
     assert (second.summary, count and count.files) == (None, 3)
 
 
+@pytest.mark.ci
 async def test_snapshots_and_what_differs_between_them(world: World) -> None:
     """Those around steps and one that the caller takes; diffs between them, to the files as they are now, and
     of the agent alone.
@@ -205,6 +208,7 @@ async def test_what_was_not_kept_is_named(world: World) -> None:
     assert list(stored) == []
 
 
+@pytest.mark.ci
 async def test_diffs_go_with_the_messages_that_are_shown(world: World) -> None:
     """What is reverted is in no diff of the session any more; unreverted, it is again."""
     world.settings(snapshot=True)

@@ -212,6 +212,7 @@ async def test_a_group_whose_number_was_given_out_again_is_left_alone(tmp_path: 
         await process.wait()
 
 
+@pytest.mark.ci
 async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -38,6 +38,7 @@ def said(request: object) -> list[str]:
     ]
 
 
+@pytest.mark.ci
 async def test_the_same_prompt_twice_is_one_prompt(world: World) -> None:
     """Same id and content: the same receipt. Same id, other content: a conflict, and nothing is written."""
     async with world.open(Step(Say("ok"))) as (hf, script):

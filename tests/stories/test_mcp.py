@@ -69,6 +69,7 @@ async def test_a_server_s_tools_are_offered_from_the_first_request_on(world: Wor
     await until(lambda: not is_running(pid))
 
 
+@pytest.mark.ci
 async def test_a_server_that_comes_late_moves_the_prefix_once(world: World, tmp_path: Path) -> None:
     """The first request does not wait longer than its bound; the reason of the move is `tools`."""
     gate = tmp_path / "gate"
@@ -189,6 +190,7 @@ async def test_a_server_asks_the_user_by_our_questions(world: World) -> None:
         await hf.sessions.wait(session)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("tool", "times"), [("echo", 2), ("hang", 1)])
 async def test_after_a_crash_only_what_may_be_repeated_is_called_again(
     world: World, tmp_path: Path, tool: str, times: int
@@ -215,6 +217,7 @@ async def test_after_a_crash_only_what_may_be_repeated_is_called_again(
     assert outcome == (None if tool == "echo" else "unknown")
 
 
+@pytest.mark.ci
 async def test_a_call_that_asked_in_the_middle_is_not_run_again_for_the_answer(
     world: World, tmp_path: Path
 ) -> None:

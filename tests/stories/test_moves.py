@@ -304,6 +304,7 @@ async def test_an_edit_of_what_an_epoch_was_never_sent_is_no_reason_there(world:
         assert [each.edited_at for each in await epochs(hf, session)] == [None, 2]
 
 
+@pytest.mark.ci
 async def test_a_conversation_is_written_part_by_part_in_linear_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -299,6 +299,7 @@ async def test_a_tool_that_is_being_stopped_can_see_it(world: World) -> None:
     assert seen == [False, True]
 
 
+@pytest.mark.ci
 async def test_a_call_that_is_over_may_do_nothing_more(world: World) -> None:
     """A tool that did not hear its interruption is refused questions and programs."""
     begun, gate, refused = anyio.Event(), anyio.Event(), list[str]()

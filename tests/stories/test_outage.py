@@ -190,6 +190,7 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
         assert len(script.requests) == 1
 
 
+@pytest.mark.ci
 async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_record(world: World) -> None:
     """A tool has returned and its output is being kept: another process may have the session by now."""
     world.settings(permission={"*": "allow"})

@@ -58,6 +58,7 @@ async def test_where_nobody_is_attached_ask_means_no_and_is_recorded(world: Worl
     assert requests == []
 
 
+@pytest.mark.ci
 async def test_a_person_says_yes_once(world: World) -> None:
     """The next call asks again; a question is answered once."""
     world.settings(permission={"act": "ask"})
@@ -335,6 +336,7 @@ async def test_what_a_program_answers_while_it_is_left_is_heard(world: World) ->
     assert deed.done == ["x"]
 
 
+@pytest.mark.ci
 async def test_an_interrupt_lets_the_program_that_decides_end_first(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

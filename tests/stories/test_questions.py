@@ -47,6 +47,7 @@ async def is_open(hf: Holdfast, session: str) -> bool:
     return bool(await hf.store.select("request", session=session, mark=Mark.OPEN))
 
 
+@pytest.mark.ci
 async def test_an_answer_reaches_the_model(world: World) -> None:
     """Question by question, with what was not answered; it is answered once."""
     two: dict[str, Any] = {"question": "And?", "multiple": True, "options": [{"label": "X"}, {"label": "Y"}]}

@@ -19,6 +19,7 @@ from tests.until import until
 pytestmark = pytest.mark.needs("git")
 
 
+@pytest.mark.ci
 async def test_a_prompt_is_taken_back(world: World) -> None:
     """The agent's files are as they were before it; `unrevert` brings files and messages back."""
     world.settings(permission=ALLOWED, snapshot=True)
@@ -46,6 +47,7 @@ async def test_a_prompt_is_taken_back(world: World) -> None:
         assert (await hf.sessions.get(session)).revert is None
 
 
+@pytest.mark.ci
 async def test_the_next_prompt_commits_it(world: World) -> None:
     """The messages go, and the model is told what it was told at that point: the same request as a fork's.
 
@@ -119,6 +121,7 @@ async def test_prompts_and_epochs_after_the_point_go(world: World) -> None:
         assert {each.id for each in await hf.store.select("prompt", session=session)} <= asked
 
 
+@pytest.mark.ci
 async def test_the_agent_knows_files_as_of_the_point(world: World) -> None:
     """What it wrote after it is forgotten with the messages, also by the process that ran it: a file that is
     as it was then may be edited at once, and one that was put back since has to be read.
@@ -152,6 +155,7 @@ async def test_a_prompt_that_is_refused_commits_nothing(world: World) -> None:
         assert (await said(hf, session), files(world.project)) == (["erstens", "done"], {"a": "1\n"})
 
 
+@pytest.mark.ci
 async def test_what_a_staged_revert_hides_from_whom(world: World) -> None:
     """From lists, the state, the model's context, a fork and a compaction; a message by its id is there."""
     world.settings(permission=ALLOWED, snapshot=True, compaction={"tail_turns": 0})
@@ -178,6 +182,7 @@ async def test_what_a_staged_revert_hides_from_whom(world: World) -> None:
         assert "zweitens" not in str(script.requests[-1].messages)
 
 
+@pytest.mark.ci
 async def test_a_session_rests_while_a_revert_is_staged(world: World) -> None:
     """Woken, it does nothing, although what is shown of its answer asks for more; nor does it forget what is
     hidden: after `unrevert` the model is sent all of it.
@@ -203,6 +208,7 @@ async def test_a_session_rests_while_a_revert_is_staged(world: World) -> None:
         assert "done" in str(script.requests[-1].messages)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("how", ["command", "compaction"])
 async def test_what_else_commits_it(world: World, how: str) -> None:
     """A command of the user's own, and a compaction."""
@@ -226,6 +232,7 @@ async def test_what_else_commits_it(world: World, how: str) -> None:
         assert (after.revert, len(after.reverted or ())) == (None, 1)
 
 
+@pytest.mark.ci
 async def test_what_a_command_changed_is_observed_and_merged(world: World) -> None:
     """Also what no tool noted; a file that the user has changed since is merged."""
     world.settings(permission=ALLOWED, snapshot=True)
@@ -266,6 +273,7 @@ async def test_a_session_that_works_is_not_reverted(world: World) -> None:
         await hf.sessions.wait(session)
 
 
+@pytest.mark.ci
 async def test_what_was_taken_back_is_in_no_total(world: World) -> None:
     """Also when the prompt that commits the revert changes no file."""
     world.settings(permission=ALLOWED, snapshot=True)

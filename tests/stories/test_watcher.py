@@ -113,6 +113,7 @@ async def test_a_home_is_not_watched(
     assert f"{world.home} holds more than a project; its files are not watched" in caplog.text
 
 
+@pytest.mark.ci
 def test_without_the_flag_nothing_is_imported() -> None:
     """Neither the library nor our own half of it."""
     program = (

@@ -72,6 +72,7 @@ async def test_without_snapshots_undo_says_what_is_not_known(world: World) -> No
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("processes", [1, 2])
 async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: World, processes: int) -> None:
     """Two sessions in one worktree, also of two processes: a write of one, while a command of the other runs,
@@ -134,6 +135,7 @@ async def test_what_a_session_below_does_meanwhile_is_the_command_s_too(world: W
     assert outcomes(undo) == {"below": "deleted"}
 
 
+@pytest.mark.ci
 async def test_what_another_session_did_before_explains_nothing(world: World) -> None:
     """A command that writes the same again did it itself."""
     world.settings(permission=ALLOWED, snapshot=True)

@@ -95,6 +95,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.ci
 @given(
     st.dictionaries(KEYS, VALUES, max_size=4),
     st.lists(KEYS, min_size=1, max_size=3),

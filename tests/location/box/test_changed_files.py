@@ -82,6 +82,7 @@ def test_ordinary_work_is_not_named(worktree: Path, name: str) -> None:
     assert difference(worktree, lambda: path.write_text("other")) == []
 
 
+@pytest.mark.ci
 def test_a_folder_with_very_many_files_is_bounded(worktree: Path) -> None:
     """As is what is named."""
     for number in range(changed_files.FILES_MAX + 10):

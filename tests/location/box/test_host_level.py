@@ -68,6 +68,7 @@ def test_it_is_measured_once_a_boot(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert len(asked) == 3
 
 
+@pytest.mark.ci
 def test_a_launcher_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The question has a bound."""
     monkeypatch.setattr(host_level, "WAIT_S", 0.1)

@@ -179,6 +179,7 @@ async def test_it_ends_with_the_process_that_started_it() -> None:
     await until(lambda: not processes.is_group(pid))
 
 
+@pytest.mark.ci
 async def test_it_ends_after_its_time_but_not_with_a_command(top: Path) -> None:
     """The time is for waiting: a command takes as long as it takes."""
     idle, used = await WaitingLauncher.start(1), await WaitingLauncher.start(1)

@@ -29,6 +29,7 @@ def shadow_at(data: Path, name: str) -> Shadow:
     return Shadow(place.git_dir(data, "global", top), top)
 
 
+@pytest.mark.ci
 def test_the_oldest_go_first_and_what_is_staged_stays(data: Path) -> None:
     """Down to less than the budget; what is left can be read, and git finds no fault."""
     shadow = shadow_at(data, "p")
@@ -50,6 +51,7 @@ def test_the_oldest_go_first_and_what_is_staged_stays(data: Path) -> None:
     assert shadow.size() < 4 * MIB
 
 
+@pytest.mark.ci
 def test_a_staged_revert_that_is_larger_than_the_budget_stays(data: Path) -> None:
     """Nothing else is kept, and the repository is not given up."""
     shadow = shadow_at(data, "p")
@@ -62,6 +64,7 @@ def test_a_staged_revert_that_is_larger_than_the_budget_stays(data: Path) -> Non
     assert [len(shadow.content(id)) for id in staged] == [MIB // 4] * 8
 
 
+@pytest.mark.ci
 def test_a_worktree_that_is_too_large_is_given_up(data: Path) -> None:
     """One moment of it takes more than the budget: nothing is kept, and for a day nothing is tried."""
     shadow = shadow_at(data, "p")
@@ -99,6 +102,7 @@ def test_whose_they_are(data: Path) -> None:
     assert [each.is_gone for each in stored.orphans(data, {"s1"})] == [True]
 
 
+@pytest.mark.ci
 async def test_the_room_is_looked_at_while_trees_are_taken(data: Path) -> None:
     """After a share of the budget was read, or after many trees; small ones do not make it due."""
     top = data.parent / "p"

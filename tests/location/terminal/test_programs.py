@@ -29,6 +29,7 @@ async def test_a_text_is_written_in_an_editor(tmp_path: Path) -> None:
         assert (editor.info.exit_code, (tmp_path / "note.txt").read_text()) == (0, "hello Grüße\n\n")
 
 
+@pytest.mark.ci
 @pytest.mark.needs("top")
 async def test_a_full_screen_that_renews_itself_is_followed_and_left(tmp_path: Path) -> None:
     """It fills the size that it has, renews at once after another was set, and goes with a key."""

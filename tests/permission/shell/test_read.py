@@ -100,6 +100,7 @@ HOSTILE = [
 ]  # fmt: skip
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("unit", HOSTILE)
 def test_hostile_input_takes_bounded_time(unit: str) -> None:
     """100 KB of anything, and as much as is parsed at all, are answered within a second or two of CPU."""

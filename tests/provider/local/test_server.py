@@ -151,6 +151,7 @@ async def test_closing_ends_the_server() -> None:
     assert running.process.returncode == 0
 
 
+@pytest.mark.ci
 async def test_a_cancelled_start_leaves_no_process() -> None:
     """Whoever stops waiting for a server that is not ready leaves none behind."""
     before = children()

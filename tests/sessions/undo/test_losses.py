@@ -188,6 +188,7 @@ async def test_a_disk_with_room_for_one_file_after_the_other(
     assert world.files() == {name: name.encode() for name in names}
 
 
+@pytest.mark.ci
 async def test_many_contents_that_cannot_be_kept(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is changed, and that is said."""
     files = {f"{number}": b"agent %d\n" % number for number in range(20)}

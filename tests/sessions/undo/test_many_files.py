@@ -12,6 +12,7 @@ from tests.sessions.undo_world import LINES, UndoWorld
 pytestmark = pytest.mark.needs("git")
 
 
+@pytest.mark.ci
 async def test_many_files_are_synced_together(world: UndoWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many files come back: other processes wait for the end of it, and each sync takes as long as
     a hundred files without one.

@@ -28,6 +28,7 @@ async def set_time(world: UndoWorld, message: str, time: AssistantTime) -> None:
     await world.hf.sessions.update_message(world.session, message, lambda each: replace(each, time=time))
 
 
+@pytest.mark.ci
 async def test_only_what_the_agent_changed_after_the_point(world: UndoWorld) -> None:
     """Earlier changes of the agent stay, and so do files of the user's."""
     world.put("mine", b"mine\n")
@@ -104,6 +105,7 @@ async def test_a_preview_changes_nothing(world: UndoWorld) -> None:
     assert (world.files(), await world.hf.sessions.get(world.session)) == (files, session)
 
 
+@pytest.mark.ci
 async def test_the_point_moves(world: UndoWorld) -> None:
     """Back and forth: each time as if it were the first; what `unrevert` brings back stays the same."""
     world.put("a", b"0\n")

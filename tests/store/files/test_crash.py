@@ -169,6 +169,7 @@ async def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
     await store.close()
 
 
+@pytest.mark.ci
 async def test_replaying_twice_is_replaying_once(tmp_path: Path) -> None:
     """A recovery that is itself interrupted, at each of its effects, ends in the same state."""
     states = await history(tmp_path / "whole")

@@ -186,6 +186,7 @@ async def test_where_it_runs(shell: Shell) -> None:
     assert (await shell.run('read x; echo "$?"; test -t 1 || echo no')).text == "1\nno"
 
 
+@pytest.mark.ci
 async def test_after_its_time_it_is_ended_and_the_model_told(shell: Shell) -> None:
     """What it printed until then is kept."""
     output = await shell.run("echo begun; sleep 300", timeout=300)
@@ -260,6 +261,7 @@ async def test_a_file_has_a_bound(shell: Shell, monkeypatch: pytest.MonkeyPatch)
     assert output.text.endswith("\n100000")
 
 
+@pytest.mark.ci
 async def test_what_closes_its_output_is_waited_for(shell: Shell) -> None:
     """The end of the output is not the end of the command."""
     output = await shell.run("echo a; exec >&- 2>&-; sleep 0.3; touch done")
@@ -267,6 +269,7 @@ async def test_what_closes_its_output_is_waited_for(shell: Shell) -> None:
     assert (shell.project.top / "done").exists()
 
 
+@pytest.mark.ci
 async def test_what_holds_the_output_open_is_not_waited_for(shell: Shell) -> None:
     """A process in the background does not keep the call, and the model is told that it was ended."""
     output = await shell.run("sleep 300 & echo a")

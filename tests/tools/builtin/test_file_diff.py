@@ -28,6 +28,7 @@ def applied(old: list[str], patch: list[str]) -> list[str]:
     return [*new, *old[at:]]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -167,6 +167,7 @@ async def test_a_folder_swapped_for_a_link_after_the_question_is_not_searched(pr
     )
 
 
+@pytest.mark.ci
 async def test_a_search_that_takes_too_long_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

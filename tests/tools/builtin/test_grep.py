@@ -140,6 +140,7 @@ async def test_a_long_line_is_cut(project: Project) -> None:
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
@@ -231,6 +232,7 @@ async def test_a_file_swapped_after_the_question_is_not_searched(project: Projec
     assert "was replaced" in await project.failure(grep_tool(project.reach), pattern=".", path="a")
 
 
+@pytest.mark.ci
 async def test_a_pattern_that_runs_for_ever_is_ended(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

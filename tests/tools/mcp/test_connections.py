@@ -112,6 +112,7 @@ async def test_an_agent_that_only_reads_calls_what_only_reads(made: Servers) -> 
     assert said == "The agent plan only reads, and one_act is not declared as reading only."
 
 
+@pytest.mark.ci
 async def test_failures_reach_the_model_in_words(made: Servers) -> None:
     """What the tool itself says, an error of the protocol, and silence, each with the server's name."""
     two = Server(name="two", entry=McpEntry(**entry(offers=["hang"])), connect_s=60, call_s=0.2)
@@ -125,6 +126,7 @@ async def test_failures_reach_the_model_in_words(made: Servers) -> None:
     )
 
 
+@pytest.mark.ci
 async def test_the_time_to_connect_is_no_bound_of_the_connection(made: Servers) -> None:
     """Once connected, a server stays so."""
     for connect_s in (1.0, 5.0, 25.0):  # A busy machine needs longer to start it.
@@ -244,6 +246,7 @@ async def test_a_server_that_is_let_go_meanwhile_is_not_waited_for(made: Servers
     assert made.states == {"two": ("connected", None)}
 
 
+@pytest.mark.ci
 async def test_nothing_is_left_of_a_server_that_is_let_go(made: Servers) -> None:
     """Not a program that ignores its end, nor what it started, in its group or out of it."""
     log = made.directory / "log"
@@ -411,6 +414,7 @@ async def test_a_server_asks_the_user_of_its_call(made: Servers, answers: Any, g
     assert user.questions == [f"{FORM} — color (string)", f"{FORM} — size (integer) In metres"]
 
 
+@pytest.mark.ci
 async def test_the_time_of_a_call_stands_still_while_the_user_is_asked(made: Servers) -> None:
     """A user thinks for longer than a server may be silent."""
 

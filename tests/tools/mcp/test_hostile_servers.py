@@ -44,6 +44,7 @@ def quick(name: str, **spec: Any) -> Server:
     return Server(name=name, entry=McpEntry(**entry(**spec)), connect_s=0.4)
 
 
+@pytest.mark.ci
 async def test_servers_are_waited_for_all_at_once_and_no_longer_than_their_bound(made: Servers) -> None:
     """Three that never answer cost the time of one, and a good one beside them is connected."""
     mute = {name: quick(name, mute=True) for name in ("a", "b", "c")}
@@ -107,6 +108,7 @@ async def test_after_a_connection_that_held_the_next_pause_is_short(
     assert {record.__dict__["facts"]["again_s"] for record in caplog.records[:4]} == {0.01}
 
 
+@pytest.mark.ci
 async def test_text_that_is_no_message_is_ignored_within_a_bound(made: Servers) -> None:
     """A greeting does no harm; a program that prints on and on is none of the protocol."""
     await made.connect({"loud": entry(noise="hello\n{}\n[1]\n" * 20)})
@@ -217,6 +219,7 @@ async def test_an_error_with_the_number_of_a_lost_connection_is_an_answer(made: 
     assert made.here.keepers["one"].link("one_refuse") is not None
 
 
+@pytest.mark.ci
 async def test_the_end_of_a_program_is_not_waited_for(made: Servers) -> None:
     """One that does not answer and ignores its end: the turn goes on when its time to connect is over."""
     log = made.directory / "log"
@@ -227,6 +230,7 @@ async def test_the_end_of_a_program_is_not_waited_for(made: Servers) -> None:
     assert is_running(int(log.read_text().split()[1]))
 
 
+@pytest.mark.ci
 async def test_a_program_whose_entry_goes_while_it_is_ended_is_ended(made: Servers) -> None:
     """It flooded, and ignores its end."""
     log = made.directory / "log"
@@ -240,6 +244,7 @@ async def test_a_program_whose_entry_goes_while_it_is_ended_is_ended(made: Serve
     await until(lambda: not is_running(pid))
 
 
+@pytest.mark.ci
 async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +265,7 @@ async def test_a_server_that_reads_nothing_is_asked_no_longer_than_its_bound(
     assert said == ["The MCP server one did not answer in time."] * 100
 
 
+@pytest.mark.ci
 async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
     """They would stop everything else for seconds; ninety thousand are a result."""
     await made.connect({"one": entry(offers=["values"])})
@@ -271,6 +277,7 @@ async def test_millions_of_small_values_are_not_decoded(made: Servers) -> None:
     assert "left during the call: it sent a message with more than 200,000 values." in failed
 
 
+@pytest.mark.ci
 async def test_a_server_that_asks_and_reads_no_answer_is_left(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +289,7 @@ async def test_a_server_that_asks_and_reads_no_answer_is_left(
     assert said.startswith("The MCP server one left during the call: it asks for more than can be answered.")
 
 
+@pytest.mark.ci
 async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever(made: Servers) -> None:
     """What is beyond that is cancelled; answers make room for more requests."""
     await made.connect({"one": entry(offers=["asks"])})
@@ -296,6 +304,7 @@ async def test_a_server_asks_the_user_one_thing_after_the_other_and_not_for_ever
     assert (user.asked_in_all, user.most_at_once) == (30, 1)
 
 
+@pytest.mark.ci
 async def test_a_list_without_an_end_is_read_within_bounds(made: Servers) -> None:
     """A hundred pages of a hundred kilobytes: four megabytes are kept."""
     await made.connect({"one": entry(pages=100_000)})

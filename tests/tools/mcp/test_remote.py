@@ -85,6 +85,7 @@ async def test_a_server_that_goes_away_fails_by_name_and_comes_back(
         await made.connect({})
 
 
+@pytest.mark.ci
 async def test_headers_of_the_settings_go_to_the_server_and_nowhere_else(made: Servers) -> None:
     """A redirect to another origin is not followed."""
     seen: list[str | None] = []
@@ -107,6 +108,7 @@ async def test_headers_of_the_settings_go_to_the_server_and_nowhere_else(made: S
     assert set(seen) == {"k"}
 
 
+@pytest.mark.ci
 async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     """Nor one that is compressed, which was not asked for."""
     reads: list[int] = []
@@ -134,6 +136,7 @@ async def test_a_very_long_answer_is_not_read_to_its_end(made: Servers) -> None:
     assert max(reads) < 64 << 20
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
 @pytest.mark.parametrize(("count", "state"), [(10, "connected"), (250_000, "failed")])
 async def test_millions_of_small_values_are_not_decoded(
@@ -160,6 +163,7 @@ async def test_millions_of_small_values_are_not_decoded(
         await made.connect({})
 
 
+@pytest.mark.ci
 async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None:
     """Each says why."""
     async with served(Starlette()) as url:
@@ -170,6 +174,7 @@ async def test_nothing_that_listens_and_no_address_at_all(made: Servers) -> None
     assert made.states["odd"] == ("failed", "its address is none of http or https")
 
 
+@pytest.mark.ci
 async def test_a_server_that_lets_nobody_in_without_a_token(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +198,7 @@ async def test_a_server_that_lets_nobody_in_without_a_token(
     }
 
 
+@pytest.mark.ci
 async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(made: Servers) -> None:
     """Also by HTTP."""
 
@@ -207,6 +213,7 @@ async def test_a_server_that_is_silent_is_waited_for_no_longer_than_its_bound(ma
         await made.connect({})
 
 
+@pytest.mark.ci
 async def test_an_answer_that_is_none_leaves_it_open_what_was_done(made: Servers) -> None:
     """A gateway that gave up, a page in the place of an answer; to a greeting, the number is the reason."""
     other = {"gateway": Response(status_code=502), "page": Response("<p>", media_type="text/html")}
@@ -244,6 +251,7 @@ async def test_an_answer_that_is_none_leaves_it_open_what_was_done(made: Servers
     assert states == {"web": ("connected", None), "no": ("failed", "it answers HTTP 403")}
 
 
+@pytest.mark.ci
 async def test_what_stays_on_this_machine_goes_through_no_proxy_and_carries_no_cookie(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +283,7 @@ async def test_what_stays_on_this_machine_goes_through_no_proxy_and_carries_no_c
     assert set(cookies) == {None}
 
 
+@pytest.mark.ci
 async def test_a_server_that_does_not_let_go_of_its_session_is_connected_again(
     made: Servers, monkeypatch: pytest.MonkeyPatch
 ) -> None:

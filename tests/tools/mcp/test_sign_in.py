@@ -81,6 +81,7 @@ async def called(made: Servers, guarded: Guarded) -> object:
     return given.text
 
 
+@pytest.mark.ci
 async def test_a_user_signs_in_once_and_is_let_in(made: Servers, guarded: Guarded) -> None:
     """A client is registered, the code is proven by its challenge, and the account is the user's alone."""
     assert await called(made, guarded) == ("needs_auth", "`holdfast mcp auth web` signs you in")
@@ -98,6 +99,7 @@ async def test_a_user_signs_in_once_and_is_let_in(made: Servers, guarded: Guarde
     assert asked["redirect_uri"].startswith("http://127.0.0.1:")
 
 
+@pytest.mark.ci
 async def test_a_token_that_has_ended_is_renewed_and_kept(made: Servers, guarded: Guarded) -> None:
     """Before it is used; the server gives another to renew with, and that one counts from then on."""
     account = await signed_in(guarded)
@@ -112,6 +114,7 @@ async def test_a_token_that_has_ended_is_renewed_and_kept(made: Servers, guarded
     assert not kept.is_over(CLOCK.now_ms())
 
 
+@pytest.mark.ci
 async def test_a_token_that_is_not_taken_any_more_is_renewed(made: Servers, guarded: Guarded) -> None:
     """Whatever it said of its end."""
     await signed_in(guarded)
@@ -120,6 +123,7 @@ async def test_a_token_that_is_not_taken_any_more_is_renewed(made: Servers, guar
     assert await called(made, guarded) == "echo: x"
 
 
+@pytest.mark.ci
 async def test_what_cannot_be_renewed_needs_a_sign_in(made: Servers, guarded: Guarded) -> None:
     """The old token is not tried for ever."""
     account = await signed_in(guarded)
@@ -129,6 +133,7 @@ async def test_what_cannot_be_renewed_needs_a_sign_in(made: Servers, guarded: Gu
     assert await called(made, guarded) == ("needs_auth", "`holdfast mcp auth web` signs you in")
 
 
+@pytest.mark.ci
 async def test_a_user_who_is_not_known_any_more_reads_what_to_do(made: Servers, guarded: Guarded) -> None:
     """In the middle of a connection: the call fails, and the state says so."""
     await signed_in(guarded)
@@ -143,6 +148,7 @@ async def test_a_user_who_is_not_known_any_more_reads_what_to_do(made: Servers, 
     await made.connect({})
 
 
+@pytest.mark.ci
 async def test_a_token_that_another_process_renewed_is_used(made: Servers, guarded: Guarded) -> None:
     """A server that takes each renewal once would let nobody in otherwise."""
     account = await signed_in(guarded)
@@ -159,6 +165,7 @@ async def test_a_token_that_another_process_renewed_is_used(made: Servers, guard
     await made.connect({})
 
 
+@pytest.mark.ci
 async def test_a_token_goes_to_its_own_address_only(guarded: Guarded) -> None:
     """An entry of the same name that leads elsewhere has no account; forgotten is forgotten."""
     account = await signed_in(guarded)
@@ -169,6 +176,7 @@ async def test_a_token_goes_to_its_own_address_only(guarded: Guarded) -> None:
     assert accounts.find(guarded.server()) is None
 
 
+@pytest.mark.ci
 async def test_an_answer_of_another_sign_in_is_not_taken(guarded: Guarded) -> None:
     """A page in the same browser may guess the port, but not the state."""
     codes = []
@@ -186,6 +194,7 @@ async def test_an_answer_of_another_sign_in_is_not_taken(guarded: Guarded) -> No
     assert account.access in guarded.maker.valid
 
 
+@pytest.mark.ci
 async def test_a_refusal_in_the_browser_ends_the_sign_in(guarded: Guarded) -> None:
     """With the words of the one who refused."""
 
@@ -199,6 +208,7 @@ async def test_a_refusal_in_the_browser_ends_the_sign_in(guarded: Guarded) -> No
         await sign_in(guarded.server(), refuse, CLOCK)
 
 
+@pytest.mark.ci
 async def test_nobody_in_the_browser(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends by itself."""
     monkeypatch.setattr(signing, "WAIT_S", 0.05)
@@ -209,6 +219,7 @@ async def test_nobody_in_the_browser(guarded: Guarded, monkeypatch: pytest.Monke
         await sign_in(guarded.server(), look_away, CLOCK)
 
 
+@pytest.mark.ci
 async def test_no_token_goes_where_others_can_read_it(guarded: Guarded) -> None:
     """Only https, and this machine."""
     open_ = Server(name="web", entry=McpEntry(type="remote", url="http://example.invalid/mcp"))
@@ -216,6 +227,7 @@ async def test_no_token_goes_where_others_can_read_it(guarded: Guarded) -> None:
         await sign_in(open_, browse, CLOCK)
 
 
+@pytest.mark.ci
 async def test_a_client_and_a_scope_that_the_settings_name(guarded: Guarded) -> None:
     """Nothing is registered then; without them the user reads what to do."""
     guarded.maker.registers = False
@@ -228,6 +240,7 @@ async def test_a_client_and_a_scope_that_the_settings_name(guarded: Guarded) -> 
     assert guarded.maker.asked[-1]["scope"] == "read write"
 
 
+@pytest.mark.ci
 async def test_a_user_who_signs_out_is_signed_out_everywhere(made: Servers, guarded: Guarded) -> None:
     """A process that still has the token does not renew it, and keeps none for the user."""
     await signed_in(guarded)
@@ -242,6 +255,7 @@ async def test_a_user_who_signs_out_is_signed_out_everywhere(made: Servers, guar
     await made.connect({})
 
 
+@pytest.mark.ci
 async def test_a_renewal_replaces_no_other_account(guarded: Guarded) -> None:
     """The user has signed in to another address by the same name, or signed out."""
     account = await signed_in(guarded)
@@ -257,6 +271,7 @@ async def test_a_renewal_replaces_no_other_account(guarded: Guarded) -> None:
     assert accounts.find(guarded.server()) is None
 
 
+@pytest.mark.ci
 async def test_two_processes_renew_a_token_once(tmp_path: Path, made: Servers, guarded: Guarded) -> None:
     """A careful server ends both tokens when one is renewed twice. Some write the time as a text."""
     guarded.maker.expires_in = "3600"
@@ -280,6 +295,7 @@ async def test_two_processes_renew_a_token_once(tmp_path: Path, made: Servers, g
     await made.connect({})
 
 
+@pytest.mark.ci
 async def test_a_token_is_made_where_nobody_else_reads_it(guarded: Guarded) -> None:
     """A server names where: only https, and this machine for a server of this machine."""
     guarded.maker.tokens_at = "http://tokens.invalid/token"
@@ -292,6 +308,7 @@ async def test_a_token_is_made_where_nobody_else_reads_it(guarded: Guarded) -> N
     signing._check_way(far, "https://tokens.invalid/token")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("redirect", ["nowhere", "http://127.0.0.1:port/", "http://127.0.0.1:99999/"])
 async def test_an_answer_that_could_go_nowhere(guarded: Guarded, redirect: str) -> None:
     """The settings name no address; the user reads which setting."""
@@ -299,6 +316,7 @@ async def test_an_answer_that_could_go_nowhere(guarded: Guarded, redirect: str) 
         await sign_in(guarded.server(redirect_uri=redirect), browse, CLOCK)
 
 
+@pytest.mark.ci
 async def test_a_server_that_is_silent_before_the_browser_is_opened(
     guarded: Guarded, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,6 +36,7 @@ def test_what_stands_in_quotes_is_not_counted(text: str, values: int) -> None:
     assert counted(text.encode()) == values
 
 
+@pytest.mark.ci
 @given(VALUE, st.data())
 def test_where_a_text_is_cut_makes_no_difference(value: object, data: st.DataObject) -> None:
     """Byte by byte, in any pieces, and whole."""

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[Callable[[], object], object]] = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", CASES)
 def test_a_search_ends_soon(name: str) -> None:
     """At sizes that a model and a file can have."""
