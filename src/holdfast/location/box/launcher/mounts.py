@@ -99,7 +99,7 @@ class Mounts:
         ours = next((each for each in reversed(self._ours) if path.startswith(each + "/")), None)
         if ours is not None:
             if not is_there(path):
-                _make_point(path, is_folder=os.path.isdir(f"/proc/self/fd/{tree}"))
+                make_point(path, is_folder=os.path.isdir(f"/proc/self/fd/{tree}"))
             top = ours + "/" + path[len(ours) + 1 :].partition("/")[0]
             if top != path and ours == _TMP and top not in self._ours:
                 # A mount cannot be renamed; else a command could lead the next start astray by a link.
@@ -134,7 +134,10 @@ def _blanks(paths: list[str]) -> dict[str, int]:
     return found
 
 
-def _make_point(path: str, *, is_folder: bool) -> None:
+def make_point(path: str, *, is_folder: bool) -> None:
+    """Make what a mount goes on top of. Another start of the session may have made it since it was looked for:
+    they share the temporary folder.
+    """
     mask = os.umask(0)
     try:
         os.makedirs(os.path.dirname(path), 0o711, exist_ok=True)
@@ -142,6 +145,8 @@ def _make_point(path: str, *, is_folder: bool) -> None:
             os.mkdir(path, 0o711)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        pass  # A link at its place is still not followed: `attach` opens it.
     finally:
         os.umask(mask)
 
