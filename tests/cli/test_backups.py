@@ -83,7 +83,6 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     assert shell("session", "show", session).code == 0
 
 
-@pytest.mark.ci
 async def test_it_is_started_where_no_program_is_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b[\[\]?][0-9;?]*[ -/]*[@-~]|\x1b[=>]", "", text)
 
 
-@pytest.mark.ci
 @pytest.mark.needs("less")
 def test_what_does_not_fit_is_paged_and_leaving_early_is_no_error(shell: Shell, talk: str) -> None:
     """The screen shows the beginning; the rest comes with a key, or never."""
@@ -89,7 +88,6 @@ def test_what_fits_is_printed_and_notes_come_after_it(shell: Shell) -> None:
     assert first not in text
 
 
-@pytest.mark.ci
 def test_the_pager_of_our_own_variable_wins_and_gets_it_all(shell: Shell, talk: str) -> None:
     """With its arguments, in colour, and with what `less` needs in its environment."""
     environment = {"HOLDFAST_PAGER": "sh -c 'wc -l; echo [$LESS]'", "PAGER": "false"}

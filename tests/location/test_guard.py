@@ -175,7 +175,6 @@ time.sleep(60)
 """
 
 
-@pytest.mark.ci
 def test_what_was_about_to_be_started_is_ended_by_its_mark() -> None:
     """An owner that dies between the start of a process and `watch` leaves nothing that was expected."""
     owner = subprocess.Popen([sys.executable, "-c", EXPECTING], stdout=subprocess.PIPE)

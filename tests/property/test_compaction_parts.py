@@ -315,7 +315,6 @@ def blocks_before(history: list[MessageWithParts]) -> list[str]:
     return [] if sent is None else sent.blocks
 
 
-@pytest.mark.ci
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.data())
 def test_removals_leave_every_request_that_is_still_told_of_named(
     requests: list[list[str]], data: st.DataObject

@@ -41,7 +41,6 @@ def without_extra(value: Any) -> Any:
     return replace(value, extra=None)
 
 
-@pytest.mark.ci
 @each_type
 @some
 @given(st.data())

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from asyncio.base_subprocess import BaseSubprocessTransport
 from pathlib import Path
 
 import anyio
@@ -254,3 +255,32 @@ async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
         beside.start_soon(lets_go, guard, guard._process.pid)
     assert closed == [True]
     await gone(groups[0])
+
+
+@pytest.mark.needs("bash", "box")
+@pytest.mark.parametrize("background", [False, True])
+async def test_closing_waits_until_the_loop_has_heard_of_the_end_of_every_program(
+    world: World, monkeypatch: pytest.MonkeyPatch, *, background: bool
+) -> None:
+    """A loop that closes before leaves a program that nobody buries, and the pipe of its output."""
+    world.settings(permission={"*": "allow"})
+    running: list[BaseSubprocessTransport] = []
+    heard: list[BaseSubprocessTransport] = []
+    exited = BaseSubprocessTransport._process_exited
+
+    def late(self: BaseSubprocessTransport, status: int) -> None:
+        def hear() -> None:
+            heard.append(self)
+            exited(self, status)
+
+        running.append(self)
+        self._loop.call_later(0.3, hear)
+
+    monkeypatch.setattr(BaseSubprocessTransport, "_process_exited", late)
+    call = Call("bash", {"command": "touch began; sleep 300", "background": background}, id="c1")
+    steps = (Step(call), Step(Say("It runs."))) if background else (Step(call),)
+    async with world.open(*steps) as (hf, _):
+        session = await world.session(hf)
+        await (hf.sessions.process if background else hf.sessions.prompt)(session, "go")
+        await until((world.project / "began").exists)
+    assert (len(heard) > 0, heard) == (True, running)

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from holdfast.app import Holdfast
@@ -58,7 +57,6 @@ async def test_a_new_session_uses_the_role_from_its_first_epoch_on(world: World)
     assert extends(second, third)
 
 
-@pytest.mark.ci
 async def test_a_session_begun_under_the_old_rule_keeps_it_until_its_next_epoch(world: World) -> None:
     """Over the upgrade the text stays wrapped, byte for byte; after a compaction the role is used."""
     world.settings(compaction={"tail_turns": 1})

@@ -99,7 +99,6 @@ async def test_a_schema_that_is_none_is_refused_before_anything_is_written(
         assert (await hf.sessions.messages(session)).messages == ()
 
 
-@pytest.mark.ci
 async def test_a_reference_to_elsewhere_fetches_nothing(world: World) -> None:
     """It is an answer that cannot be checked, and is sent back."""
     form = JsonSchemaFormat(schema={"$ref": "http://127.0.0.1:9/schema.json"}, retry_count=0)

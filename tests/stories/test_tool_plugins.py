@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
@@ -69,7 +67,6 @@ async def test_a_plugin_that_fails_changes_nothing(world: World) -> None:
     assert [type(state) for state in states] == [ToolCompleted, ToolError]
 
 
-@pytest.mark.ci
 async def test_a_plugin_s_tools_are_offered_in_its_workspace(world: World) -> None:
     """Beside the built-in ones; those of another directory's plugins are not."""
     folder = world.home / ".config" / "holdfast" / "plugin"

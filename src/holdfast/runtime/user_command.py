@@ -192,7 +192,7 @@ class _Shown:
 
 async def _run(run: Run, workspace: Workspace, command: str, shown: _Shown) -> Settlement:
     engine, cwd = run.engine, Path(workspace.places.directory)
-    groups = Groups(engine.guard, engine.host, shown.note)
+    groups = Groups(engine.guard, engine.ending, engine.host, shown.note)
     output = Output(standard.managed_output(engine.clock, trouble=engine.warn))
     argv = own_shell.argv(command, cwd, directories.home(), wanted=workspace.loaded.config.shell)
     env = await command_environment(

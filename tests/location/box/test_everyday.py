@@ -99,7 +99,6 @@ def test_git(workshop: Workshop, repository: Path) -> None:
     assert out == "other\ntwo\none\n"
 
 
-@pytest.mark.ci
 @pytest.mark.needs("git")
 def test_git_in_a_linked_worktree(workshop: Workshop, repository: Path) -> None:
     """Its repository lies elsewhere, and is written; the checkout beside is not."""
@@ -131,7 +130,6 @@ def test_git_in_a_submodule(workshop: Workshop, repository: Path) -> None:
     assert out == "two\none\n"
 
 
-@pytest.mark.ci
 @pytest.mark.needs("git")
 def test_git_config_is_refused_and_said_so(workshop: Workshop, repository: Path) -> None:
     """A setting of git may start a program; reading and the user's other commands go on."""
@@ -160,7 +158,6 @@ def test_python(workshop: Workshop) -> None:
     assert out.endswith(".pytest_cache\n")
 
 
-@pytest.mark.ci
 @pytest.mark.needs("make", "cc")
 def test_make_and_a_compiler(workshop: Workshop) -> None:
     """Objects and programs are made, and run."""
@@ -246,7 +243,6 @@ def test_pip_with_the_network_on(workshop: Workshop) -> None:
     assert offline.code != 0
 
 
-@pytest.mark.ci
 @pytest.mark.needs("curl")
 def test_a_dev_server_in_the_background_and_curl_from_the_next_command(workshop: Workshop) -> None:
     """Both in the network of the session; the group of the server ends it, with whatever it started."""

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.needs("box")
 BASE = getattr(sys, "_base_executable", sys.executable)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("lacks", "expected"),
     [

@@ -94,7 +94,6 @@ def test_temporary_files_have_a_place_at_two_paths(root: Path) -> None:
     assert (root / "temporary" / "a").read_text() == "x\n"
 
 
-@pytest.mark.ci
 def test_a_worktree_in_tmp_is_there_while_tmp_is_covered() -> None:
     """Its neighbours are not; a command cannot lead the next start astray by moving the way to it."""
     with folder_of(os.geteuid(), "/tmp") as root:
@@ -186,7 +185,6 @@ STEPS = {
 }
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("step", STEPS)
 def test_a_step_that_fails_lets_nothing_run(root: Path, step: str) -> None:
     """Whatever the kernel refuses: 125, one line that names it, and no command."""

@@ -445,7 +445,6 @@ def test_whatever_happened_the_messages_are_valid(history: list[MessageWithParts
             seen.update(calls)
 
 
-@pytest.mark.ci
 @given(histories(), st.integers(0, 8))
 def test_a_longer_history_extends_a_shorter_one(history: list[MessageWithParts], cut: int) -> None:
     """Law 7 begins here: what was lowered once is lowered the same way for ever."""

@@ -148,7 +148,6 @@ def check_extends(model: Model, shorter: dict[str, Any], longer: dict[str, Any])
     assert msgspec.json.encode(after).startswith(msgspec.json.encode(before).rstrip(b"]}"))
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 @settings(max_examples=examples(30))
 @given(history=HISTORIES)

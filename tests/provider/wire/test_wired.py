@@ -50,7 +50,6 @@ async def test_what_cannot_be_asked_has_failed(wire: WireKind, kind: str, words:
     assert words in str(event.error)
 
 
-@pytest.mark.ci
 async def test_a_request_over_the_hosts_limit_is_not_sent() -> None:
     """The limit is known beforehand, so the bytes stay here."""
     wires = Wires()

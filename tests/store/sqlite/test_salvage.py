@@ -68,7 +68,6 @@ async def test_every_session_comes_back_whose_pages_were_not_hit(tmp_path: Path,
         (tmp_path / f"new-{trial}.db").unlink()
 
 
-@pytest.mark.ci
 async def test_a_sound_store_is_salvaged_whole(tmp_path: Path) -> None:
     """Every row as it was, also those that are still in the log only."""
     path = tmp_path / "store.db"

@@ -14,6 +14,7 @@ from holdfast.location.box import host_level
 from holdfast.location.box.host_level import HostLevel
 from holdfast.location.box.session_network import SessionNetwork
 from holdfast.location.box.waiting_launcher import WaitingLauncher
+from holdfast.location.ending_processes import EndingProcesses
 
 NETWORKS_MAX: Final = 64
 """Each costs two descriptors. The one that was used least recently goes first."""
@@ -27,6 +28,7 @@ class Boxes:
         self._networks: OrderedDict[str, SessionNetwork] = OrderedDict()
         self._lock = anyio.Lock()
         self._waiting: WaitingLauncher | None = None
+        self._ending = EndingProcesses()
         self._is_starting = False
         self._is_closed = False
 
@@ -53,6 +55,7 @@ class Boxes:
         if found is None or found.is_usable:
             return found
         found.discard()
+        self._ending.add(found.process)
         return None
 
     async def start_launcher(self) -> None:
@@ -78,5 +81,6 @@ class Boxes:
         found, self._waiting = self._waiting, None
         if found is not None:
             await found.close()
+        await self._ending.close()
         while self._networks:
             self._networks.popitem()[1].close()

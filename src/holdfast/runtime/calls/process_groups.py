@@ -17,6 +17,7 @@ import msgspec
 from anyio.abc import Process
 
 from holdfast import processes
+from holdfast.location.ending_processes import EndingProcesses
 from holdfast.location.guard import Guard
 from holdfast.runtime.engine import process_group
 from holdfast.runtime.engine.call_box import CallBox
@@ -34,8 +35,15 @@ GROUPS: Final = "groups"
 class Groups:
     """The groups of one call. `note` stores them in its part."""
 
-    def __init__(self, guard: Guard, host: Host, note: Callable[[JsonMap], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        guard: Guard,
+        ending: EndingProcesses,
+        host: Host,
+        note: Callable[[JsonMap], Awaitable[None]],
+    ) -> None:
         self._guard = guard
+        self._ending = ending
         self._host = host
         self._note = note
         self._running: list[Group] = []
@@ -83,6 +91,7 @@ class Groups:
 
     async def _end_now(self, process: Process, group: Group) -> None:
         """End the group: the guard, which outlives the turn, kills what still runs."""
+        self._ending.add(process)
         if group in self._running:
             self._running.remove(group)
         try:

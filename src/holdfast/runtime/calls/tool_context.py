@@ -79,7 +79,7 @@ class RunningCall:
             run.engine.shadow(turn.session, turn.workspace), turn.session.id, self._note, run.engine.warn
         )
         self._saving: asyncio.TimerHandle | None = None
-        self._groups = Groups(run.engine.guard, run.engine.host, self._note)
+        self._groups = Groups(run.engine.guard, run.engine.ending, run.engine.host, self._note)
         self.processes = SessionProcesses(
             run.engine, part, self._note, only_reads=self._confinement.only_reads
         )

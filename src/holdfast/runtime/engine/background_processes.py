@@ -21,6 +21,7 @@ import msgspec
 from anyio.abc import Process
 
 from holdfast.clock import Clock
+from holdfast.location.ending_processes import EndingProcesses
 from holdfast.location.guard import Guard
 from holdfast.runtime.engine import process_group
 from holdfast.runtime.engine.call_box import CallBox
@@ -264,9 +265,10 @@ class BackgroundProcesses:
             self._end_group(made)
         return running
 
-    async def close(self) -> None:
-        """End all of them, and what follows them here."""
-        self.end_all()
+    async def close(self, ending: EndingProcesses) -> None:
+        """End all of them, and what follows them here; their end is waited for elsewhere."""
+        for made in self.end_all():
+            ending.add(made.process)
         tasks = [made.task for each in self._of.values() for made in each.values() if made.task is not None]
         for task in tasks:
             task.cancel()

@@ -15,6 +15,7 @@ from holdfast.context.registry import SystemContextRegistry
 from holdfast.errors import ContextError
 from holdfast.feed.tail import Feed
 from holdfast.location.box.boxes import Boxes
+from holdfast.location.ending_processes import EndingProcesses
 from holdfast.location.guard import Guard
 from holdfast.location.shadow.shadows import Shadows, Worker
 from holdfast.plugins.dispatcher import Dispatcher
@@ -111,6 +112,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     """Stores tool output that is too long for the record."""
     guard: Guard = msgspec.field(default_factory=Guard)
     """Ends the process groups of tools when this process cannot; started with the first group."""
+    ending: EndingProcesses = msgspec.field(default_factory=EndingProcesses)
+    """Programs of tools whose end was not waited for."""
     background: BackgroundProcesses = msgspec.field(default_factory=BackgroundProcesses)
     """The processes in the background of sessions; they end with this process."""
     boxes: Boxes = msgspec.field(default_factory=Boxes)

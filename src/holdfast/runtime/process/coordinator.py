@@ -439,10 +439,15 @@ class Coordinator:
 
     async def _close_background(self, until: float) -> None:
         """End the background tasks, then the guard, which ends the programs of tools that are left."""
-        with anyio.CancelScope(deadline=until, shield=True):
-            await self._engine.background.close()
-            await self._background.close()
-        with anyio.CancelScope(shield=True):
-            wait_s = max(0.0, until - anyio.current_time())
-            await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
-            await self._engine.boxes.close()
+        try:
+            with anyio.CancelScope(deadline=until, shield=True):
+                await self._engine.background.close(self._engine.ending)
+                await self._background.close()
+        finally:
+            with anyio.CancelScope(shield=True):
+                wait_s = max(0.0, until - anyio.current_time())
+                await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
+            with anyio.CancelScope(deadline=until, shield=True):
+                await self._engine.ending.close()
+            with anyio.CancelScope(shield=True):
+                await self._engine.boxes.close()

@@ -142,7 +142,6 @@ def test_a_field_that_cannot_be_mended_is_left_out_and_named() -> None:
     assert message(assistant(finish=7))[1] == ["finish"]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("state", "expected"),
     [

@@ -135,8 +135,8 @@ def _blanks(paths: list[str]) -> dict[str, int]:
 
 
 def make_point(path: str, *, is_folder: bool) -> None:
-    """Make what a mount goes on top of. Another start of the session may have made it since it was looked for:
-    they share the temporary folder.
+    """Make what a mount goes on top of. Another start of the session may have made it since it was looked
+    for: they share the temporary folder.
     """
     mask = os.umask(0)
     try:
