@@ -15,6 +15,7 @@ from holdfast.store.record import Resync
 from holdfast.store.sqlite.backups import DAY_S, Backups
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.store_contract.build import S1, session, user
 from tests.store.sqlite.damage import garbage
 
@@ -136,6 +137,30 @@ async def test_the_first_commit_of_a_process_asks_for_it(tmp_path: Path) -> None
         await store.commit(Batch((session(),)))
         await store.close()
     assert asked == [path]
+
+
+async def test_a_process_that_writes_for_days_asks_each_day(tmp_path: Path) -> None:
+    """It looks once an hour, and goes on where one could not be started."""
+    path, clock = tmp_path / "store.db", FakeClock()
+    asked: list[Path] = []
+
+    def start(store: Path) -> None:
+        asked.append(store)
+        if len(asked) == 1:
+            raise OSError("no process can be started")
+
+    store = await SqliteStore.open(path, clock=clock, start_backup=start)
+    counts = []
+    for hours in (0, 1, 1, 0, 1):
+        clock.advance(hours * 3_600_000)
+        await store.commit(Batch((session(),)))
+        counts.append(len(asked))
+        os.utime(tmp_path / "store.db-backups" / "last", (0, 0))
+        await store.commit(Batch((session(),)))
+    await store.close()
+
+    assert counts == [0, 1, 2, 2, 3]
+    assert asked == [path] * 3
 
 
 async def test_a_clock_that_ran_ahead_costs_no_later_backup(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ C = TypeVar("C")
 
 READERS = 2
 JOIN_S = 30.0
+LOOK_FOR_BACKUP_MS = 3600 * 1000
+"""How often a process that writes looks whether the daily backup is due."""
 INDEX_AT = 1000
 """After so many changes the search index follows, if there is one: a search should not have to wait."""
 INDEX_SLICE, INDEX_PAUSE_S = 50, 0.05
@@ -53,6 +55,7 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         self._renewer: RenewConnection | None = None
         self._unindexed = 0
         self._start_backup: Callable[[Path], None] | None = None
+        self._look_for_backup_ms = 0
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
@@ -155,11 +158,11 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
 
     async def commit(self, batch: Batch) -> Receipt:
         receipt = await super().commit(batch)
-        if self._start_backup is not None:
-            start, self._start_backup = self._start_backup, None
+        if self._start_backup is not None and self.clock.boot_ms() >= self._look_for_backup_ms:
+            self._look_for_backup_ms = self.clock.boot_ms() + LOOK_FOR_BACKUP_MS
             with suppress(Exception):  # The commit is written, whatever becomes of the backup.
                 if Backups(self.database).is_due():
-                    start(self.database.path.absolute())
+                    self._start_backup(self.database.path.absolute())
         self._unindexed += len(receipt.numbers)
         if self._unindexed >= INDEX_AT:
             self._unindexed = 0
