@@ -27,6 +27,10 @@ from tests.until import until
 pytestmark = pytest.mark.needs("box")
 
 ALLOW = {"*": "allow"}
+LONG = f"9{os.getpid():06}"
+"""How long programs sleep here: a word by which they are told from those of other runs on this machine."""
+PORT = str(20_000 + os.getpid() % 10_000)
+"""As above; in the box every port is free."""
 """A rule for everything, which is no consent to leave the box."""
 FULL = {"level": "full", "mode": "workspace", "network": False, "stopped": []}
 
@@ -364,12 +368,12 @@ async def test_what_steers_the_next_run_is_named(world: World) -> None:
 
 async def test_nothing_is_left_running(world: World) -> None:
     """Not what went into a session of its own, nor what ignores the first signal."""
-    command = "trap '' TERM; setsid sleep 98765 & nohup sleep 98765 & echo started"
+    command = f"trap '' TERM; setsid sleep {LONG} & nohup sleep {LONG} & echo started"
 
     output, _ = await run(world, command)
 
     assert output.endswith("started\n")
-    await until(lambda: not alive("98765"))
+    await until(lambda: not alive(LONG))
 
 
 async def test_bash_is_boxed_and_asks_to_leave(world: World) -> None:
@@ -430,14 +434,14 @@ async def test_a_killed_owner_leaves_no_boxed_process(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:
     """The guard ends the group of the launcher, and the kernel the rest."""
-    mock.play(Reply((Call("bash", {"command": "setsid sleep 98764 & sleep 98764"}, id="c"),)))
+    mock.play(Reply((Call("bash", {"command": f"setsid sleep {LONG} & sleep {LONG}"}, id="c"),)))
     session = str(await workers[0].do("create", directory=str(place.project)))
     await workers[0].do("prompt", session=session, text="go")
-    await until(lambda: alive("98764"))
+    await until(lambda: alive(LONG))
 
     await workers[0].kill()
 
-    await until(lambda: not alive("98764"))
+    await until(lambda: not alive(LONG))
 
 
 @pytest.mark.ci
@@ -446,8 +450,8 @@ async def test_a_server_in_the_background_serves_the_next_command(world: World) 
     """Both are boxed; what the box stopped in the background is said when its output is read."""
     world.settings(permission=ALLOW)
     (world.project / "page").write_text("hello\n")
-    server = f"touch {world.home}/out; {BASE} -u -m http.server --bind 127.0.0.1 8125"
-    curl = "curl -s --retry 50 --retry-connrefused --retry-delay 1 http://127.0.0.1:8125/page"
+    server = f"touch {world.home}/out; {BASE} -u -m http.server --bind 127.0.0.1 {PORT}"
+    curl = f"curl -s --retry 50 --retry-connrefused --retry-delay 1 http://127.0.0.1:{PORT}/page"
     async with world.open(
         Step(Call("bash", {"command": server, "background": True}, id="s")),
         Step(Call("bash", {"command": curl}, id="c")),
@@ -458,7 +462,7 @@ async def test_a_server_in_the_background_serves_the_next_command(world: World) 
         (made,) = inside.engine(hf).background.of(session)
         script.add(Step(Call("process", {"action": "end", "id": made.id}, id="e")), Step(Say("ok")))
         *_, (read, _) = await ran(hf, session, "end it")
-        await until(lambda: not alive("8125"))
+        await until(lambda: not alive(PORT))
 
     assert (background, page.rstrip()) == (FULL, "hello")
     assert f"(The box stopped a write to {world.home}/out." in read
@@ -469,13 +473,13 @@ async def test_an_interrupt_ends_the_box(world: World) -> None:
     """With all that is in it."""
     world.settings(permission=ALLOW)
     async with world.open(
-        Step(Call("bash", {"command": "setsid sleep 98766 & trap '' TERM; sleep 98766; sleep 98766"}, id="c"))
+        Step(Call("bash", {"command": f"setsid sleep {LONG} & trap '' TERM; sleep {LONG}; sleep 1"}, id="c"))
     ) as (hf, _):
         session = await world.session(hf)
         await hf.sessions.prompt(session, "go")
-        await until(lambda: alive("98766"))
+        await until(lambda: alive(LONG))
         await hf.sessions.interrupt(session)
-        await until(lambda: not alive("98766"))
+        await until(lambda: not alive(LONG))
 
 
 @pytest.mark.ci

@@ -144,6 +144,14 @@ class Feed:
                 return
             is_fresh = is_fresh or changes.complete
 
+    async def since(self, cursor: str, session: str) -> list[Frame]:
+        """What changed in a session after the cursor, up to now: for who leaves, and must know the end."""
+        return [
+            frame
+            async for frames in self._catch_up(cursor, session, Joining())
+            for frame in _wanted(frames, session, None)
+        ]
+
     def _open_now(self, subscription: Subscription, session: str | None, read: Joining) -> list[Frame]:
         """Open parts with their text so far. Without an await, so what is queued about them is older.
 

@@ -40,10 +40,11 @@ async def follow(
     `form` is `default`, `json` (a line an event) or `quiet`. `idle` is printed where nothing came of it.
     """
     printer = Printer(silent=form != "default")
+    showing = _Showing(hf, session, printer, form)
     await _take_up(hf, session, printer)
     for request in await hf.sessions.requests(session):
         note(f"It waits for an answer ({_asked(request)}); `holdfast session abort {session}` ends the wait.")
-    cursor = await hf.store.head()
+    await showing.start()
     await begin()
     interrupts.session = session
     trouble: HoldfastError | None = None
@@ -66,12 +67,14 @@ async def follow(
         group.start_soon(interrupt)
         group.start_soon(rest)
         try:
-            await _show(hf, session, cursor, printer, form)
+            await showing.show()
         except BrokenPipeError:
             interrupts.asked.set()  # The reader of our output has closed it.
             await hf.sessions.interrupt(session)
         group.cancel_scope.cancel()
     interrupts.session = None
+    if trouble is None and not interrupts.asked.is_set():
+        await showing.show_rest()
     printer.close()
     if trouble is not None:
         raise trouble
@@ -91,27 +94,48 @@ async def follow(
     return DENIED if printer.denied else DONE
 
 
-async def _show(hf: "Holdfast", session: str, cursor: str, printer: Printer, form: str) -> None:
-    """Everything after the cursor, until the session says that it is idle."""
-    following = cast("AsyncGenerator[list[Frame], None]", hf.feed.follow(cursor, session=session))
-    async with aclosing(following) as batches:
-        async for frames in batches:
-            _print(frames, printer, form)
-            if any(frame.type == "session.idle" for frame in frames):
-                return
+class _Showing:
+    """What was shown of a session, and how far: nothing twice."""
 
+    def __init__(self, hf: "Holdfast", session: str, printer: Printer, form: str) -> None:
+        self._hf = hf
+        self._session = session
+        self._printer = printer
+        self._form = form
+        self._cursor = ""
+        self._idle = False
 
-def _print(frames: list[Frame], printer: Printer, form: str) -> None:
-    try:
-        for frame in frames:
-            if form == "json":
-                sys.stdout.buffer.write(frame.json() + b"\n")
-                sys.stdout.buffer.flush()
-            printer.print_frame(frame)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise ContextError(f"standard output: {error.strerror or error}") from error
+    async def start(self) -> None:
+        """Begin at this moment."""
+        self._cursor = await self._hf.store.head()
+
+    async def show(self) -> None:
+        """Show everything, until the session says that it is idle."""
+        following = self._hf.feed.follow(self._cursor, session=self._session)
+        async with aclosing(cast("AsyncGenerator[list[Frame], None]", following)) as batches:
+            async for frames in batches:
+                self._print(frames)
+                if any(frame.type == "session.idle" for frame in frames):
+                    self._idle = True
+                    return
+
+    async def show_rest(self) -> None:
+        """Show how the work of another process ended: that it rests may be known before its last records."""
+        if not self._idle:
+            self._print(await self._hf.feed.since(self._cursor, self._session))
+
+    def _print(self, frames: list[Frame]) -> None:
+        try:
+            for frame in frames:
+                if self._form == "json":
+                    sys.stdout.buffer.write(frame.json() + b"\n")
+                    sys.stdout.buffer.flush()
+                self._printer.print_frame(frame)
+                self._cursor = frame.cursor or self._cursor
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise ContextError(f"standard output: {error.strerror or error}") from error
 
 
 def _say(form: str, complaint: Complaint) -> None:

@@ -1,0 +1,49 @@
+"""How `run` and `resume` know the end of work that they show."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.cli.run import follow
+from holdfast.cli.run.interrupts import Interrupts
+from holdfast.feed.frame import Frame
+from holdfast.feed.tail import Feed
+from holdfast.errors import ProviderError
+from holdfast.testing.scripted_provider import Fail, Say, Step
+from tests.stories.world import World
+
+
+@pytest.mark.parametrize(("step", "code"), [(Step(Fail(ProviderError("no credit", kind="quota"))), 1), (Step(Say("All of it.")), 0)])
+async def test_the_end_is_read_where_the_feed_is_late(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    step: Step,
+    code: int,
+) -> None:
+    """Another process has ended its work, and its last records are not told of yet: they are shown all the
+    same, once, and the exit code says how it ended.
+    """
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(follow, "LINGER_S", 0.0)
+    world = World(tmp_path, home)
+
+    async def silent(*_: Any, **__: Any) -> AsyncIterator[list[Frame]]:
+        await anyio.sleep_forever()
+        yield []
+
+    monkeypatch.setattr(Feed, "follow", silent)
+    async with world.open(step) as (hf, _):
+        session = await world.session(hf)
+        ended = await follow.follow(
+            hf, session, lambda: hf.sessions.prompt(session, "go"), "default", Interrupts(), idle="nothing"
+        )
+
+    assert ended == code
+    shown = capsys.readouterr()
+    assert (shown.out, "no credit" in shown.err) == (("", True) if code else ("All of it.\n", False))
