@@ -9,14 +9,18 @@ import pytest
 
 from holdfast.cli.run import follow
 from holdfast.cli.run.interrupts import Interrupts
+from holdfast.errors import ProviderError
 from holdfast.feed.frame import Frame
 from holdfast.feed.tail import Feed
-from holdfast.errors import ProviderError
-from holdfast.testing.scripted_provider import Fail, Say, Step
+from holdfast.testing.mock_provider.script import Say
+from holdfast.testing.scripted_provider import Fail, Step
 from tests.stories.world import World
 
 
-@pytest.mark.parametrize(("step", "code"), [(Step(Fail(ProviderError("no credit", kind="quota"))), 1), (Step(Say("All of it.")), 0)])
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [(Step(Fail(ProviderError("no credit", kind="quota"))), 1), (Step(Say("All of it.")), 0)],
+)
 async def test_the_end_is_read_where_the_feed_is_late(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -19,6 +19,7 @@ from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import stored, title, typed
 from holdfast.schema.ids import Mint, SessionID
 from holdfast.schema.part import StepFinishPart
+from holdfast.schema.request import PermissionRequest
 from holdfast.schema.session import CEILINGS, FORK, SOURCES, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
@@ -52,7 +53,10 @@ _references = typed.decoder(_References)
 
 
 async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
-    """Create a session with everything before the message, or with everything that is settled."""
+    """Create a session with everything before the message, or with everything.
+
+    An answer that is being written comes along, as it is, once a call of it has begun; else it is left out.
+    """
     # What is copied must still be what was read.
     return await on_conflict(lambda: _fork(access, session, message))
 
@@ -107,9 +111,39 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     epochs = await access.store.select("epoch", session=session)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     telling = {part.position for each in kept for part in each.parts}
-    changes = copies(whole, forked.id, access.mint, telling=telling, epoch=epoch, shown=shown)
+    changes = list(copies(whole, forked.id, access.mint, telling=telling, epoch=epoch, shown=shown))
+    opened = [each for each in originals if each.info.mark is Mark.OPEN and each.info.id not in pending]
+    if opened:
+        changes += await _taken(access, opened, forked.id, changes)
     await access.store.commit(Batch((put_session(forked), *changes)))
     return forked
+
+
+async def _taken(
+    access: StoreAccess, opened: Sequence[StoredMessage], session: SessionID, copied: Iterable[Change]
+) -> Sequence[Change]:
+    """The records of an answer that is being written, if it must come along."""
+    # Imported here: most sessions rest when they are forked.
+    from holdfast.sessions import open_answer
+
+    answer = open_answer.begun(opened)
+    if answer is None:
+        return ()
+    source = opened[0].info.session
+    requests = [each.value() for each in await access.store.select("request", session=source)]
+    waiting = {
+        each.tool.call_id
+        for each in requests
+        if isinstance(each, PermissionRequest) and each.time.heard is None and each.tool is not None
+    }
+    names = {
+        original.id: id
+        for each in copied
+        if isinstance(each, Copies)
+        for original, id in zip(each.originals, each.ids, strict=True)
+    }
+    now_ms = access.clock.now_ms()
+    return open_answer.taken(answer, session, names=names, waiting=waiting, now_ms=now_ms, mint=access.mint)
 
 
 async def _place_of(access: StoreAccess, session: str, message: str) -> int:
