@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from holdfast.app import Holdfast
+from holdfast.runtime.calls import tool_calls
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say
@@ -112,8 +113,11 @@ async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path:
     )
 
 
-async def test_an_interrupt_ends_the_checks_and_keeps_the_change(world: World, tmp_path: Path) -> None:
-    """The edit has happened, and is recorded as done; no program is left."""
+async def test_an_interrupt_ends_the_checks_and_keeps_the_change(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The edit has happened, and is recorded as done, however long the checks take to end; no program is left."""
+    monkeypatch.setattr(tool_calls, "PATIENCE_S", 0.0)
     begun = tmp_path / "begun"
     slow = program(
         world.home.parent / "c", "slow", f"open({str(begun)!r}, 'w').write(str(os.getpid())); time.sleep(600)"

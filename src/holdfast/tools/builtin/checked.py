@@ -62,6 +62,13 @@ def checking(checks_of: ChecksOf) -> Look:
             for each in made
             if each.after is not None and each.after != each.before
         ]
+        # The change is complete: an interrupt waits until that can be recorded.
+        with context.effect(*(str(each.target.asked) for each in made)):
+            return await checked(context, filesystem, made, changed)
+
+    async def checked(
+        context: ToolContext, filesystem: Filesystem, made: Sequence[Change], changed: Sequence[Changed]
+    ) -> Checked:
         checks: Sequence[Check] = ()
         try:
             try:
