@@ -116,7 +116,7 @@ async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path:
 async def test_an_interrupt_ends_the_checks_and_keeps_the_change(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The edit has happened, and is recorded as done, however long the checks take to end; no program is left."""
+    """The edit has happened, and is recorded as done, however long its checks take to end; none is left."""
     monkeypatch.setattr(tool_calls, "PATIENCE_S", 0.0)
     begun = tmp_path / "begun"
     slow = program(
