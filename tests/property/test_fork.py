@@ -1,4 +1,4 @@
-"""A fork's history equals its source's prefix up to ids."""
+"""A fork's history equals its source's prefix up to ids, and to the end of an answer at work."""
 
 import tempfile
 from pathlib import Path
@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast
+from holdfast.runtime.history import work
 from holdfast.schema.message import Message
 from holdfast.schema.part import Part
 from holdfast.schema.stored import mark, strip
+from holdfast.sessions import open_answer
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
 from holdfast.testing.store_contract.build import S1, session
@@ -39,7 +41,12 @@ async def check(history: list[tuple[Any, list[Any]]], cut: int | None) -> None:
             source = (await hf.store.messages(MessageQuery(S1))).messages
             copied = (await hf.store.messages(MessageQuery(forked.id))).messages
             kept = source if at is None else source[: names.index(at)]
-            kept = tuple(message for message in kept if message.info.mark != 1)
+            opened = open_answer.find(kept)
+            kept = tuple(message for message in kept if message.info.mark != 1 and message is not opened)
+            if opened is not None:
+                last, copied = copied[-1], copied[:-1]
+                assert work.unsettled(open_answer.decoded(last)) == []
+                assert (last.info.mark == 1, len(last.parts)) == (False, len(opened.parts))
 
             renamed = {old.info.id: new.info.id for old, new in zip(kept, copied, strict=True)}
             assert [plain(message, renamed) for message in kept] == [plain(message, {}) for message in copied]

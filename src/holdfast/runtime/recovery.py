@@ -15,7 +15,7 @@ from holdfast.errors import HoldfastError, Refused, StoreError
 from holdfast.log import event
 from holdfast.provider.request import size
 from holdfast.runtime import boundary
-from holdfast.runtime.answer import ending, structured_answer
+from holdfast.runtime.answer import ending
 from holdfast.runtime.answer.ending import Ending, as_left
 from holdfast.runtime.budget import reservations
 from holdfast.runtime.calls import process_groups, question_ask, repetition
@@ -30,7 +30,6 @@ from holdfast.runtime.inbox import promotion
 from holdfast.schema.fault import AbortedFault, Fault, MessageData, UnknownData, UnknownFault
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ReasoningPart, StepStartPart, TextPart, ToolPart
-from holdfast.schema.request import PermissionRequest, QuestionRequest
 from holdfast.schema.times import Span
 from holdfast.schema.tool_state import (
     Completed,
@@ -153,17 +152,8 @@ async def settle_left(run: Run, history: list[MessageWithParts]) -> None:
 
 async def find_waiting(run: Run, last: MessageWithParts) -> dict[str, bool]:
     """The calls of an answer that asked the user and have not received a reply; whether by a question."""
-    requests = [
-        record.value() for record in await run.engine.store.select("request", session=run.recorder.session)
-    ]
-    return {
-        request.tool.call_id: isinstance(request, QuestionRequest)
-        for request in requests
-        if isinstance(request, PermissionRequest | QuestionRequest)
-        and request.time.heard is None
-        and request.tool is not None
-        and request.tool.message_id == last.info.id
-    }
+    records = await run.engine.store.select("request", session=run.recorder.session)
+    return work.waiting(last, [record.value() for record in records])
 
 
 async def _select_repeatable(run: Run, calls: list[ToolPart], waited: dict[str, bool]) -> list[ToolPart]:
@@ -205,18 +195,10 @@ async def _close(
 
     if info.time.completed is not None:
         return await ending.end(run, last, Ending(settles=settles)) if over else info
-    calls = work.has_calls(last)
     # An unfinished summary counts for nothing: the earlier compaction stays in force.
     error = error or (AbortedFault(data=MessageData(message=UNFINISHED)) if info.summary else info.error)
-    how = Ending(
-        finish=info.finish or ("tool-calls" if calls else work.BROKEN_OFF),
-        error=error,
-        structured=structured_answer.output_in(last),
-        note=ending.BROKEN if error is None and not calls else None,
-        settles=settles,
-    )
     edit = write.not_compacting if info.summary else None
-    return await ending.end(run, last, how, edit=edit, publish=False)
+    return await ending.end(run, last, ending.cut_off(last, settles, error), edit=edit, publish=False)
 
 
 async def _run_again(

@@ -18,8 +18,8 @@ from holdfast.provider.request import cache_marks
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import stored, title, typed
 from holdfast.schema.ids import Mint, SessionID
+from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import StepFinishPart
-from holdfast.schema.request import PermissionRequest
 from holdfast.schema.session import CEILINGS, FORK, SOURCES, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
@@ -74,8 +74,12 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     read = (reverted.shown(each, hidden) for each in await access.store.originals(session, cut))
     originals = [each for each in read if each is not None]
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
-    whole = prefix(each for each in originals if each.info.id not in pending)
-    kept = [_telling(each) for each in whole]
+    spoken = [each for each in originals if each.info.id not in pending]
+    opened = _opened(spoken)
+    whole = prefix(each for each in spoken if each is not opened)
+    # What the model was sent before the open answer counts, too.
+    told = whole if opened is None else sorted([*whole, opened], key=_place)
+    kept = [_telling(each) for each in told]
     now_ms = access.clock.now_ms()
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
@@ -112,30 +116,36 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
     telling = {part.position for each in kept for part in each.parts}
     changes = list(copies(whole, forked.id, access.mint, telling=telling, epoch=epoch, shown=shown))
-    opened = [each for each in originals if each.info.mark is Mark.OPEN and each.info.id not in pending]
-    if opened:
-        changes += await _taken(access, opened, forked.id, changes)
+    if opened is not None:
+        changes += await _taken(access, opened, whole, forked.id, changes)
     await access.store.commit(Batch((put_session(forked), *changes)))
     return forked
 
 
-async def _taken(
-    access: StoreAccess, opened: Sequence[StoredMessage], session: SessionID, copied: Iterable[Change]
-) -> Sequence[Change]:
-    """The records of an answer that is being written, if it must come along."""
+def _opened(messages: Sequence[StoredMessage]) -> StoredMessage | None:
+    """The answer that is being written, if it must come along."""
+    if not any(record.mark is Mark.OPEN for each in messages for record in (each.info, *each.parts)):
+        return None
     # Imported here: most sessions rest when they are forked.
     from holdfast.sessions import open_answer
 
-    answer = open_answer.begun(opened)
-    if answer is None:
-        return ()
-    source = opened[0].info.session
-    requests = [each.value() for each in await access.store.select("request", session=source)]
-    waiting = {
-        each.tool.call_id
-        for each in requests
-        if isinstance(each, PermissionRequest) and each.time.heard is None and each.tool is not None
-    }
+    return open_answer.find(messages)
+
+
+async def _taken(
+    access: StoreAccess,
+    opened: StoredMessage,
+    others: Sequence[StoredMessage],
+    session: SessionID,
+    copied: Iterable[Change],
+) -> Sequence[Change]:
+    """The records of an answer that is being written."""
+    from holdfast.sessions import open_answer
+
+    answer = open_answer.decoded(opened)
+    parent = answer.info.parent_id if isinstance(answer.info, AssistantMessage) else None
+    prompt = next((each.info.value() for each in others if each.info.id == parent), None)
+    requests = [each.value() for each in await access.store.select("request", session=opened.info.session)]
     names = {
         original.id: id
         for each in copied
@@ -143,7 +153,9 @@ async def _taken(
         for original, id in zip(each.originals, each.ids, strict=True)
     }
     now_ms = access.clock.now_ms()
-    return open_answer.taken(answer, session, names=names, waiting=waiting, now_ms=now_ms, mint=access.mint)
+    return open_answer.taken(
+        answer, prompt, session, names=names, requests=requests, now_ms=now_ms, mint=access.mint
+    )
 
 
 async def _place_of(access: StoreAccess, session: str, message: str) -> int:
@@ -188,7 +200,11 @@ def _ceilings(session: Session) -> list[object]:
 def prefix(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
     """The messages in the order of the model's history, without answers that are still being written."""
     settled = [message for message in messages if message.info.mark is not Mark.OPEN]
-    return sorted(settled, key=lambda message: message.info.place)
+    return sorted(settled, key=_place)
+
+
+def _place(message: StoredMessage) -> int:
+    return message.info.place
 
 
 def copies(

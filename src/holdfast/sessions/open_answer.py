@@ -4,57 +4,77 @@ It comes along once a call of it has begun: the fork's model must not be asked t
 it did. In the fork it is over, and each open call says what is known of it there; the source goes on.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
 from holdfast.runtime.answer import ending
-from holdfast.runtime.answer.ending import Ending
 from holdfast.runtime.engine.recorder import Ids
+from holdfast.runtime.history import work
 from holdfast.schema.ids import MessageID, Mint, PartID, Prefix, SessionID
-from holdfast.schema.message import AssistantMessage, MessageWithParts
+from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ToolPart
+from holdfast.schema.request import Request
+from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolPending
 from holdfast.store.batch import Put
 from holdfast.store.put import put
 from holdfast.store.record import StoredMessage
 from holdfast.tools import execute
+from holdfast.tools.builtin import question
 from holdfast.tools.execute import Settlement
 
 AT_WORK: Final = (
     "This call was at work when the conversation was copied, so its result is not here. Whether it took "
     "effect is unknown: look at the actual state before you do it again."
 )
-WAITED: Final = (
-    "This call waited for the user's consent when the conversation was copied. Here it did not run."
-)
+WAITED: Final = "This call waited for the user when the conversation was copied. Here it did not run."
+UNSAID: Final = "This call was still being written when the conversation was copied. Here it did not run."
 
 
-def begun(messages: Sequence[StoredMessage]) -> MessageWithParts | None:
-    """The answer among messages that are being written, if a call of it has begun."""
-    for message in messages:
-        parts = tuple(part.value() for part in message.parts)
-        if any(isinstance(part, ToolPart) and not isinstance(part.state, ToolPending) for part in parts):
-            return MessageWithParts(message.info.value(), parts)
+def find(messages: Sequence[StoredMessage]) -> StoredMessage | None:
+    """The last answer, if it is open, or a call of it is, and a call of our tools has begun."""
+    for message in sorted(messages, key=lambda each: each.info.place, reverse=True):
+        info = message.info.value()
+        if not isinstance(info, AssistantMessage):
+            continue
+        answer = decoded(message)
+        begun = [part for part in answer.parts if isinstance(part, ToolPart) and _has_begun(part)]
+        is_open = message.info.mark is Mark.OPEN or bool(work.unsettled(answer))
+        return message if is_open and begun else None
     return None
+
+
+def _has_begun(call: ToolPart) -> bool:
+    return not isinstance(call.state, ToolPending) and not (call.metadata or {}).get("providerExecuted")
+
+
+def decoded(message: StoredMessage) -> MessageWithParts:
+    """A stored message as a value."""
+    return MessageWithParts(message.info.value(), tuple(part.value() for part in message.parts))
 
 
 def taken(
     answer: MessageWithParts,
+    prompt: object,
     session: SessionID,
     *,
     names: Mapping[str, str],
-    waiting: Collection[str],
+    requests: Iterable[Request],
     now_ms: int,
     mint: Mint,
 ) -> list[Put]:
-    """The records of the answer in the fork. `names`: the new ids of messages; `waiting`: the calls that wait
-    for the user's consent, and so have done nothing yet.
+    """The records of the answer in the fork. `prompt`: what it answers; `names`: the new ids of messages;
+    `requests`: what the source has asked the user.
     """
+    waiting = work.waiting(answer, requests)
 
     def settles(call: ToolPart) -> Settlement:
-        if call.call_id in waiting or isinstance(call.state, ToolPending):
+        if isinstance(call.state, ToolPending):
+            return execute.failed(UNSAID, outcome="interrupted")
+        # Other tools that put questions have begun their work by then.
+        if call.call_id in waiting and (not waiting[call.call_id] or call.tool == question.NAME):
             return execute.failed(WAITED, outcome="interrupted")
         return execute.failed(AT_WORK, outcome="unknown")
 
@@ -69,6 +89,8 @@ def taken(
         for part, other in zip(answer.parts, others, strict=True)
     )
     answer = MessageWithParts(info, parts)
-    how = Ending(finish=info.finish or "tool-calls", settles=settles)
+    how = ending.cut_off(answer, settles, info.error)
+    if isinstance(prompt, UserMessage) and prompt.no_reply and info.finish is None:
+        how = replace(how, finish=work.COMMAND)  # A command of the user's own: the model owes nothing.
     closed = {each.id: each for each in ending.closed(answer, how, Ids(mint.ascending), now_ms, mint)}
     return [closed.get(value.id) or put(value) for value in (info, *parts)]

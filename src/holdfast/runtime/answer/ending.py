@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.log import event
+from holdfast.runtime.answer import structured_answer
 from holdfast.runtime.budget import settle
 from holdfast.runtime.budget.spending import Used
 from holdfast.runtime.calls.tool_calls import INTERRUPTED, UNKNOWN, settled
@@ -84,6 +85,20 @@ def failed(fault: Fault, used: Used | None = None) -> Ending:
 def broken_off(note: str | None = None) -> Ending:
     """An answer that does not end the work: what arrived stays in the model view, an answer is owed."""
     return Ending(finish=work.BROKEN_OFF, note=note)
+
+
+def cut_off(answer: MessageWithParts, settles: Settles, error: Fault | None = None) -> Ending:
+    """For an answer that nobody goes on writing: what it did counts, and what it owes is still owed."""
+    info = answer.info
+    assert isinstance(info, AssistantMessage)
+    calls = work.has_calls(answer)
+    return Ending(
+        finish=info.finish or ("tool-calls" if calls else work.BROKEN_OFF),
+        error=error,
+        structured=structured_answer.output_in(answer),
+        note=BROKEN if error is None and not calls else None,
+        settles=settles,
+    )
 
 
 def closed(answer: MessageWithParts, ending: Ending, ids: Ids, now_ms: int, mint: Mint) -> list[Put]:

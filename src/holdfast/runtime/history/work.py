@@ -1,6 +1,6 @@
 """Questions about the state of the work, as plain functions: is an answer owed, does the work rest. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.runtime.history import model_view
@@ -8,6 +8,7 @@ from holdfast.runtime.history.carried import carried_in
 from holdfast.schema.file_part import FilePart
 from holdfast.schema.message import AssistantMessage, Message, MessageWithParts, SystemMessage, UserMessage
 from holdfast.schema.part import Part, ReasoningPart, TextPart, ToolPart
+from holdfast.schema.request import PermissionRequest, QuestionRequest, Request
 from holdfast.schema.tool_state import ToolError, ToolPending, ToolRunning
 from holdfast.tools.execute import STOPPED
 
@@ -174,6 +175,18 @@ def unsettled(message: MessageWithParts) -> list[ToolPart]:
         for part in message.parts
         if isinstance(part, ToolPart) and isinstance(part.state, ToolPending | ToolRunning)
     ]
+
+
+def waiting(message: MessageWithParts, requests: Iterable[Request]) -> dict[str, bool]:
+    """The calls of a message that asked the user and have not heard a reply; whether by a question."""
+    return {
+        request.tool.call_id: isinstance(request, QuestionRequest)
+        for request in requests
+        if isinstance(request, PermissionRequest | QuestionRequest)
+        and request.time.heard is None
+        and request.tool is not None
+        and request.tool.message_id == message.info.id
+    }
 
 
 def steps_since_prompt(history: Sequence[MessageWithParts]) -> int:
