@@ -55,8 +55,8 @@ _references = typed.decoder(_References)
 async def fork(access: StoreAccess, session: str, message: str | None = None) -> Session:
     """Create a session with everything before the message, or with everything.
 
-    An answer that is being written comes along once a call of it has begun, settled so far as is known; else it
-    is left out.
+    An answer that is being written comes along once a call of it has begun, settled so far as is known; else
+    it is left out.
     """
     # What is copied must still be what was read.
     return await on_conflict(lambda: _fork(access, session, message))
