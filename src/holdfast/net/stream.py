@@ -199,8 +199,11 @@ class Http:
 
             import httpx2
 
+            from holdfast.net import trusted
+
             silence()
             self._client = httpx2.AsyncClient(
+                verify=trusted.tls(),
                 follow_redirects=False,
                 # What stays on this machine goes nowhere else, whatever proxy the environment names.
                 mounts={f"all://{host}": None for host in LOOPBACK},

@@ -15,6 +15,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from holdfast.errors import ContextError
+from holdfast.net import trusted
 from holdfast.net.stream import CONNECT_TIMEOUT_S, LOOPBACK, USER_AGENT, WRITE_TIMEOUT_S, silence
 from holdfast.tools.mcp.server import Server
 from holdfast.tools.mcp.wire.link import Streams
@@ -82,6 +83,7 @@ def client(server: Server, traffic: Traffic, auth: httpx2.Auth | None = None) ->
     """The HTTP client for one server. Reading has no bound of its own: each request has one."""
     silence()
     return httpx2.AsyncClient(
+        verify=trusted.tls(),
         headers={"accept-encoding": "identity", "user-agent": USER_AGENT, **(server.entry.headers or {})},
         auth=auth,
         timeout=httpx2.Timeout(CONNECT_TIMEOUT_S, read=None, write=WRITE_TIMEOUT_S),
