@@ -124,6 +124,23 @@ def test_installed_plugins_are_entry_points(tmp_path: Path, monkeypatch: pytest.
     del sys.modules["holdfast_installed_for_test"]
 
 
+def test_what_is_installed_meanwhile_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What packages say is kept only until one of their places changes."""
+    monkeypatch.syspath_prepend(tmp_path)
+    before = found(installed=True)[0]
+    write(tmp_path / "holdfast_later_for_test.py", "def plugin(context): return context")
+    write(
+        tmp_path / "holdfast_later_for_test-1.0.dist-info" / "entry_points.txt",
+        "[holdfast.plugins]\nlater = holdfast_later_for_test:plugin\n",
+    )
+    write(tmp_path / "holdfast_later_for_test-1.0.dist-info" / "METADATA", "Name: x\nVersion: 1.0\n")
+
+    after = found(installed=True)[0]
+
+    assert ([plugin.name for plugin in before], [plugin.name for plugin in after]) == ([], ["later"])
+    del sys.modules["holdfast_later_for_test"]
+
+
 def test_private_and_foreign_files_are_no_plugins(tmp_path: Path) -> None:
     """Nor are folders."""
     write(tmp_path / "plugin" / "_private.py", "raise KeyError")
