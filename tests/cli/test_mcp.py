@@ -97,6 +97,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     return made
 
 
+@pytest.mark.ci
 def test_the_list_says_how_each_server_is_and_what_it_offers(here: Shell) -> None:
     """One that works, one that does not, one that is off; of an untrusted project only the command, and
     nothing of it is started. No secret is shown.

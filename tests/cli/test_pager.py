@@ -88,6 +88,7 @@ def test_what_fits_is_printed_and_notes_come_after_it(shell: Shell) -> None:
     assert first not in text
 
 
+@pytest.mark.ci
 def test_the_pager_of_our_own_variable_wins_and_gets_it_all(shell: Shell, talk: str) -> None:
     """With its arguments, in colour, and with what `less` needs in its environment."""
     environment = {"HOLDFAST_PAGER": "sh -c 'wc -l; echo [$LESS]'", "PAGER": "false"}

@@ -85,6 +85,7 @@ def test_a_key_of_another_program_is_used_and_left_alone(shell: Shell) -> None:
     assert json.loads(theirs.read_text()) == entries
 
 
+@pytest.mark.ci
 def test_a_provider_that_nothing_knows_yet_can_be_forced(shell: Shell) -> None:
     """Its settings may come later."""
     assert shell("providers", "login", "mine", "--force", text=KEY).code == 0

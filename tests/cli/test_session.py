@@ -43,6 +43,7 @@ def test_mistakes_get_one_clear_line(shell: Shell) -> None:
     )
 
 
+@pytest.mark.ci
 def test_a_store_that_is_something_else_is_named(shell: Shell, tmp_path: Path) -> None:
     """A text file, and a database of another program, are refused and left alone."""
     text = tmp_path / "notes.txt"
@@ -206,6 +207,7 @@ def test_show_prints_the_conversation(shell: Shell) -> None:
         assert "please fix the frobnicator\n" in out
 
 
+@pytest.mark.ci
 def test_a_title_cannot_command_the_terminal(shell: Shell) -> None:
     """Control characters are shown as blanks."""
 

@@ -155,6 +155,7 @@ def test_a_name_that_is_no_text_is_refused(shell: Shell) -> None:
         assert done.out == ""
 
 
+@pytest.mark.ci
 def test_json_about_files_whose_names_are_no_text(shell: Shell) -> None:
     """A backup under such a name is told in JSON that can be read; SQLite cannot make one, and says so."""
     shell.conversation()
@@ -236,6 +237,7 @@ def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
     assert shell("session", "show", session).code == 0
 
 
+@pytest.mark.ci
 def test_the_package_runs_as_a_module(shell: Shell) -> None:
     """`python -m holdfast` is the command, under its own name."""
     done = sh(shell, f"{sys.executable} -m holdfast session nonsense")

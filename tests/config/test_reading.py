@@ -286,6 +286,7 @@ def test_settings_in_front_matter_have_places(world: World) -> None:
     )
 
 
+@pytest.mark.ci
 def test_folders_are_walked_within_bounds(world: World) -> None:
     """Not deeper than eight levels, modes not at all, and no endless number of files."""
     write(world.ours / "agent" / Path(*"abcdefgh") / "in.md", "B")

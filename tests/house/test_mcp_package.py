@@ -4,6 +4,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.house.levels import SRC
 
 PACKAGE = re.compile(
@@ -23,6 +25,7 @@ def test_one_folder_imports_the_package() -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
+@pytest.mark.ci
 def test_an_application_without_servers_does_not_load_it() -> None:
     """Nor does one that has built its engine."""
     look = (

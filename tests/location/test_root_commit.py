@@ -119,6 +119,7 @@ def test_no_trap_springs(repository: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("scheme", ["file", "ssh", "ext"])
 def test_a_missing_object_is_not_fetched(repository: Path, scheme: str) -> None:
     """A partial clone fetches lazily, by a command of the repository's choice: git does, we do not."""

@@ -90,6 +90,7 @@ RULES = st.lists(
 )
 
 
+@pytest.mark.ci
 @given(RULES, RULES, st.sampled_from(["bash", "edit", "read"]), st.sampled_from(["a", "ab", "x"]))
 def test_restrictions_never_loosen(policy: list[Rule], tight: list[Rule], key: str, pattern: str) -> None:
     """Whatever they say, the verdict is the policy's or a stricter one, and no stricter than theirs."""

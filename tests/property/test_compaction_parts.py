@@ -180,6 +180,7 @@ def test_a_token_has_two_to_six_characters_as_its_own_model_counted_last(made: l
     assert measuring.ratio(history_of(made), CLAUDE) == (min(6.0, max(2.0, told[-1])) if told else 4.0)
 
 
+@pytest.mark.ci
 @given(answers)
 def test_usage_counts_until_a_summary_takes_its_place(made: list[Answer]) -> None:
     """Input, cache and output of the last step that was counted; after a compaction nothing."""
@@ -267,6 +268,7 @@ def test_the_ledger_of_two_compactions_is_the_ledger_of_both(made: list[tuple[st
     assert set(whole.written) == {path for path, tool in changed.items() if tool != "apply_patch"}
 
 
+@pytest.mark.ci
 @given(st.text(), st.lists(st.text(), max_size=3), st.lists(paths, max_size=3))
 def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[str], read: list[str]) -> None:
     """As text for the model, as data for the next compaction."""
@@ -315,6 +317,7 @@ def blocks_before(history: list[MessageWithParts]) -> list[str]:
     return [] if sent is None else sent.blocks
 
 
+@pytest.mark.ci
 @given(st.lists(st.lists(names, max_size=6), min_size=1, max_size=6), st.data())
 def test_removals_leave_every_request_that_is_still_told_of_named(
     requests: list[list[str]], data: st.DataObject

@@ -87,6 +87,7 @@ def test_refuses_hostile_depth(opening: str) -> None:
         decode(Part, opening + "[" * 100_000)
 
 
+@pytest.mark.ci
 def test_refuses_a_value_nested_too_deeply_to_write() -> None:
     """What cannot be read back is not written either."""
     deep: list[object] = []

@@ -34,6 +34,7 @@ async def filled(url: str) -> Store:
     return store
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("engine", ["sqlite", "file"])
 async def test_a_first_search_answers_from_what_is_indexed_and_goes_on(engine: str, tmp_path: Path) -> None:
     """The share rises from answer to answer; what was indexed by itself meanwhile is in the next one."""

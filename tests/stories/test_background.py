@@ -113,6 +113,7 @@ async def test_a_process_is_read_written_to_waited_for_and_told_of(world: World)
     assert Path(str(info.path)).read_text() == "ready\ngot one\n"
 
 
+@pytest.mark.ci
 async def test_a_process_outlives_an_interrupt_and_ends_with_the_application(world: World) -> None:
     """The next process that runs the session tells the model that it is gone."""
     world.settings(permission={"*": "allow"}, sandbox={"mode": "off"})  # In a box ids are others.

@@ -168,6 +168,7 @@ async def test_removing_the_first_message_of_a_tail_leaves_the_rest_of_it(world:
     assert texts(script.requests[4])[2:] == [SUMMARY, "b", "three", "c", "four"]
 
 
+@pytest.mark.ci
 async def test_removing_a_second_compaction_brings_the_first_one_back(world: World) -> None:
     """Its summary goes with the message that asked for it."""
     world.settings(compaction={"tail_turns": 1})

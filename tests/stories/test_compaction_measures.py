@@ -73,6 +73,7 @@ async def test_how_long_a_token_is_stays_known_over_a_compaction(world: World) -
     assert after == pytest.approx(before, abs=0.1)
 
 
+@pytest.mark.ci
 async def test_a_request_that_fits_is_not_refused_after_a_compaction(world: World) -> None:
     """A long request of light tokens: by what the model counted it fits, before and after."""
     models(world, "m", context=20_000, permission={"*": "allow"})
@@ -100,6 +101,7 @@ async def test_a_failed_attempt_does_not_hide_the_usage_before_it(
     assert [bool(each.tools) for each in script.requests] == [True, False, False, True]
 
 
+@pytest.mark.ci
 async def test_by_hand_only_the_tools_of_the_agent_that_answers_are_counted(world: World) -> None:
     """A session in which two agents have spoken is as long as the next request, and no longer."""
     world.settings(permission={"*": "allow"})

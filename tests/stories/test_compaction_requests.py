@@ -1,6 +1,7 @@
 """The current request is carried over word for word: all of it, as long as it is being worked on."""
 
 import anyio
+import pytest
 
 from holdfast.app import Holdfast
 from holdfast.schema.part import CompactionPart
@@ -38,6 +39,7 @@ async def test_a_steer_joins_the_request_that_is_being_worked_on(world: World) -
     assert TASK not in texts(script.requests[-2])[0], "what is carried word for word is not summarised too"
 
 
+@pytest.mark.ci
 async def test_a_carried_request_stays_until_it_is_answered(world: World) -> None:
     """A steer after one compaction, and another compaction: both are carried. Once the work has ended, the
     next request stands alone, and what was carried until then is summarised.

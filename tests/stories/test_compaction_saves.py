@@ -157,6 +157,7 @@ async def test_a_count_that_has_grown_since_asks_for_a_compaction_again(world: W
     assert "".join("T" if each.tools else "S" for each in script.requests) == "TSTTTST"
 
 
+@pytest.mark.ci
 async def test_a_request_outlives_a_compaction_that_did_not_help(world: World) -> None:
     """It was sent all the same, so it is still being worked on when the next compaction carries it."""
     world.settings(permission={"*": "allow"}, compaction={"tail_turns": 0})

@@ -20,6 +20,7 @@ from tests.stories.tools import Deed
 from tests.stories.world import World
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     "how", ["its producer fails", "its value is of another version", "its text cannot be rendered"]
 )

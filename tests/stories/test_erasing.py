@@ -97,6 +97,7 @@ async def test_doctor_knows_sessions_and_their_sources(world: World) -> None:
     assert found.bytes > 0
 
 
+@pytest.mark.ci
 async def test_a_session_that_cannot_be_read_may_name_anything(world: World) -> None:
     """Nothing goes while it is there, since it may be a fork; and what is its own has an owner."""
     world.settings(snapshot=True)

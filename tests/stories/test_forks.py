@@ -213,6 +213,7 @@ async def test_the_fork_s_request_extends_the_last_one_of_the_source(world: Worl
     assert moved == [None, "tools", None]
 
 
+@pytest.mark.ci
 async def test_what_was_pruned_for_the_last_request_stays_pruned(world: World) -> None:
     """A fork of a session at work is sent no more than the session itself."""
     pruning.settings(world, prune=True)
@@ -332,6 +333,7 @@ async def test_structured_output_that_was_given_is_given_in_the_fork(world: Worl
     assert len(script.requests) == 1
 
 
+@pytest.mark.ci
 async def test_a_call_that_has_not_run_is_told_as_such(world: World) -> None:
     """One that is still being written, beside one at work; and a question that waits for its answer."""
     gate, slow = anyio.Event(), Deed(ask=False)

@@ -257,6 +257,7 @@ async def test_closing_does_not_hold_the_loop_while_a_stubborn_program_ends(
     await gone(groups[0])
 
 
+@pytest.mark.ci
 @pytest.mark.needs("bash", "box")
 @pytest.mark.parametrize("background", [False, True])
 async def test_closing_waits_until_the_loop_has_heard_of_the_end_of_every_program(

@@ -220,6 +220,7 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
     assert (deed.done, script.requests) == (["x", "x"], [])
 
 
+@pytest.mark.ci
 async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> None:
     """The iterator ends when the session rests, whoever worked on it."""
     gate = anyio.Event()

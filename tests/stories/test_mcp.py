@@ -46,6 +46,7 @@ def shown(script: ScriptedProvider, number: int = -1) -> list[str]:
     return [tool.name for tool in script.requests[number].tools if tool.name not in STANDARD]
 
 
+@pytest.mark.ci
 async def test_a_server_s_tools_are_offered_from_the_first_request_on(world: World, tmp_path: Path) -> None:
     """The first epoch waits for it; calls reach it; nothing of it is left when the application is closed."""
     log = tmp_path / "log"
@@ -93,6 +94,7 @@ async def test_a_server_that_comes_late_moves_the_prefix_once(world: World, tmp_
     assert found == [None, None, "tools", None]
 
 
+@pytest.mark.ci
 async def test_a_server_that_is_away_keeps_its_definitions_and_a_call_of_it_fails_by_name(
     world: World, tmp_path: Path
 ) -> None:
@@ -116,6 +118,7 @@ async def test_a_server_that_is_away_keeps_its_definitions_and_a_call_of_it_fail
     )
 
 
+@pytest.mark.ci
 async def test_a_list_that_changes_in_the_middle_of_a_turn_moves_the_next_request(
     world: World, tmp_path: Path
 ) -> None:
@@ -257,6 +260,7 @@ async def test_files_that_a_tool_changes_are_observed(world: World) -> None:
     assert [patch.files for patch in patches] == [[str(made)]]
 
 
+@pytest.mark.ci
 async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
     """A rule may name the tools of one server."""
     world.settings(mcp={"one": entry()}, permission={"one_*": "ask"})
@@ -273,6 +277,7 @@ async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
         await hf.sessions.wait(session)
 
 
+@pytest.mark.ci
 async def test_a_server_that_leaves_the_settings_ends(world: World, tmp_path: Path) -> None:
     """Before the next turn; its tools are not offered any more to a new session."""
     log = tmp_path / "log"
@@ -306,6 +311,7 @@ async def test_a_server_sees_the_environment_of_commands(
     assert "ANTHROPIC_API_KEY" not in seen
 
 
+@pytest.mark.ci
 @pytest.mark.needs("box")
 async def test_a_server_runs_in_the_box_where_its_entry_says_so(world: World, tmp_path: Path) -> None:
     """What it writes to the project is there, and what it writes elsewhere is not."""

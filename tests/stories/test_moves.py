@@ -166,6 +166,7 @@ async def test_a_tool_that_arrives_at_a_boundary_without_a_request_is_the_reason
         assert (await epochs(hf, session))[0].reasons == ()
 
 
+@pytest.mark.ci
 async def test_a_pruning_at_a_boundary_without_a_request_is_the_reason_later(world: World) -> None:
     """The output is gone from the view with the boundary, and the next request tells so."""
     settings(world, prune=False)

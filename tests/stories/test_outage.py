@@ -81,6 +81,7 @@ async def worked(world: World, error: type[Exception] | None, *, after: bool, ev
     return (shape(page.messages), deed.done, errors), 0 if weather is None else weather.failed
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("every", [2, 3, 5])
 async def test_a_store_that_fails_now_and_then_ends_no_turn(world: World, every: int) -> None:
     """Whichever call fails, claims and releases included: the turn goes on as if nothing had happened."""
@@ -275,6 +276,7 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
     assert ("text", "whole") in shape(page.messages)[-1][1]
 
 
+@pytest.mark.ci
 async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> None:
     """Settings are read anew at a boundary, and with them which folders the user trusts."""
     async with world.open(Step(Say("whole")), clock=(clock := Later())) as (hf, _):

@@ -56,6 +56,7 @@ CALLS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_write_that_the_disk_finishes_late_has_happened(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str
@@ -157,6 +158,7 @@ async def test_a_command_that_was_begun_is_unknown(world: World) -> None:
     assert (state.metadata["outcome"], state.metadata["interrupted"]) == ("unknown", True)
 
 
+@pytest.mark.ci
 @pytest.mark.needs("bash")
 async def test_a_command_that_has_ended_is_completed_however_late_its_output_is_kept(
     world: World, monkeypatch: pytest.MonkeyPatch

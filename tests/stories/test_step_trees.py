@@ -54,6 +54,7 @@ def only(parts: Sequence[Part], kind: type) -> Any:
     return found
 
 
+@pytest.mark.ci
 async def test_what_a_tool_notes_and_what_is_observed(world: World) -> None:
     """A write is noted with its content, before and after; what a command did is observed, file by file. The
     trees of a step are on its start and its finish, and what changed between them in its patch.
@@ -155,6 +156,7 @@ async def test_a_write_that_fails_is_not_noted(world: World, monkeypatch: pytest
     assert (state.__struct_config__.tag, state.metadata[file_changes.FILES]) == ("error", [])
 
 
+@pytest.mark.ci
 async def test_what_a_formatter_makes_of_it_is_what_the_call_left(world: World) -> None:
     """One change, from what the file held first to what it holds in the end."""
     upper = [BASE, "-c", "import sys;p=sys.argv[1];t=open(p).read();open(p,'w').write(t.upper())"]
@@ -258,6 +260,7 @@ async def test_of_the_home_directory_no_tree_is_taken(world: World) -> None:
     assert only(first.parts, StepStartPart).snapshot is None
 
 
+@pytest.mark.ci
 async def test_a_call_that_waited_for_the_user_is_observed_by_itself(world: World) -> None:
     """What the user did while it waited, over a restart, is theirs; what the step had done before stays."""
     world.settings(snapshot=True, permission={"act": "ask"})

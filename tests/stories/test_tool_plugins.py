@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.testing.mock_provider.script import Call, Say
@@ -98,6 +100,7 @@ async def stock(context: holdfast.ToolContext, article: str) -> str:
 """
 
 
+@pytest.mark.ci
 async def test_a_project_s_tools_are_offered_once_it_is_trusted_and_as_long_as_they_are_what_was(
     world: World,
 ) -> None:
@@ -120,6 +123,7 @@ async def test_a_project_s_tools_are_offered_once_it_is_trusted_and_as_long_as_t
     assert shown == [False, True, False]
 
 
+@pytest.mark.ci
 async def test_a_definition_is_changed_where_it_is_pinned_and_nowhere_else(world: World) -> None:
     """Once a tool and epoch: not in the next request, after a restart or for another agent."""
     world.settings(permission={"*": "allow"})

@@ -178,6 +178,7 @@ async def test_a_module_that_a_plugin_imports_is_trusted_by_content(world: World
     assert loaded == [["plugin"], []]
 
 
+@pytest.mark.ci
 async def test_trust_that_is_given_to_a_running_process_loads_plugins_and_tools(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

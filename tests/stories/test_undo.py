@@ -142,6 +142,7 @@ async def test_the_agent_knows_files_as_of_the_point(world: World) -> None:
     assert files(world.project) == {"a": "3\n", "b": "2\n"}
 
 
+@pytest.mark.ci
 async def test_a_prompt_that_is_refused_commits_nothing(world: World) -> None:
     """The revert stays staged, and can be undone."""
     world.settings(permission=ALLOWED, snapshot=True)

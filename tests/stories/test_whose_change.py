@@ -16,6 +16,7 @@ from tests.stories.world import World
 pytestmark = pytest.mark.needs("git")
 
 
+@pytest.mark.ci
 async def test_what_the_user_does_during_a_step_of_edits_is_theirs(world: World) -> None:
     """The tools of the step note what they write, so that nothing else in it can be the agent's."""
     world.settings(permission={"edit": "ask"}, snapshot=True)
@@ -108,6 +109,7 @@ async def test_what_another_session_does_meanwhile_is_not_the_command_s(world: W
     assert (world.project / "of the other").read_text() == "3\n"
 
 
+@pytest.mark.ci
 async def test_what_a_session_below_does_meanwhile_is_the_command_s_too(world: World) -> None:
     """It is recorded with the step, and goes with it also when the session below is gone."""
     world.settings(permission=ALLOWED, snapshot=True)

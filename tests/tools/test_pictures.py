@@ -226,6 +226,7 @@ async def test_a_structured_value_is_still_shown_beside_a_note() -> None:
     assert answer.text.startswith('{\n  "a": 1\n}\n[The picture a.png is not shown: ')
 
 
+@pytest.mark.ci
 async def test_pictures_are_scaled_in_a_thread_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A decoded picture may take 400 MB."""
     import anyio

@@ -421,6 +421,7 @@ def histories(draw: st.DrawFn) -> list[MessageWithParts]:
     return history
 
 
+@pytest.mark.ci
 @given(histories())
 def test_whatever_happened_the_messages_are_valid(history: list[MessageWithParts]) -> None:
     """Each call is answered once and at once, ids differ, the person begins, nothing is empty."""

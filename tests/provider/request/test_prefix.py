@@ -173,6 +173,7 @@ def test_marks_leave_nothing_behind(name: str, history: list[ProviderMessage]) -
     assert encoded(MODELS[name], history) == encoded(MODELS[name], history, marked=True)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("model", MODELS.values(), ids=list(MODELS))
 @settings(max_examples=examples(30))
 @given(history=HISTORIES)

@@ -128,6 +128,7 @@ async def test_the_point_moves(world: UndoWorld) -> None:
     assert not (await world.shadow()).git_dir.joinpath("refs", place.staged_of(world.session)).exists()
 
 
+@pytest.mark.ci
 async def test_what_the_user_wrote_while_it_was_staged_survives_a_moved_point(world: UndoWorld) -> None:
     """It is merged into each state."""
     world.put("a", LINES)
@@ -165,6 +166,7 @@ async def test_what_is_not_covered_is_named_and_stays(world: UndoWorld, tmp_path
     assert (outside.read_text(), world.get("big"), world.get(".git/config")) == ("x", b"1", b"1")
 
 
+@pytest.mark.ci
 async def test_children(world: UndoWorld) -> None:
     """What sessions below did after the point is taken back too; what they did before it stays."""
     child = await world.new_session(world.session)
@@ -184,6 +186,7 @@ async def test_children(world: UndoWorld) -> None:
     assert world.files() == {"a": b"2\n", "early": b"1\n"}
 
 
+@pytest.mark.ci
 async def test_a_part(world: UndoWorld) -> None:
     """What its message did before it stays; a part before which nothing was said stands for the prompt."""
     prompt = await world.prompt()
@@ -210,6 +213,7 @@ async def test_a_part(world: UndoWorld) -> None:
     assert await world.said() == []
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("committed", [False, True])
 async def test_a_conflict_stops_the_way_back_too(
     world: UndoWorld, tmp_path: Path, *, committed: bool
@@ -235,6 +239,7 @@ async def test_a_conflict_stops_the_way_back_too(
     assert world.files() == {"a": edited((3, "agent\n"), (9, "user\n")), "b": b"2\n"}
 
 
+@pytest.mark.ci
 async def test_a_committed_revert_is_kept_for_a_week(world: UndoWorld, tmp_path: Path) -> None:
     """Within the budget, from the next undo in the worktree on; the last of several comes back first."""
     configure(tmp_path / "home")
@@ -340,6 +345,7 @@ async def test_modes_and_the_files_beside(world: UndoWorld) -> None:
     assert {stat.S_IMODE(path.lstat().st_mode) for path in (ours, *ours.rglob("*"))} == {0o600, 0o700}
 
 
+@pytest.mark.ci
 async def test_a_file_that_changes_meanwhile_puts_everything_back(
     world: UndoWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -461,6 +467,7 @@ async def test_a_revert_waits_for_a_store_that_is_away(
     assert world.get("a") == b"three\n"
 
 
+@pytest.mark.ci
 async def test_a_revert_that_is_asked_for_again_takes_back_no_more(
     world: UndoWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,7 @@ def spoilt(path: str, value: Any) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
