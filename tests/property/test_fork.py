@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import holdfast
 from holdfast.runtime.history import work
 from holdfast.schema.message import Message
-from holdfast.schema.part import Part
-from holdfast.schema.stored import mark, strip
+from holdfast.schema.part import Part, ToolPart
+from holdfast.schema.stored import Mark, mark, strip
 from holdfast.sessions import open_answer
 from holdfast.store.batch import Batch, Put
 from holdfast.store.query import MessageQuery
@@ -42,14 +42,15 @@ async def check(history: list[tuple[Any, list[Any]]], cut: int | None) -> None:
             copied = (await hf.store.messages(MessageQuery(forked.id))).messages
             kept = source if at is None else source[: names.index(at)]
             opened = open_answer.find(kept)
-            kept = tuple(message for message in kept if message.info.mark != 1 and message is not opened)
-            if opened is not None:
-                last, copied = copied[-1], copied[:-1]
-                assert work.unsettled(open_answer.decoded(last)) == []
-                assert (last.info.mark == 1, len(last.parts)) == (False, len(opened.parts))
-
+            kept = tuple(each for each in kept if each.info.mark != Mark.OPEN or each is opened)
             renamed = {old.info.id: new.info.id for old, new in zip(kept, copied, strict=True)}
-            assert [plain(message, renamed) for message in kept] == [plain(message, {}) for message in copied]
+            for old, new in zip(kept, copied, strict=True):
+                if old is not opened:
+                    assert plain(old, renamed) == plain(new, {})
+                    continue
+                parts = [part.value() for part in new.parts]
+                assert (new.info.mark, len(parts)) == (Mark.NONE, len(old.parts))
+                assert all(work.is_settled(part) for part in parts if isinstance(part, ToolPart))
             assert all(new not in names for new in renamed.values())
 
 

@@ -21,6 +21,7 @@ from holdfast.testing.store_contract.build import (
     msg,
     part,
     prompt,
+    prt,
     session,
     text,
     user,
@@ -168,3 +169,65 @@ async def test_a_message_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         with pytest.raises(RecordCorrupt, match=msg(3)):
             await hf.sessions.fork(S1)
         assert [each.id for each in (await hf.sessions.list()).sessions] == [S1]
+
+
+CALL: dict[str, object] = {"type": "tool", "callID": "c", "tool": "bash"}
+RUNS: dict[str, object] = {**CALL, "state": {"status": "running", "input": {}, "time": {"start": 1}}}
+RAN: dict[str, object] = {
+    **CALL,
+    "state": {
+        "status": "completed",
+        "input": {},
+        "output": "",
+        "title": "",
+        "metadata": {},
+        "time": {"start": 1, "end": 2},
+    },
+}
+DAMAGED: dict[str, object] = {"type": "reasoning"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "copied"),
+    [
+        pytest.param(
+            (assistant(3, 1, mark=Mark.OPEN), part(4, 3, DAMAGED, mark=Mark.OPEN)),
+            1,
+            id="an open answer of texts",
+        ),
+        pytest.param(
+            (
+                assistant(3, 1),
+                part(4, 3, RAN, mark=Mark.OPEN),  # A background process of the call runs.
+                user(5),
+                assistant(6, 5),
+                part(7, 6, DAMAGED),
+            ),
+            4,
+            id="a finished answer",
+        ),
+        pytest.param(
+            (assistant(3, 1, mark=Mark.OPEN), Put(S1, "message", msg(4), b'{"role":"user"}')),
+            2,
+            id="a message behind an open answer",
+        ),
+    ],
+)
+async def test_what_is_damaged_elsewhere_is_copied_as_it_is(
+    hf: Holdfast, changes: tuple[Put, ...], copied: int
+) -> None:
+    """A search for begun calls reads no more than what is open, and what cannot be read is no call."""
+    await hf.store.commit(Batch((session(), user(1), *changes)))
+
+    forked = await hf.sessions.fork(S1)
+
+    assert len((await hf.store.messages(MessageQuery(forked.id))).messages) == copied
+
+
+async def test_a_begun_call_in_a_damaged_answer_is_not_passed_over(hf: Holdfast) -> None:
+    """Its record is named; a fork without the call would not know what it did."""
+    open_answer = assistant(3, 1, mark=Mark.OPEN), part(4, 3, RUNS, mark=Mark.OPEN), part(5, 3, DAMAGED)
+    await hf.store.commit(Batch((session(), user(1), *open_answer)))
+
+    with pytest.raises(RecordCorrupt, match=prt(5)):
+        await hf.sessions.fork(S1)

@@ -1,6 +1,7 @@
 """A session that is forked at work, or after its process died at work: the fork's model knows what began."""
 
 import json
+from collections.abc import Sequence
 
 import anyio
 import pytest
@@ -15,11 +16,15 @@ from holdfast.provider.request.events import (
 )
 from holdfast.schema.output_format import JsonSchemaFormat
 from holdfast.schema.part import StepStartPart
+from holdfast.schema.request import Question
 from holdfast.schema.tool_state import ToolCompleted, ToolError, ToolRunning
 from holdfast.sessions.open_answer import AT_WORK, UNSAID, WAITED
+from holdfast.store.record import StoredMessage
 from holdfast.testing.mock_provider import MockProvider, Reply
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Events, Step, Wait
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.prefixes import blocks, first_difference
 from tests.stories import pruning
 from tests.stories.loops import impatient
@@ -386,3 +391,85 @@ async def test_a_call_that_the_source_parked_is_settled_in_the_fork(world: World
         calls = calls_of((await hf.sessions.messages(fork)).messages)
         assert await told(hf, fork) == {"one": (WAITED, "interrupted")}
         assert isinstance(calls["two"].state, ToolCompleted)
+
+
+async def test_what_was_said_behind_an_open_answer_stands_behind_it_in_the_fork(world: World) -> None:
+    """A remark that nobody has to answer is heard at once where a parked call waits; the fork's model gets
+    both in the order in which the source has them.
+    """
+    async with world.open(Step(ONE), Step(Say("In the fork.")), presence=Attached()) as (hf, script):
+        hf.tools.register(Deed().tool)
+        impatient(hf)
+        session = await world.session(hf, permission=[{"permission": "*", "pattern": "*", "action": "ask"}])
+        await hf.sessions.prompt(session, "go")
+        await asked(hf, session)
+
+        async def rests() -> bool:
+            return not (await hf.sessions.state(session)).busy
+
+        await until(rests)
+        await hf.sessions.prompt(session, "by the way", no_reply=True)
+        fork = (await hf.sessions.fork(session)).id
+        copied = (await hf.sessions.messages(fork)).messages
+        await hf.sessions.process(fork, "and?")
+
+        last = script.requests[-1].messages
+
+    assert [message.info.role for message in copied] == ["user", "assistant", "user"]
+    assert [message.info.id for message in copied] == sorted(message.info.id for message in copied)
+    said = [str(message) for message in last]
+    where = [next(at for at, text in enumerate(said) if word in text) for word in (WAITED, "by the way")]
+    assert where == sorted(where)
+
+
+async def test_a_call_that_ends_while_its_session_is_forked_is_told_as_ended(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known of the answer is what the store has when the fork is written."""
+    slow = Deed(ask=False)
+    async with world.open(Step(ONE), Step(Say("Done."))) as (hf, _):
+        hf.tools.register(slow.tool)
+        session = await world.session(hf)
+        slow.gate = anyio.Event()
+        await hf.sessions.prompt(session, "go")
+        await running(hf, session)
+        read = hf.store.originals
+        tries: list[str] = []
+
+        async def originals(source: str, below: int | None = None) -> Sequence[StoredMessage]:
+            found = await read(source, below)
+            tries.append(source)
+            if len(tries) == 1:
+                slow.gate.set()
+                await hf.sessions.wait(session)
+            return found
+
+        monkeypatch.setattr(hf.store, "originals", originals)
+        fork = (await hf.sessions.fork(session)).id
+        call = calls_of((await hf.sessions.messages(fork)).messages)["one"]
+
+    assert len(tries) == 2
+    assert isinstance(call.state, ToolCompleted)
+
+
+async def test_a_call_that_put_a_question_on_its_way_has_begun(world: World) -> None:
+    """Of a tool that asks in the middle of its work nobody knows what it has done before."""
+
+    @tool(name="odd")
+    async def odd(context: ToolContext) -> str:
+        """Do something, then ask."""
+        await context.question([Question(question="Which?", header="W", options=[])])
+        return "done"
+
+    async with world.open(Step(Call("odd", {}, id="one")), Step(Say("Done.")), presence=Attached()) as (
+        hf,
+        _,
+    ):
+        hf.tools.register(odd)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        request = await asked(hf, session)
+        fork = (await hf.sessions.fork(session)).id
+        assert await told(hf, fork) == {"one": (AT_WORK, "unknown")}
+        await hf.sessions.answer(session, request, [["a"]])
+        await hf.sessions.wait(session)

@@ -8,7 +8,6 @@ are neither read nor decoded here.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,27 +16,25 @@ from holdfast.errors import NotFound, RecordCorrupt
 from holdfast.provider.request import cache_marks
 from holdfast.runtime.budget.totals import with_usage
 from holdfast.schema import stored, title, typed
-from holdfast.schema.ids import Mint, SessionID
-from holdfast.schema.message import AssistantMessage
+from holdfast.schema.ids import SessionID
 from holdfast.schema.part import StepFinishPart
 from holdfast.schema.session import CEILINGS, FORK, SOURCES, Session, SessionTime
 from holdfast.schema.slug import make as make_slug
 from holdfast.schema.stored import Mark
 from holdfast.sessions.access import StoreAccess, put_session, require_session
 from holdfast.store import reverted
-from holdfast.store.batch import Batch, Change, Copies
+from holdfast.store.batch import Batch, Change, Copies, Put, Unchanged
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.version import __version__
 
 if TYPE_CHECKING:
-    from holdfast.runtime.epoch.restored_epoch import RestoredEpoch
+    pass
 
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
 _TELLS = re.compile(rb'"(?:step-finish|prunedFor|prefix|refused|tail_start_id)"').search
 """Whether a part holds anything that a fork asks for, whatever it is."""
-_NOTHING: Mapping[str, bytes] = MappingProxyType({})
 
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -77,10 +74,8 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     pending = {each.id for each in await access.store.select("prompt", session=session, mark=Mark.OPEN)}
     spoken = [each for each in originals if each.info.id not in pending]
     opened = _opened(spoken)
-    whole = prefix(each for each in spoken if each is not opened)
-    # What the model was sent before the open answer counts, too.
-    told = whole if opened is None else sorted([*whole, opened], key=_place)
-    kept = [_telling(each) for each in told]
+    whole = prefix(spoken, opened)
+    kept = [_telling(each) for each in whole]
     now_ms = access.clock.now_ms()
     origin: dict[str, object] = {"sessionID": session}
     if message is not None:
@@ -115,11 +110,25 @@ async def _fork(access: StoreAccess, session: str, message: str | None) -> Sessi
     shown: dict[str, bytes] = {part.id: stored.strip("part", part) for part in restored_epoch.unpruned(kept)}
     epochs = await access.store.select("epoch", session=session)
     epoch = restored_epoch.restored(epochs, kept, forked.id, cut=cut, unpruned=bool(shown))
-    telling = {part.position for each in kept for part in each.parts}
-    changes = list(copies(whole, forked.id, access.mint, telling=telling, epoch=epoch, shown=shown))
+    records = [each for message in whole for each in (message.info, *message.parts)]
+    ids = access.mint.rising(["msg" if each.kind == "message" else "prt" for each in records])
+    changed = _changed(records, ids, {part.position for each in kept for part in each.parts}, shown)
+    written: Mapping[int, Put] = {}
+    known: tuple[Unchanged, ...] = ()
     if opened is not None:
-        changes += await _taken(access, opened, whole, forked.id, changes)
-    await access.store.commit(Batch((put_session(forked), *changes)))
+        names = {record.id: id for record, id in zip(records, ids, strict=True)}
+        mine = (opened.info, *opened.parts)
+        puts = await _settled(access, opened, whole, forked.id, names)
+        written = {record.position: put for record, put in zip(mine, puts, strict=True)}
+        known = tuple(Unchanged(session, each.kind, each.id, each.seq) for each in mine)
+    # The epoch in force keeps its place: system messages before it belong to former ones.
+    begun = 0 if epoch is None else sum(1 + len(e.parts) for e in whole if e.info.place <= epoch.position)
+    changes = [
+        *copies(records[:begun], ids[:begun], forked.id, changed, written),
+        *(() if epoch is None else (epoch.put,)),
+        *copies(records[begun:], ids[begun:], forked.id, changed, written),
+    ]
+    await access.store.commit(Batch((put_session(forked), *changes), expect=known))
     return forked
 
 
@@ -133,29 +142,19 @@ def _opened(messages: Sequence[StoredMessage]) -> StoredMessage | None:
     return open_answer.find(messages)
 
 
-async def _taken(
+async def _settled(
     access: StoreAccess,
     opened: StoredMessage,
-    others: Sequence[StoredMessage],
+    messages: Sequence[StoredMessage],
     session: SessionID,
-    copied: Iterable[Change],
-) -> Sequence[Change]:
-    """The records of an answer that is being written."""
+    names: Mapping[str, str],
+) -> Sequence[Put]:
+    """The records of an answer that is being written, as the fork has them. `names`: the new ids."""
     from holdfast.sessions import open_answer
 
-    answer = open_answer.decoded(opened)
-    parent = answer.info.parent_id if isinstance(answer.info, AssistantMessage) else None
-    prompt = next((each.info.value() for each in others if each.info.id == parent), None)
     requests = [each.value() for each in await access.store.select("request", session=opened.info.session)]
-    names = {
-        original.id: id
-        for each in copied
-        if isinstance(each, Copies)
-        for original, id in zip(each.originals, each.ids, strict=True)
-    }
-    now_ms = access.clock.now_ms()
-    return open_answer.taken(
-        answer, prompt, session, names=names, requests=requests, now_ms=now_ms, mint=access.mint
+    return open_answer.settled(
+        opened, messages, session, names, requests, now_ms=access.clock.now_ms(), mint=access.mint
     )
 
 
@@ -198,43 +197,36 @@ def _ceilings(session: Session) -> list[object]:
     return brought if isinstance(brought, list) else []
 
 
-def prefix(messages: Iterable[StoredMessage]) -> list[StoredMessage]:
-    """The messages in the order of the model's history, without answers that are still being written."""
-    settled = [message for message in messages if message.info.mark is not Mark.OPEN]
-    return sorted(settled, key=_place)
-
-
-def _place(message: StoredMessage) -> int:
-    return message.info.place
+def prefix(messages: Iterable[StoredMessage], opened: StoredMessage | None = None) -> list[StoredMessage]:
+    """The messages in the order of the model's history, without answers that are still being written, but for
+    the one that comes along.
+    """
+    settled = [each for each in messages if each.info.mark is not Mark.OPEN or each is opened]
+    return sorted(settled, key=lambda message: message.info.place)
 
 
 def copies(
-    messages: Sequence[StoredMessage],
+    records: Sequence[StoredRecord],
+    ids: Sequence[str],
     session: str,
-    mint: Mint,
-    *,
-    telling: AbstractSet[int],
-    epoch: "RestoredEpoch | None" = None,
-    shown: Mapping[str, bytes] = _NOTHING,
+    changed: Mapping[int, bytes],
+    written: Mapping[int, Put],
 ) -> Iterable[Change]:
-    """The changes that write messages and parts into another session, under new ids in ascending order.
+    """The changes that write the records into another session, each under its new id and in their order.
 
-    `telling`: the positions of parts that may hold a reference. The epoch in force keeps its place among
-    the messages: system messages before it belong to former epochs. `shown` replaces parts that are written
-    in another state than the stored one.
+    By position: `changed` has the JSON of copies that do not say what the original says, `written` what is
+    put in the place of a copy.
     """
-    records = [record for message in messages for record in (message.info, *message.parts)]
-    new = mint.rising(["msg" if record.kind == "message" else "prt" for record in records])
-    changed = _changed(records, new, telling, shown)
-    cut = 0
-    if epoch is not None:
-        cut = sum(1 + len(each.parts) for each in messages if each.info.place <= epoch.position)
-    for begin, end in ((0, cut), (cut, len(records))):
-        if begin == cut and epoch is not None:
-            yield epoch.put
-        if begin < end:
-            originals, copied = tuple(records[begin:end]), tuple(new[begin:end])
-            yield Copies(session, records[0].session, originals, copied, changed)
+    begin = 0
+    for at, record in enumerate((*records, None)):
+        if record is not None and record.position not in written:
+            continue
+        if begin < at:
+            originals = tuple(records[begin:at])
+            yield Copies(session, originals[0].session, originals, tuple(ids[begin:at]), changed)
+        if record is not None:
+            yield written[record.position]
+        begin = at + 1
 
 
 def _changed(

@@ -9,10 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from holdfast.errors import RecordCorrupt
 from holdfast.runtime.answer import ending
 from holdfast.runtime.engine.recorder import Ids
 from holdfast.runtime.history import work
-from holdfast.schema.ids import MessageID, Mint, PartID, Prefix, SessionID
+from holdfast.schema.ids import MessageID, Mint, PartID, SessionID
 from holdfast.schema.message import AssistantMessage, MessageWithParts, UserMessage
 from holdfast.schema.part import ToolPart
 from holdfast.schema.request import Request
@@ -20,7 +21,7 @@ from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolPending
 from holdfast.store.batch import Put
 from holdfast.store.put import put
-from holdfast.store.record import StoredMessage
+from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.tools import execute
 from holdfast.tools.builtin import question
 from holdfast.tools.execute import Settlement
@@ -34,40 +35,44 @@ UNSAID: Final = "This call was still being written when the conversation was cop
 
 
 def find(messages: Sequence[StoredMessage]) -> StoredMessage | None:
-    """The last answer, if it is open, or a call of it is, and a call of our tools has begun."""
-    for message in sorted(messages, key=lambda each: each.info.place, reverse=True):
-        info = message.info.value()
-        if not isinstance(info, AssistantMessage):
-            continue
-        answer = decoded(message)
-        begun = [part for part in answer.parts if isinstance(part, ToolPart) and _has_begun(part)]
-        is_open = message.info.mark is Mark.OPEN or bool(work.unsettled(answer))
-        return message if is_open and begun else None
+    """The answer that is open, or has an open call, if a call of our tools has begun in it."""
+    marked = [each for each in messages if any(one.mark is Mark.OPEN for one in (each.info, *each.parts))]
+    for message in sorted(marked, key=lambda each: each.info.place, reverse=True):
+        if isinstance(_readable(message.info), AssistantMessage):
+            calls = [part for each in message.parts if isinstance(part := _readable(each), ToolPart)]
+            is_open = message.info.mark is Mark.OPEN or not all(work.is_settled(call) for call in calls)
+            return message if is_open and any(map(_has_begun, calls)) else None
     return None
+
+
+def _readable(record: StoredRecord) -> object:
+    """The value of a record. What is damaged is no reason to copy less than without it."""
+    try:
+        return record.value()
+    except RecordCorrupt:
+        return None
 
 
 def _has_begun(call: ToolPart) -> bool:
     return not isinstance(call.state, ToolPending) and not (call.metadata or {}).get("providerExecuted")
 
 
-def decoded(message: StoredMessage) -> MessageWithParts:
-    """A stored message as a value."""
-    return MessageWithParts(message.info.value(), tuple(part.value() for part in message.parts))
-
-
-def taken(
-    answer: MessageWithParts,
-    prompt: object,
+def settled(
+    opened: StoredMessage,
+    others: Sequence[StoredMessage],
     session: SessionID,
-    *,
     names: Mapping[str, str],
     requests: Iterable[Request],
+    *,
     now_ms: int,
     mint: Mint,
 ) -> list[Put]:
-    """The records of the answer in the fork. `prompt`: what it answers; `names`: the new ids of messages;
-    `requests`: what the source has asked the user.
+    """The records of the answer in the fork, each in the place of the source's. `names`: the new id of each
+    record; `requests`: what the source has asked the user.
     """
+    answer = MessageWithParts(opened.info.value(), tuple(part.value() for part in opened.parts))
+    info = answer.info
+    assert isinstance(info, AssistantMessage)
     waiting = work.waiting(answer, requests)
 
     def settles(call: ToolPart) -> Settlement:
@@ -78,15 +83,16 @@ def taken(
             return execute.failed(WAITED, outcome="interrupted")
         return execute.failed(AT_WORK, outcome="unknown")
 
-    info = answer.info
-    assert isinstance(info, AssistantMessage)
-    kinds: list[Prefix] = ["msg" if value is info else "prt" for value in (info, *answer.parts)]
-    id, *others = mint.rising(kinds)
-    parent = MessageID(names.get(info.parent_id, info.parent_id))
-    info = replace(info, id=MessageID(id), session_id=session, parent_id=parent)
+    prompt = next((each.info.value() for each in others if each.info.id == info.parent_id), None)
+    info = replace(
+        info,
+        id=MessageID(names[info.id]),
+        session_id=session,
+        parent_id=MessageID(names.get(info.parent_id, info.parent_id)),
+    )
     parts = tuple(
-        replace(part, id=PartID(other), session_id=session, message_id=info.id)
-        for part, other in zip(answer.parts, others, strict=True)
+        replace(part, id=PartID(names[part.id]), session_id=session, message_id=info.id)
+        for part in answer.parts
     )
     answer = MessageWithParts(info, parts)
     how = ending.cut_off(answer, settles, info.error)
