@@ -1,6 +1,7 @@
 """Checks: real programs that look at what the model has changed, in whole sessions."""
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from holdfast.schema.part import ToolPart
 from holdfast.schema.tool_state import ToolCompleted
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
+from holdfast.tools.builtin import file_text
 from tests.location.box.users import BASE, folder_of
 from tests.stories.world import World
 from tests.until import until
@@ -111,6 +113,35 @@ async def test_what_a_check_does_never_undoes_the_change(world: World, tmp_path:
         "The check late took too long and was ended. It had said:\nhm\n\n"
         "The check odd could not be run: A glob in its `files` cannot be used: a brace is not closed."
     )
+
+
+async def test_an_interrupt_does_not_wait_for_the_second_reading(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read once more after its checks; where the disk hangs, the change is what was written."""
+    fine = program(world.home.parent / "c", "fine", "pass")
+    world.settings(checks={"fine": {"command": fine}}, sandbox={"mode": "off"})
+    reading, go = threading.Event(), threading.Event()
+
+    def load(*_: object) -> bytes:
+        reading.set()
+        go.wait(60)
+        return b""
+
+    path = world.project / "a.txt"
+    write = Call("write", {"filePath": str(path), "content": "x\n"}, id="c")
+    monkeypatch.setattr(tool_calls, "RECORD_S", 60)
+    async with world.open(Step(write)) as (hf, _):
+        session = await world.session(hf)
+        monkeypatch.setattr(file_text, "load", load)
+        await hf.sessions.prompt(session, "go")
+        await until(reading.is_set)
+        with anyio.fail_after(30):
+            await hf.sessions.interrupt(session)
+        (state,) = await states(hf, session)
+        go.set()
+
+    assert state.output == f"Made {path} (1 lines).\n\nThe check fine was interrupted."
 
 
 async def test_an_interrupt_ends_the_checks_and_keeps_the_change(

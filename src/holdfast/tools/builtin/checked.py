@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from holdfast.config.checks import Check
@@ -102,7 +103,10 @@ async def _reread(context: ToolContext, filesystem: Filesystem, change: Change) 
     if change.after is None or change.after == change.before:
         return change
     try:
-        data = await changing.in_thread(file_text.load, filesystem, change.target)
+        # It only reads, so an interrupt need not wait for a disk that hangs.
+        data = await anyio.to_thread.run_sync(
+            file_text.load, filesystem, change.target, abandon_on_cancel=True
+        )
         if data == change.after:
             return change
         now = await changing.change(filesystem, change.target, change.before, data)
