@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.cli.run import follow
@@ -51,3 +52,34 @@ async def test_the_end_is_read_where_the_feed_is_late(
     assert ended == code
     shown = capsys.readouterr()
     assert (shown.out, "no credit" in shown.err) == (("", True) if code else ("All of it.\n", False))
+
+
+async def test_what_was_shown_is_not_shown_again_at_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """A feed that falls silent before the end: each part stands once, and the last records are there."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(follow, "LINGER_S", 0.0)
+    world = World(tmp_path, home)
+    real = Feed.follow
+
+    async def falling_silent(self: Feed, *more: Any, **named: Any) -> AsyncIterator[list[Frame]]:
+        async for frames in real(self, *more, **named):
+            if any(frame.type == "session.idle" for frame in frames):
+                await anyio.sleep_forever()
+            yield frames
+
+    monkeypatch.setattr(Feed, "follow", falling_silent)
+    async with world.open(Step(Say("All of it."))) as (hf, _):
+        session = await world.session(hf)
+        ended = await follow.follow(
+            hf, session, lambda: hf.sessions.prompt(session, "go"), "json", Interrupts(), idle="nothing"
+        )
+
+    events = [msgspec.json.decode(line) for line in capsysbinary.readouterr().out.splitlines()]
+    parts = [str(event["properties"]) for event in events if event["type"] == "message.part.updated"]
+    assert ended == 0
+    assert len(parts) == len(set(parts))
+    assert "'finish': 'stop'" in str(events[-3:])

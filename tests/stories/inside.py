@@ -11,6 +11,7 @@ from typing import Any
 from anyio.abc import Process
 
 from holdfast.app import Holdfast
+from holdfast.location.ending_processes import EndingProcesses
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history.session_history import SessionHistory
 from holdfast.runtime.process.coordinator import Coordinator, RunningSession
@@ -120,3 +121,8 @@ def watches(hf: Holdfast) -> int:
     """How many projects are watched, or whose watch has not ended yet."""
     known = hf._watches
     return 0 if known is None else len(known._watches) + len(known._ending)
+
+
+def ending(hf: Holdfast) -> list[EndingProcesses]:
+    """The programs that closing waits for: those of calls, and launchers."""
+    return [engine(hf).ending, engine(hf).boxes._ending]

@@ -27,11 +27,11 @@ from tests.until import until
 pytestmark = pytest.mark.needs("box")
 
 ALLOW = {"*": "allow"}
+"""A rule for everything, which is no consent to leave the box."""
 LONG = f"9{os.getpid():06}"
 """How long programs sleep here: a word by which they are told from those of other runs on this machine."""
 PORT = str(20_000 + os.getpid() % 10_000)
 """As above; in the box every port is free."""
-"""A rule for everything, which is no consent to leave the box."""
 FULL = {"level": "full", "mode": "workspace", "network": False, "stopped": []}
 
 

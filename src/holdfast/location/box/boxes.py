@@ -76,11 +76,12 @@ class Boxes:
             self._waiting = started
 
     async def close(self) -> None:
-        """Let every network go, and the launcher."""
+        """Let every network and the launcher go, and wait until it has ended; the caller sets a bound."""
         self._is_closed = True
-        found, self._waiting = self._waiting, None
-        if found is not None:
-            await found.close()
-        await self._ending.close()
         while self._networks:
             self._networks.popitem()[1].close()
+        found, self._waiting = self._waiting, None
+        if found is not None:
+            found.discard()
+            self._ending.add(found.process)
+        await self._ending.close()

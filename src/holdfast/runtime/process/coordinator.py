@@ -29,6 +29,7 @@ from holdfast.runtime.history.work import is_settled
 from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
+from holdfast.runtime.process.closing import close_behind
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.side_calls import prompt_summary, session_diffs
@@ -435,19 +436,4 @@ class Coordinator:
             # A warning only: raised here, it would hide the error that the program ends with.
             self._engine.warn(f"this process could not give back what it had claimed: {error}")
         finally:
-            await self._close_background(until)
-
-    async def _close_background(self, until: float) -> None:
-        """End the background tasks, then the guard, which ends the programs of tools that are left."""
-        try:
-            with anyio.CancelScope(deadline=until, shield=True):
-                await self._engine.background.close(self._engine.ending)
-                await self._background.close()
-        finally:
-            with anyio.CancelScope(shield=True):
-                wait_s = max(0.0, until - anyio.current_time())
-                await anyio.to_thread.run_sync(lambda: self._engine.guard.close(wait_s=wait_s))
-            with anyio.CancelScope(deadline=until, shield=True):
-                await self._engine.ending.close()
-            with anyio.CancelScope(shield=True):
-                await self._engine.boxes.close()
+            await close_behind(self._engine, self._background, until)
