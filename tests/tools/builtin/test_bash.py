@@ -200,8 +200,8 @@ async def test_after_its_time_it_is_ended_and_the_model_told(shell: Shell) -> No
         let_pass(30)
     (output,) = outputs
     assert output.text == (
-        "begun\n\n(The command was ended: it had not finished after 30000 ms. Give it a longer `timeout`, run "
-        "it in the background, or do less at once.)"
+        "begun\n\n(The command was ended: it had not finished after 30000 ms. Give it a longer `timeout`, "
+        "run it in the background, or do less at once.)"
     )
     assert output.metadata["exit"] is None
 
