@@ -196,7 +196,7 @@ async def test_every_source_is_loaded_once_and_all_at_the_same_time() -> None:
         return load
 
     context = SystemContext.combine(*(loading(name, meeting(name)) for name in names))
-    observation = await observe(context, limit_s=10)
+    observation = await observe(context, limit_s=60)
 
     assert [seen.value for seen in observation.sources] == names
     assert sorted(begun) == sorted(names)

@@ -22,5 +22,5 @@ def racing(swap: Callable[[int], None]) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        racer.join(10)
+        racer.join(60)
         assert not racer.is_alive()

@@ -22,16 +22,18 @@ FAMILY = (
     "print('up', flush=True); time.sleep(60)"
 )
 OWNER = """
-import subprocess, sys, time
+import os, signal, subprocess, sys, time
 from holdfast import processes
 from holdfast.location.guard import Guard
 from holdfast.location.guard_process import boot_ms
 tool = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
 guard = Guard()
-if sys.argv[1] != "0":
-    guard.renew(boot_ms() + int(sys.argv[1]))
 guard.watch(tool.pid, processes.started(tool.pid))
 print(tool.pid, flush=True)
+if sys.argv[1] == "paused":
+    sys.stdin.readline()
+    guard.renew(boot_ms() + 500)
+    os.kill(os.getpid(), signal.SIGSTOP)
 time.sleep(60)
 """
 
@@ -57,9 +59,9 @@ def start() -> Iterator[Callable[[str], int]]:
         tool.communicate()
 
 
-def gone(pgid: int, within_s: float = 60.0) -> bool:
+def gone(pgid: int) -> bool:
     """Whether the group ends in time."""
-    give_up = time.monotonic() + within_s
+    give_up = time.monotonic() + 60.0
     while processes.is_group(pgid):
         if time.monotonic() > give_up:
             return False
@@ -88,16 +90,18 @@ def test_a_group_whose_number_belongs_to_another_is_left_alone(start: Callable[[
     assert processes.is_group(pgid)
 
 
-def owner(deadline_ms: int) -> tuple["subprocess.Popen[bytes]", int]:
-    """An owner with one tool; a deadline of 0 is none."""
-    process = subprocess.Popen([sys.executable, "-c", OWNER, str(deadline_ms)], stdout=subprocess.PIPE)
+def owner(then: str) -> tuple["subprocess.Popen[bytes]", int]:
+    """An owner with one tool; one that is to be paused stops itself at a word, just after it has renewed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, then], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdout is not None
     return process, int(process.stdout.readline())
 
 
 def test_an_owner_that_is_killed_takes_its_tools_along() -> None:
     """The guard hears that its input ended."""
-    process, tool = owner(0)
+    process, tool = owner("lives")
     try:
         assert processes.is_group(tool)
         process.kill()
@@ -110,27 +114,26 @@ def test_an_owner_that_is_killed_takes_its_tools_along() -> None:
 @pytest.mark.ci
 def test_the_tools_of_an_owner_that_is_paused_end_at_its_deadline() -> None:
     """Before anybody else may begin its own."""
-    process, tool = owner(1_500)
+    process, tool = owner("paused")
     try:
-        process.send_signal(signal.SIGSTOP)
         assert processes.is_group(tool)
+        assert process.stdin is not None
+        process.stdin.write(b"now\n")
+        process.stdin.flush()
         assert gone(tool)
     finally:
         process.kill()
         process.communicate()
 
 
-@pytest.mark.ci
-def test_what_is_forgotten_lives_and_what_is_renewed_lives_on(start: Callable[[str], int]) -> None:
+def test_what_is_forgotten_lives(start: Callable[[str], int]) -> None:
     """Closing the guard ends only what it still watches."""
     kept, watched = start(PLAIN), start(PLAIN)
     guard = Guard()
-    guard.renew(boot_ms() + 2_000)
+    guard.renew(boot_ms() + 60_000)
     for pgid in (kept, watched):
         guard.watch(pgid, processes.started(pgid))
-    guard.renew(boot_ms() + 60_000)
     guard.forget(kept)
-    assert not gone(watched, within_s=2.5)
     guard.close()
 
     assert gone(watched)
@@ -200,6 +203,19 @@ def test_a_deadline_by_the_clock_that_does_not_count_sleep(start: Callable[[str]
 
     assert gone(pgid)
     guard.close()
+
+
+def test_a_deadline_that_is_renewed_is_the_later_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is watched lives on behind the first one, and until the second."""
+    now_ms = [1_000]
+    monkeypatch.setattr(guard_process, "boot_ms", lambda: now_ms[0])
+    watched = guard_process.Watched()
+    for deadline_ms in (3_000, 61_000):
+        watched.obey(json.dumps({"deadline": deadline_ms}).encode())
+    now_ms[0] = 3_500
+    assert not watched.is_late()
+    now_ms[0] = 61_000
+    assert watched.is_late()
 
 
 @pytest.mark.parametrize(("order", "late"), [({"awake": True}, False), ({}, True)])

@@ -173,7 +173,7 @@ def in_time(folder: Path) -> object:
     found: list[object] = []
     thread = threading.Thread(target=lambda: found.append(locate(folder)), daemon=True)
     thread.start()
-    thread.join(10)
+    thread.join(60)
     assert found, "it waits"
     return found[0]
 

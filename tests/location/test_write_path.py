@@ -248,14 +248,14 @@ def test_two_processes_do_not_write_one_file_at_the_same_time(
 
     def late(*arguments: Any, **named: Any) -> None:
         checked.set()
-        assert go.wait(10)
+        assert go.wait(60)
         put(*arguments, **named)
 
     monkeypatch.setattr(write_path, "_put", late)
     monkeypatch.setattr(write_lock, "WAIT_S", 0.01)
     first = threading.Thread(target=write, args=(file, NEW), kwargs={"seen": digest(OLD)})
     first.start()
-    assert checked.wait(10)
+    assert checked.wait(60)
     try:
         with pytest.raises(Conflict, match="is being written by another process"):
             write(file, b"lost", seen=digest(OLD))
@@ -263,7 +263,7 @@ def test_two_processes_do_not_write_one_file_at_the_same_time(
             remove(file, seen=digest(OLD))
     finally:
         go.set()
-        first.join(10)
+        first.join(60)
     assert (file.read_bytes(), list(file.parent.iterdir())) == (NEW, [file])
     with pytest.raises(Conflict, match="holds something else"):
         write(file, b"later", seen=digest(OLD))

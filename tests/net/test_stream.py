@@ -18,8 +18,8 @@ async def test_get_answers_whole_and_remembers_by_etag() -> None:
     async with MockProvider() as mock:
         http = Http()
         mock.play(Raw((b'{"a":', b"1}"), 200, JSON), Raw((), 304, {}))
-        first = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=5_000)
-        second = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=5_000, etag=first.etag)
+        first = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=60_000)
+        second = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=60_000, etag=first.etag)
         await http.aclose()
 
     assert (first.status, first.body, first.etag) == (200, b'{"a":1}', '"1"')
@@ -33,7 +33,7 @@ async def test_get_refuses_what_is_too_large() -> None:
         http = Http()
         mock.play(Raw((b"x" * 60, b"x" * 60), 200, {}))
         with pytest.raises(ProviderError, match="more than 100 bytes"):
-            await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=5_000)
+            await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=60_000)
         await http.aclose()
 
 
@@ -54,8 +54,8 @@ async def test_get_does_not_follow_or_remember() -> None:
     async with MockProvider() as mock:
         http = Http()
         mock.play(Raw((), 302, {"location": "/y", "set-cookie": "a=b"}), Raw((b"ok",), 200, {}))
-        answer = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=5_000)
-        await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=5_000)
+        answer = await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=60_000)
+        await http.get(f"{mock.url}/x", bytes_max=100, timeout_ms=60_000)
         await http.aclose()
 
     assert (answer.status, answer.headers["location"]) == (302, "/y")
@@ -69,7 +69,7 @@ async def test_a_pinned_address_is_connected_to() -> None:
         mock.play(Raw((b"ok",), 200, {}))
         port = mock.url.rpartition(":")[2]
         url = f"http://name.invalid:{port}/x?y=1"
-        answer = await http.get(url, bytes_max=100, timeout_ms=5_000, pinned="127.0.0.1")
+        answer = await http.get(url, bytes_max=100, timeout_ms=60_000, pinned="127.0.0.1")
         await http.aclose()
 
     (request,) = mock.requests
@@ -93,7 +93,7 @@ async def test_a_server_of_this_machine_that_does_not_run_is_asked_about_at_once
         port = held.getsockname()[1]
         http = Http()
         with pytest.raises(ProviderError) as raised:
-            await http.get(f"http://{name}:{port}/v1", bytes_max=100, timeout_ms=10_000)
+            await http.get(f"http://{name}:{port}/v1", bytes_max=100, timeout_ms=60_000)
         await http.aclose()
     assert str(raised.value) == f"nothing listens at {name}:{port}; is the server running?"
     assert (raised.value.kind, raised.value.retryable) == ("connection", False)

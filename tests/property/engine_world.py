@@ -28,7 +28,7 @@ from tests.stories.recovery import await_open
 from tests.stories.tools import Deed
 from tests.stories.world import World
 
-PATIENCE_S = 10.0
+PATIENCE_S = 60.0
 
 
 class Oracle:

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.provider.catalog.model import WireKind
 from holdfast.provider.request.events import Failed, Finish, ProviderEvent, StepFinish
+from holdfast.testing.clock import FakeClock
 from tests.provider.talking import a_request, hear, text_of
 
 Script = Callable[[anyio.abc.SocketStream], Awaitable[None]]
@@ -130,12 +131,14 @@ async def test_a_refusal_that_never_ends_is_left() -> None:
     """The bound on the whole holds for the words of an error too, though something always comes."""
 
     async def drip(client: anyio.abc.SocketStream) -> None:
+        clock.advance(59_900)  # So that the head has a minute, and its words have a tenth of a second.
         await client.send(b"HTTP/1.1 500 X\r\ncontent-type: text/plain\r\ncontent-length: 60000\r\n\r\n")
         while True:
             await client.send(b"x")
             await anyio.sleep(0.01)
 
-    events = await told(CHAT, drip, total_timeout_ms=100, stall_timeout_ms=1_000)
+    clock = FakeClock()
+    events = await told(CHAT, drip, clock=clock, total_timeout_ms=60_000, stall_timeout_ms=60_000)
 
     assert isinstance(events[-1], Failed)
     error = events[-1].error

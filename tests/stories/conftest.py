@@ -34,7 +34,7 @@ def place(tmp_path: Path, mock: MockProvider) -> Place:
 
 @pytest.fixture
 async def workers(place: Place, request: pytest.FixtureRequest) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Two processes with a short lease, or with one that the test names."""
+    """Two processes with a lease that nobody loses, or with one that the test names."""
     lease_ms = getattr(request, "param", LEASE_MS)
     one, two = [await Worker.start(place, lease_ms=lease_ms) for _ in range(2)]
     try:

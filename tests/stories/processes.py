@@ -23,8 +23,10 @@ from holdfast.store.query import MessageQuery
 from holdfast.testing.mock_provider import MockProvider, Received
 
 PATIENCE_S = 60.0
-LEASE_MS = 3_000
-"""Shortened, so that no story waits for the real one."""
+LEASE_MS = 60_000
+"""No process loses it, however long the machine stalls."""
+SHORT_LEASE_MS = 9_000
+"""For stories that wait for its end: long enough that a stall before it does not end it."""
 
 
 class Place:

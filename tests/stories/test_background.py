@@ -16,7 +16,7 @@ from holdfast.testing.mock_provider import MockProvider, Reply
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, answered
 from tests.stories import inside
-from tests.stories.processes import Place, Worker
+from tests.stories.processes import SHORT_LEASE_MS, Place, Worker
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 from tests.until import until
@@ -250,6 +250,7 @@ async def test_a_session_taken_over_loses_its_processes_with_a_word(
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("workers", [SHORT_LEASE_MS], indirect=True)
 async def test_a_paused_owner_s_processes_end_with_its_lease(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:

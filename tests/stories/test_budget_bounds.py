@@ -15,8 +15,10 @@ from holdfast.schema.budget import NOTHING, Budget, Reserved, Spent
 from holdfast.schema.fault import BudgetFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.store.owner import LEASE_MS
+from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
+from tests.loop_time import let_pass
 from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import World, is_shown
@@ -50,17 +52,23 @@ async def test_a_turn_that_was_interrupted_is_not_free(world: World, monkeypatch
     assert used.cost == pytest.approx(reserved.sent_cost + (used.tokens - reserved.sent) * 2e-6)
 
 
-@pytest.mark.ci
 async def test_time_ends_a_turn_in_its_middle_by_name(world: World) -> None:
     """What was said is kept, the calls are settled, the error is stored; the next turn is not begun."""
     deed = Deed(ask=False)
     deed.gate = anyio.Event()
-    async with world.open(Step(Say("so far"), Call("act", {"what": "x"}))) as (hf, script):
+    steps, clock = Step(Say("so far"), Call("act", {"what": "x"})), FakeClock()
+    async with world.open(steps, clock=clock) as (hf, script):
         hf.tools.register(deed.tool)
         session = await world.session(hf)
-        await hf.sessions.set_budget(session, Budget(time_ms=300))
+        await hf.sessions.set_budget(session, Budget(time_ms=10_000))
+        await hf.sessions.prompt(session, "go")
         with anyio.fail_after(60):
-            answer = await hf.sessions.process(session, "go", check=False)
+            await deed.begun.wait()
+        clock.advance(10_000)
+        let_pass(10)
+        with anyio.fail_after(60):
+            await hf.sessions.wait(session)
+            answer = (await hf.sessions.messages(session)).messages[-1]
             after = await hf.sessions.process(session, "more", check=False)
         used = await spent(hf, session)
 
@@ -154,7 +162,7 @@ async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(worl
 
 async def test_the_time_of_turns_that_died_counts(world: World) -> None:
     """Two of 7 s are killed under a budget of 10 s: the third is not begun."""
-    machine, clock, session = Machine(), Later(), None
+    machine, clock, session = Machine(), FakeClock(), None
     for _ in range(2):
         deed = Deed(ask=False)
         deed.gate = anyio.Event()
@@ -167,7 +175,7 @@ async def test_the_time_of_turns_that_died_counts(world: World) -> None:
             await hf.sessions.prompt(session, "go")
             with anyio.fail_after(60):
                 await deed.begun.wait()
-            clock.later_ms += 7_000
+            clock.advance(7_000)
             mortal.kill()
     assert session is not None
     async with life(world.store, machine, provider=ScriptedProvider(), clock=clock) as (hf, _):

@@ -18,6 +18,7 @@ from holdfast.schema.budget import Budget
 from holdfast.schema.message import MessageWithParts
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.loop_time import let_pass
 from tests.stories import inside
 from tests.stories.crashing import Machine, life
 from tests.stories.endings import LONG, PLENTY, Ending, Stage, left_open, looked_at, shortly
@@ -26,6 +27,8 @@ from tests.stories.world import Attached, World, shape
 from tests.until import until
 
 REFUSED = Fail(ProviderError("no such luck", kind="other"))
+TIME_MS = 30_000
+"""A budget of time that is used up when a story lets it pass."""
 DONE = ["user Go", "model half", "user Next"]
 GONE = ["user Go", "user Next"]
 CALLED = ["user Go", "model half call act", "result did x", "user Next"]
@@ -69,6 +72,10 @@ async def interrupt(stage: Stage, hf: Holdfast) -> None:
         await hf.sessions.interrupt(stage.session)
 
 
+async def time_passes(stage: Stage, hf: Holdfast) -> None:
+    let_pass(TIME_MS / 1_000)
+
+
 async def no_time(stage: Stage, hf: Holdfast) -> None:
     """The time is used up by now."""
     await hf.sessions.set_budget(stage.session, Budget(time_ms=1))
@@ -78,10 +85,6 @@ async def no_time(stage: Stage, hf: Holdfast) -> None:
 async def no_tokens(stage: Stage, hf: Holdfast) -> None:
     await hf.sessions.set_budget(stage.session, Budget(tokens=1))
     stage.boundary.opened.set()
-
-
-async def nothing(_: Stage, __: Holdfast) -> None:
-    """Time goes by."""
 
 
 async def test_finished(world: World) -> None:
@@ -152,7 +155,6 @@ async def test_interrupted(
     assert ending == Ending(ended, calls, ("MessageAbortedError", 1), next_)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("where", "ended", "calls", "next_"),
     [
@@ -171,7 +173,7 @@ async def test_out_of_time(
     """The tree's time is used up: in a text, in a tool, and before the next request."""
     between = where == "boundary"
     ending = await held(
-        world, where, no_time if between else nothing, PLENTY if between else Budget(time_ms=600)
+        world, where, no_time if between else time_passes, PLENTY if between else Budget(time_ms=TIME_MS)
     )
     assert ending == Ending(ended, calls, ("BudgetExceededError", 1), next_)
 
@@ -269,7 +271,6 @@ async def test_a_compaction_goes_on_with_nothing_that_was_stopped(world: World, 
     assert stage.deed.done == ["x"]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("how", "summary", "work"),
     [
@@ -290,12 +291,12 @@ async def test_ended_while_compacting(
     async with world.open(*steps) as (hf, script):
         stage.prepare(hf, "compaction")
         stage.session = await world.session(hf)
-        await hf.sessions.set_budget(stage.session, Budget(time_ms=800) if how == "time" else PLENTY)
+        await hf.sessions.set_budget(stage.session, Budget(time_ms=TIME_MS) if how == "time" else PLENTY)
         async with stage.watched(hf):
             await hf.sessions.prompt(stage.session, "Go")
-            if how == "interrupt":
+            if how != "failed":
                 await stage.reach("compaction")
-                await interrupt(stage, hf)
+                await (interrupt if how == "interrupt" else time_passes)(stage, hf)
             with anyio.fail_after(60):
                 await hf.sessions.wait(stage.session)
         script.add(Step(Say("summary")))

@@ -16,9 +16,11 @@ from holdfast.store.batch import Batch
 from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Fail, ScriptedProvider, Step
+from tests.loop_time import let_pass
 from tests.stories.epochs import LONG, epochs, extends
 from tests.stories.tools import Deed
-from tests.stories.world import World
+from tests.stories.world import World, is_shown
+from tests.until import until
 
 OVERLOADED = Fail(ProviderError("Overloaded", kind="overloaded", retryable=True))
 FOR_GOOD = Fail(ProviderError("no", kind="other"))
@@ -57,7 +59,6 @@ async def test_calls_that_ran_are_told_whatever_ended_their_answer(world: World,
     assert tells_of(script.requests[-1], deed) == deed.done
 
 
-@pytest.mark.ci
 async def test_a_call_that_was_cut_off_by_the_time_is_told_too(world: World) -> None:
     """One call was done when the budget of time ended the answer, the other was not."""
     world.settings(permission={"*": "allow"})
@@ -67,8 +68,14 @@ async def test_a_call_that_was_cut_off_by_the_time_is_told_too(world: World) -> 
         hf.tools.register(deed.tool)
         hf.tools.register(slow.tool)
         session = await world.session(hf)
-        await hf.sessions.set_budget(session, Budget(time_ms=600))
-        await hf.sessions.process(session, "do it", check=False)
+        await hf.sessions.set_budget(session, Budget(time_ms=30_000))
+        await hf.sessions.prompt(session, "do it")
+        with anyio.fail_after(60):
+            await slow.begun.wait()
+        await until(lambda: is_shown(hf, session, "did one"), store=hf.store)
+        let_pass(30)
+        with anyio.fail_after(60):
+            await hf.sessions.wait(session)
         await hf.sessions.set_budget(session, None)
         await hf.sessions.process(session, "go on")
     assert tells_of(script.requests[-1], deed) == ["one"]

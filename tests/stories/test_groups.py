@@ -16,7 +16,7 @@ from holdfast.testing.scripted_provider import Step
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
 from tests.stories import inside
-from tests.stories.processes import Place, Worker
+from tests.stories.processes import SHORT_LEASE_MS, Place, Worker
 from tests.stories.processes import calls as calls_of
 from tests.stories.world import World
 from tests.until import until
@@ -166,6 +166,7 @@ async def test_the_programs_of_a_killed_process_end(
 
 
 @pytest.mark.ci
+@pytest.mark.parametrize("workers", [SHORT_LEASE_MS], indirect=True)
 async def test_the_programs_of_a_paused_process_end_with_its_lease(
     place: Place, mock: MockProvider, workers: tuple[Worker, Worker]
 ) -> None:

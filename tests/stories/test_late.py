@@ -14,6 +14,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
+from tests.loop_time import let_pass
 from tests.stories import inside
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
@@ -83,10 +84,6 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch, silent: bool
 ) -> None:
     """At 0.8 of its lease since the last good renewal was sent, before anybody may bury it."""
-    monkeypatch.setattr(lease, "RENEW_MS", 2_500)
-    monkeypatch.setattr(lease, "STOP_AFTER_MS", 3_000)
-    monkeypatch.setattr(lease, "LATE_MS", 50)
-    monkeypatch.setattr(lease, "AGAIN_MS", 60_000)  # It does not wait for another try, which comes too late.
     world.settings(permission={"*": "allow"})
     deed = Deed()
     deed.gate = anyio.Event()
@@ -99,13 +96,19 @@ async def test_an_owner_that_cannot_renew_stops_in_time_and_writes_nothing(
     async with world.open(Step(Say("half"), Call("act", {"what": "x"}))) as (hf, _):
         hf.tools.register(deed.tool)
         session = await world.session(hf)
-        monkeypatch.setattr(hf.store, "renew", renew)
         began_ms = hf.clock.boot_ms()
         await hf.sessions.prompt(session, "go")
         coordinator = inside.coordinator(hf)
         with anyio.fail_after(60):
             await deed.begun.wait()
             cursor = await hf.store.head()
+            # Only now: a machine that stalls before loses no lease.
+            monkeypatch.setattr(hf.store, "renew", renew)
+            monkeypatch.setattr(lease, "STOP_AFTER_MS", 3_000)
+            monkeypatch.setattr(lease, "LATE_MS", 50)
+            monkeypatch.setattr(lease, "AGAIN_MS", 60_000)  # It does not wait for another, late try.
+            monkeypatch.setattr(lease, "RENEW_MS", 2_500)
+            let_pass(5)  # The renewal for which it sleeps is due.
             with pytest.raises(LeaseLost):
                 await coordinator.wait(session)
         took_ms = hf.clock.boot_ms() - began_ms

@@ -11,6 +11,7 @@ from msgspec.structs import force_setattr
 from holdfast.app import Holdfast
 from holdfast.clock import SystemClock
 from holdfast.errors import StoreBusy, StoreUnsure
+from holdfast.runtime.calls import tool_calls
 from holdfast.runtime.engine import patience
 from holdfast.runtime.process import background, resumption
 from holdfast.schema.message import AssistantMessage
@@ -192,9 +193,12 @@ async def test_a_process_that_lost_its_lease_does_not_pass_an_unknown_outcome(wo
 
 
 @pytest.mark.ci
-async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_record(world: World) -> None:
+async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_record(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A tool has returned and its output is being kept: another process may have the session by now."""
     world.settings(permission={"*": "allow"})
+    monkeypatch.setattr(tool_calls, "RECORD_S", 600.0)  # The wait for output that can be recorded.
     keeping = anyio.Event()
 
     async def keep(text: str) -> str | None:
@@ -217,8 +221,7 @@ async def test_a_process_that_lost_its_lease_does_not_wait_for_output_it_cannot_
             await keeping.wait()
         assert held.lease.id is not None
         held.lease.forget(held.lease.id)
-        # Less than the wait for output that can be recorded.
-        await until(lambda: not (held.resumption.waiting or held.active()), within_s=5)
+        await until(lambda: not (held.resumption.waiting or held.active()))
 
 
 @pytest.mark.parametrize(

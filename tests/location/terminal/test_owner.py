@@ -33,7 +33,7 @@ SCRIPT = (
 
 @pytest.mark.ci
 @pytest.mark.parametrize(
-    ("sent", "paused_ms"), [(signal.SIGKILL, 60_000), (signal.SIGSTOP, 1_500)], ids=["killed", "paused"]
+    ("sent", "paused_ms"), [(signal.SIGKILL, 60_000), (signal.SIGSTOP, 6_000)], ids=["killed", "paused"]
 )
 async def test_nothing_of_a_terminal_outlives_its_process(
     tmp_path: Path, sent: signal.Signals, paused_ms: int
@@ -54,7 +54,7 @@ async def test_nothing_of_a_terminal_outlives_its_process(
 
     try:
         await until(started)
-        await asyncio.sleep(2 * paused_ms / 1_000 if sent == signal.SIGSTOP else 0)
+        await asyncio.sleep(1.2 * paused_ms / 1_000 if sent == signal.SIGSTOP else 0)
         assert all(map(runs, pids)), "as long as their owner shows that it lives"
         owner.send_signal(sent)
         await until(lambda: not any(map(runs, pids)))

@@ -162,7 +162,7 @@ async def test_a_cancelled_start_leaves_no_process() -> None:
 
         assert scope.cancelled_caught
         assert servers._running == {}
-        assert children() == before
+        assert children() <= before
 
 
 def children() -> set[int]:

@@ -257,10 +257,10 @@ async def test_long_reads_do_not_hold_up_a_renewal(tmp_path: Path) -> None:
     async with opened(life) as store:
         await store.register(store.host.owner("here"))  # type: ignore[attr-defined]
         free = threading.Event()
-        reads = [asyncio.create_task(store.read(lambda _: free.wait(10))) for _ in range(READERS)]
+        reads = [asyncio.create_task(store.read(lambda _: free.wait(120))) for _ in range(READERS)]
         await asyncio.sleep(0)  # Both are handed in, each thread has one.
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 await store.renew("here")
         finally:
             free.set()

@@ -38,7 +38,7 @@ async def collect(crew: list[Worker], wanted: int) -> list[tuple[str, str, int]]
             claims.extend((worker.name, line.split()[0], int(line.split()[1])) for line in worker.said())
         return len(claims) >= wanted
 
-    await until(look, within_s=60)
+    await until(look)
     return claims
 
 

@@ -113,10 +113,10 @@ async def test_opening_ends_when_the_server_falls_silent(
     tmp_path: Path, word: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the handshake too, where the driver itself would wait for ever."""
-    monkeypatch.setattr(postgres, "USE_S", 0.5)
-    monkeypatch.setattr(wakes, "CALL_S", 0.5)
     schema = schema_url(tmp_path).rpartition("schema=")[2]
     await (await PostgresStore.open(schema_url(tmp_path))).close()
+    monkeypatch.setattr(postgres, "USE_S", 0.5)
+    monkeypatch.setattr(wakes, "CALL_S", 0.5)
     async with silent_after(word) as port:
         url = f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={schema}&sslmode=disable"
         with pytest.raises(StoreBusy, match="could not be reached"):

@@ -14,6 +14,7 @@ from holdfast.toolkit.output import ToolDenied, ToolFailure, ToolOutput
 from holdfast.tools import managed_output
 from holdfast.tools.builtin.bash import bash_tool
 from holdfast.tools.managed_output import ManagedOutput
+from tests.loop_time import let_pass
 from tests.tools.fake_context import Asked
 from tests.tools.searching import Project
 from tests.until import until
@@ -186,13 +187,21 @@ async def test_where_it_runs(shell: Shell) -> None:
     assert (await shell.run('read x; echo "$?"; test -t 1 || echo no')).text == "1\nno"
 
 
-@pytest.mark.ci
 async def test_after_its_time_it_is_ended_and_the_model_told(shell: Shell) -> None:
     """What it printed until then is kept."""
-    output = await shell.run("echo begun; sleep 300", timeout=300)
+    outputs: list[ToolOutput] = []
+
+    async def run() -> None:
+        outputs.append(await shell.run("echo begun; sleep 300", timeout=30_000))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run)
+        await until(lambda: "begun" in str(shell.project.context.shown))
+        let_pass(30)
+    (output,) = outputs
     assert output.text == (
-        "begun\n\n(The command was ended: it had not finished after 300 ms. Give it a longer `timeout`, run "
-        "it in the background, or do less at once.)"
+        "begun\n\n(The command was ended: it had not finished after 30000 ms. Give it a longer `timeout`, "
+        "run it in the background, or do less at once.)"
     )
     assert output.metadata["exit"] is None
 

@@ -85,6 +85,7 @@ async def test_progress_is_not_shown_more_often_than_is_of_use(
 
     await made.call("one_slow", context)
 
+    await until(lambda: context.shown)
     assert [facts["progress"]["progress"] for _, facts in context.shown] == [1.0]
 
 

@@ -14,6 +14,7 @@ from holdfast.schema.request import Question
 from holdfast.toolkit.output import ToolOutput
 from holdfast.tools.mcp import keeper as keeping
 from holdfast.tools.mcp.server import Server
+from tests.loop_time import let_pass
 from tests.tools.fake_context import FakeContext
 from tests.tools.mcp.servers import Servers, entry, is_running, servers
 from tests.until import until
@@ -224,9 +225,13 @@ async def test_the_end_of_a_program_is_not_waited_for(made: Servers) -> None:
     """One that does not answer and ignores its end: the turn goes on when its time to connect is over."""
     log = made.directory / "log"
     mute = McpEntry(**entry(mute=True, stubborn=True, log=str(log)))
-    await made.connect({"one": Server(name="one", entry=mute, connect_s=1.5)})
+    server = Server(name="one", entry=mute, connect_s=30)
+    async with anyio.create_task_group() as group:
+        group.start_soon(made.connect, {"one": server})
+        await until(lambda: log.exists() and log.read_text().endswith("\n"))
+        let_pass(30)
 
-    assert made.states == {"one": ("failed", "it did not answer within 1.5 s")}
+    assert made.states == {"one": ("failed", "it did not answer within 30 s")}
     assert is_running(int(log.read_text().split()[1]))
 
 

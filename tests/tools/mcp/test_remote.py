@@ -51,7 +51,7 @@ async def test_a_server_is_spoken_to_over_http(made: Servers, newer: bool) -> No
         assert read == ToolOutput(text="the page", title="web://page")
         # A newer server tells of a change whoever listens, others only the one who caused it.
         await made.call("other_grow" if newer else "web_grow")
-        await until(lambda: "web_more" in made.names(), within_s=20)
+        await until(lambda: "web_more" in made.names())
         await made.connect({})
 
 

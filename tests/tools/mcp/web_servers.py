@@ -42,7 +42,7 @@ async def served(app: ASGIApp, port: int = 0) -> AsyncIterator[str]:
     finally:
         server.should_exit = True
         server.force_exit = True
-        await asyncio.wait({task}, timeout=10)
+        await asyncio.wait({task}, timeout=60)
 
 
 class Color(BaseModel):
