@@ -74,14 +74,14 @@ def print_losses(report: "SalvageReport") -> None:
 
 
 def check_log(place: StoreUrl) -> None:
-    """Raise `StoreDamaged` where the log is damaged in the middle: no connection may be opened then, since
-    SQLite stops at the damage and the last close removes the log, with the commits behind it.
+    """Raise `StoreDamaged` where the log is damaged in the middle: also where opening would take the damage
+    for what a power cut has left of the last transaction, and drop it.
     """
     from holdfast.store.sqlite.database import Database
-    from holdfast.store.sqlite.salvage.rescue import log_trouble
+    from holdfast.store.sqlite.salvage.log_file import log_trouble
 
     database = Database(path_of(place, "doctor"))
-    if trouble := log_trouble(database):
+    if trouble := log_trouble(database.log_path):
         raise StoreDamaged(str(database.path), trouble)
 
 

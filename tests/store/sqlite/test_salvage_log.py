@@ -16,8 +16,9 @@ from holdfast.clock import SystemClock
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.log import Log, read_log
+from holdfast.store.sqlite.salvage.log_file import log_trouble
 from holdfast.store.sqlite.salvage.report import SalvageReport
-from holdfast.store.sqlite.salvage.rescue import log_trouble, salvage
+from holdfast.store.sqlite.salvage.rescue import salvage
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import ses, session, user
 from tests.store.sqlite import damage
@@ -106,7 +107,7 @@ def test_what_stands_behind_a_damaged_frame_comes_back(store: Path, frame: int, 
     assert not report.complete
     assert report.log.startswith(f"the log is damaged at frame {frame + 1} ")
     assert report.log.endswith(f"of {sound_log(store).frames}")
-    assert log_trouble(database) == report.log
+    assert log_trouble(database.log_path) == report.log
 
 
 @pytest.mark.parametrize("at", [1, 5, 10, 17, 25])
@@ -138,7 +139,7 @@ def test_a_torn_last_frame_is_no_damage(store: Path, kind: str) -> None:
             del log[-FRAME if kind == "missing" else -100 :]
 
     database = hurt(store, change)
-    assert log_trouble(database) == ""
+    assert log_trouble(database.log_path) == ""
     assert salvaged(database)[0].complete
 
 
@@ -188,4 +189,4 @@ def test_a_log_that_changes_as_it_is_read_is_no_damage(store: Path, monkeypatch:
         flip(HEAD + FRAME * frame + 99)(torn)
         readings.append(bytes(torn))
     monkeypatch.setattr(Path, "read_bytes", lambda _: readings.pop())
-    assert log_trouble(Database(store)) == ""
+    assert log_trouble(Database(store).log_path) == ""

@@ -40,6 +40,9 @@ class Index(Database):
             db.execute(f"PRAGMA {setting}").fetchall()
         return db
 
+    def _check_log(self, db: apsw.Connection) -> None:
+        """Whatever its log has lost, the journal or the tree has."""
+
     def identity(self) -> int:
         """Which file it is now; it changes when the index was replaced, and is 0 when it is gone."""
         try:

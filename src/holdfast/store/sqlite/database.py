@@ -51,6 +51,8 @@ class Database:
         """Whether this user may only read the store; known once it is prepared."""
         self.disk_is_full = False
         """Why it can only be read, where it is so."""
+        self.log_is_read = False
+        """Whether a log that was left over was read as a whole, and holds no commit behind damage."""
         self._vfs = vfs
         self._migrations, self._oldest = migrations, oldest
 
@@ -177,6 +179,9 @@ class Database:
         try:
             db = apsw.Connection(name, flags=flags, vfs=self._vfs or None)
             try:
+                db.set_busy_timeout(BUSY_MS)
+                if _size(self.log_path) and not self.log_is_read:
+                    self._check_log(db)
                 self._set_up(db)
             except BaseException:
                 db.close()
@@ -184,6 +189,12 @@ class Database:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return db
+
+    def _check_log(self, db: apsw.Connection) -> None:
+        """Refuse a log of which SQLite would drop what was acknowledged."""
+        from holdfast.store.sqlite import leftover_log
+
+        leftover_log.check(self, db)
 
     def _is_settled(self) -> bool:
         """Whether all commits are in the file itself. A log can only be read through memory that processes
@@ -202,7 +213,6 @@ class Database:
         return False
 
     def _set_up(self, db: apsw.Connection) -> None:
-        db.set_busy_timeout(BUSY_MS)
         db.create_scalar_function("title_has", title_has, 2, deterministic=True)
         set_pragmas(
             db,

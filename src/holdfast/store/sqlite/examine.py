@@ -64,7 +64,7 @@ def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
     left = survey(database, clock)
     findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong if line != left.log]
     if left.log:
-        what = f"{left.log}: opening the store drops what stands behind it, --salvage NEW keeps it"
+        what = f"{left.log}: SQLite drops what stands behind it, --salvage NEW keeps it"
         findings.append(Finding(what, str(database.log_path)))
     backups = Backups(database)
     kept = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]

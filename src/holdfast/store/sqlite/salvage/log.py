@@ -11,14 +11,16 @@ other salts. A transaction that was rolled back may leave its frames: they have 
 
 import mmap
 import struct
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import msgspec
 
-HEADER, _FRAME = 32, 24
+HEADER, FRAME = 32, 24
 _MAGIC = 0x377F0682
 _MASK = 0xFFFFFFFF
 _PAGE_SIZE = 4096
+_LIVES = 1 << 16
+"""How many times a log is begun again, at most, before its file is removed."""
 
 Bytes = bytes | mmap.mmap
 Sum = tuple[int, int]
@@ -35,6 +37,8 @@ class Log(msgspec.Struct, frozen=True):
     """The frames, from 1, that do not hold although a commit stands behind them; 0 is the head of the log."""
     loose: tuple[int, ...] = ()
     """Where pages stand in such frames of which no later state is known: they may still have rows."""
+    synced: int = 0
+    """The last frame that was on the disk before the next one was written."""
 
     @property
     def trouble(self) -> str:
@@ -45,6 +49,11 @@ class Log(msgspec.Struct, frozen=True):
             return f"the head of the log is damaged, which has {self.frames} frames"
         more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
         return f"the log is damaged at frame {self.damaged[0]}{more} of {self.frames}"
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a power cut explains the damage: all of it lies in what may not have been synced."""
+        return bool(self.damaged) and self.damaged[0] > self.synced
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -65,8 +74,11 @@ class _Frame(msgspec.Struct, frozen=True):
     """Where its page stands."""
 
 
-def read_log(data: Bytes) -> Log | None:
-    """What a log has committed; None when it has committed nothing that can be trusted."""
+def read_log(data: Bytes, leases: Container[int] = ()) -> Log | None:
+    """What a log has committed; None when it has committed nothing that can be trusted.
+
+    `leases`: the pages of which a commit is not synced by itself.
+    """
     head = _head(data)
     if head is None:
         return None
@@ -76,9 +88,15 @@ def read_log(data: Bytes) -> Log | None:
     broken: list[int] = [] if head.sound else [0]
     pages, committed, seeds = 0, 0, head.seeds
     unsure: dict[int, _Frame] = {}
+    synced, is_synced = [0], False
     for i, frame in zip(range(1, end + 1), _frames(data, head), strict=False):
         sums = [_sum(data, frame, head, seed) for seed in seeds]
-        if frame.stored not in sums:
+        holds = frame.stored in sums
+        is_synced = is_synced or frame.number not in leases
+        if is_synced and (frame.commit if holds else _may_end(frame, head)):
+            synced.append(i)
+            is_synced = False
+        if not holds:
             broken.append(i)
             unsure[i] = frame
             seeds = (frame.stored, sums[0])
@@ -107,7 +125,36 @@ def read_log(data: Bytes) -> Log | None:
             for i, frame in unsure.items()
             if i < committed and offsets.get(frame.number, 0) < frame.at
         ),
+        max(i for i in synced if i < committed),
     )
+
+
+def goes_on(data: Bytes, *, first: bool) -> bool:
+    """Whether what is committed behind the frames that SQLite has read holds as well, as it does where
+    another process has just written it. False means that the whole log must be read.
+
+    `data`: the head, the last frame that was read (none, if the `first` is still to be read), and all behind.
+    """
+    head = _head(data)
+    if head is None or not head.sound:
+        return not first
+    frames = list(_frames(data, head))
+    seed = head.seeds[0] if first or not frames else frames.pop(0).stored
+    while frames and frames[-1].salts != head.salts:
+        frames.pop()
+    while frames and not frames[-1].commit:
+        frames.pop()
+    for frame in frames:
+        if frame.salts != head.salts or frame.stored != _sum(data, frame, head, seed):
+            return False
+        seed = frame.stored
+    return True
+
+
+def page_size(head: bytes) -> int:
+    """The size of its pages, as the head of a log says it; 0 where it says none."""
+    size = int.from_bytes(head[8:12])
+    return size if is_page_size(size) else 0
 
 
 def is_page_size(size: int) -> bool:
@@ -140,14 +187,23 @@ def _head(data: Bytes) -> _Head | None:
 
 def _frames(data: Bytes, head: _Head) -> Iterator[_Frame]:
     """The frames of a log, whether they hold or not; no half one."""
-    for at in range(HEADER, len(data) - _FRAME - head.page_size + 1, _FRAME + head.page_size):
-        number, commit, salt_1, salt_2, *stored = struct.unpack(">6I", data[at : at + _FRAME])
-        yield _Frame(number, commit, (salt_1, salt_2), (stored[0], stored[1]), at + _FRAME)
+    for at in range(HEADER, len(data) - FRAME - head.page_size + 1, FRAME + head.page_size):
+        number, commit, salt_1, salt_2, *stored = struct.unpack(">6I", data[at : at + FRAME])
+        yield _Frame(number, commit, (salt_1, salt_2), (stored[0], stored[1]), at + FRAME)
+
+
+def _may_end(frame: _Frame, head: _Head) -> bool:
+    """Whether a transaction may end with a frame that does not hold. What a lost write has left there is
+    empty, or of a former life of the log, whose first salt was lower: that tells of no end.
+    """
+    if frame.salts == head.salts:
+        return bool(frame.commit)
+    return frame.salts != (0, 0) and not 0 < (head.salts[0] - frame.salts[0]) & _MASK <= _LIVES
 
 
 def _sum(data: Bytes, frame: _Frame, head: _Head, seed: Sum) -> Sum:
     """The checksum of a frame that runs on from another."""
-    begun = _checksum(data[frame.at - _FRAME : frame.at - _FRAME + 8], seed, head.order)
+    begun = _checksum(data[frame.at - FRAME : frame.at - FRAME + 8], seed, head.order)
     return _checksum(data[frame.at : frame.at + head.page_size], begun, head.order)
 
 

@@ -13,13 +13,11 @@ from holdfast.store.sqlite.backup import check_free
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
-from holdfast.store.sqlite.salvage.log import HEADER, read_log
+from holdfast.store.sqlite.salvage.log_file import log_bytes
 from holdfast.store.sqlite.salvage.page_size import sized
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.write import default_roots, write_store
-
-READINGS = 5
 
 
 def salvage(database: Database, target: Path, clock: Clock) -> SalvageReport:
@@ -37,35 +35,6 @@ def survey(database: Database, clock: Clock) -> SalvageReport:
     """What a salvage would bring; nothing is written."""
     with _opened(database) as pages:
         return _chosen(pages, clock)[1].report
-
-
-def log_trouble(database: Database) -> str:
-    """What is wrong with the log, if a commit stands behind it; empty when nothing is. Nothing is opened: the
-    first connection to a store, and the last that is closed, drop what stands behind the damage.
-    """
-    try:
-        log = read_log(_log_bytes(database.log_path))
-    except OSError as error:
-        raise StoreError(f"{database.log_path} cannot be read: {error.strerror or error}") from error
-    return "" if log is None else log.trouble
-
-
-def _log_bytes(path: Path) -> bytes:
-    """The log as it is at one moment. One that changes as it is read (leases are renewed without the lock)
-    can look damaged: then it is read again, until two readings show the same damage.
-    """
-    data, before = b"", tuple[object, ...]()
-    try:
-        for _ in range(READINGS):
-            data = path.read_bytes()
-            log = read_log(data)
-            damaged = (data[:HEADER], *log.damaged) if log is not None and log.damaged else ()
-            if damaged == before:
-                break
-            before = damaged
-    except FileNotFoundError:
-        return b""
-    return data
 
 
 def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:
@@ -92,7 +61,7 @@ def _opened(database: Database) -> Iterator[Pages]:
             database.path.stat()  # Nothing is made beside a store that is not there.
             _lock(database, opened)
             file = opened.enter_context(database.path.open("rb"))
-            log = _log_bytes(database.log_path)
+            log = log_bytes(database.log_path)
             size = database.path.stat().st_size
         except FileNotFoundError:
             raise StoreMissing(f"there is no store at {database.path}") from None
