@@ -218,6 +218,26 @@ def test_a_deadline_that_is_renewed_is_the_later_one(monkeypatch: pytest.MonkeyP
     assert watched.is_late()
 
 
+def test_a_renewal_that_waits_is_read_before_an_owner_is_called_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The guard was held up past the deadline, and its owner has renewed in time; then the owner ends."""
+    monkeypatch.setattr(guard_process, "boot_ms", lambda: 3_500)
+    watched = guard_process.Watched()
+    watched.groups[1] = ("", "")
+    watched.deadline_ms = 3_000
+    ended: list[int | None] = []
+    monkeypatch.setattr(watched, "end_all", lambda: ended.append(watched.deadline_ms))
+    orders, owner = os.pipe()
+    os.write(owner, b'{"deadline": 61000}\n')
+    os.close(owner)
+
+    guard_process.guard(orders, watched)
+
+    os.close(orders)
+    assert ended == [61_000]
+
+
 @pytest.mark.parametrize(("order", "late"), [({"awake": True}, False), ({}, True)])
 def test_the_guard_compares_a_deadline_with_its_own_clock(
     monkeypatch: pytest.MonkeyPatch, order: dict[str, bool], late: bool

@@ -101,19 +101,17 @@ def _end_started(mark: str) -> None:
         time.sleep(0.05)
 
 
-def main() -> None:
-    """Guard until the input ends."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
-        signal.signal(number, signal.SIG_IGN)
-    watched = Watched()
+def guard(orders: int, watched: Watched) -> None:
+    """Obey orders until their input ends, and end everything then or when the owner is late."""
     rest = b""
     while True:
-        ready, _, _ = select.select([0], [], [], watched.wait_s())
-        if watched.is_late():
-            watched.end_all()
+        ready, _, _ = select.select([orders], [], [], watched.wait_s())
         if not ready:
+            # Only now: where this process was held up, a renewal that came in time is still to be read.
+            if watched.is_late():
+                watched.end_all()
             continue
-        data = os.read(0, LINE_BYTES_MAX)
+        data = os.read(orders, LINE_BYTES_MAX)
         if not data:
             break
         *lines, rest = (rest + data).split(b"\n")
@@ -122,6 +120,13 @@ def main() -> None:
         if len(rest) > LINE_BYTES_MAX:
             rest = b""
     watched.end_all()
+
+
+def main() -> None:
+    """Guard until the input ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(number, signal.SIG_IGN)
+    guard(0, Watched())
     sys.exit(0)  # Waits for the threads that are still ending groups.
 
 
