@@ -27,6 +27,7 @@ from tests.plugins.sample_hooks import (
     MessagesShown,
 )
 from tests.provider.history import user
+from tests.until import until
 
 TURN = ChatTurn(session_id="ses_1", agent="build", model=ModelRef(provider_id="p", model_id="m"))
 
@@ -119,6 +120,7 @@ async def test_a_plain_function_runs_in_a_thread_and_cannot_hold_the_session() -
 
     calls, heard = dispatcher(Blocks(), limit_s=0.05)
     made = await calls.call(CHAT_HEADERS, TURN, ChatHeaders())
+    await until(lambda: where)
     gate.set()
 
     assert made == ChatHeaders()
@@ -286,6 +288,7 @@ async def test_a_plugin_that_hangs_again_and_again_is_called_no_more() -> None:
     made = [await calls.call(CHAT_PARAMS, TURN, ChatParams()) for _ in range(10)]
     await calls.call(CHAT_HEADERS, TURN, ChatHeaders())
     after = threading.active_count()
+    await until(lambda: len(calls_made) >= TIMEOUTS_MAX)
     gate.set()
 
     assert made == [ChatParams(options={"said": ["x"]})] * 10

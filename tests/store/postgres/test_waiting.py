@@ -164,8 +164,8 @@ async def test_a_commit_that_is_never_confirmed_ends_by_name(
 
     The server is asked to stop as well, so that it keeps no lock for a client that has left.
     """
-    monkeypatch.setattr(connections, "USE_S", 1.2)
-    monkeypatch.setattr(group, "USE_S", 1.2)
+    monkeypatch.setattr(connections, "USE_S", 3.0)
+    monkeypatch.setattr(group, "USE_S", 3.0)
     async with held(store) as holder:
         sent = asyncio.create_task(store.commit(Batch((user(1),))))
         await stands_in_line(store, holder)
