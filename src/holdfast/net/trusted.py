@@ -1,6 +1,7 @@
 """Which certificates are believed: those of the system, or of SSL_CERT_FILE and SSL_CERT_DIR.
 
-To read a system's whole list takes 20 ms, so a process reads it once, however often it opens Holdfast.
+To read a whole list takes 20 ms where it is one file, so a process reads it once, however often it opens
+Holdfast.
 """
 
 import os

@@ -91,8 +91,9 @@ def _entry_points() -> Sequence[Any]:
 
 @lru_cache(maxsize=1)
 def _entry_points_in(places: tuple[tuple[str, int], ...]) -> Sequence[Any]:
-    """Of all packages in these places. To read what each of them says of itself takes 5 ms on the event loop,
-    and every directory that is worked in asks; what is installed meanwhile changes its place's time.
+    """Of all packages in these places. To read what each of them says of itself takes milliseconds on the
+    event loop, and every directory that is worked in asks. What is installed meanwhile changes its place's
+    time.
     """
     from importlib.metadata import entry_points
 
