@@ -9,7 +9,7 @@ import anyio
 from holdfast.store.base import Store
 
 WITHIN_S = 60.0
-"""Only a test that fails waits for so long: a machine that stalls for seconds must not fail one that passes."""
+"""Only a test that fails waits for so long: a machine that stalls must not fail one that passes."""
 PAUSE_S = 0.005
 MISSED_S = 0.25
 """A watch is a hint, and may be missed; then this long passes."""

@@ -2,7 +2,6 @@
 what a crash or a power cut leaves at its end opens as ever.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -20,9 +19,10 @@ from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.salvage.log import Log, read_log
-from holdfast.store.sqlite.salvage.log_file import log_bytes
+from holdfast.store.sqlite.salvage.log import LEASES, read_log
+from holdfast.store.sqlite.salvage.log_file import log_trouble
 from holdfast.store.sqlite.salvage.rescue import salvage
+from holdfast.store.sqlite.salvage.write import default_roots
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.sqlite import damage
@@ -92,11 +92,6 @@ def lost(frame: int, left_there: bytes = bytes(FRAME)) -> Change:
     return change
 
 
-def booted_since(database: Database) -> None:
-    """The machine was started since the log was written."""
-    os.utime(database.log_path, (1, 1))
-
-
 async def held(database: Database) -> set[str]:
     """The sessions that an open store has."""
     store = await SqliteStore.open(database.path)
@@ -133,15 +128,12 @@ def damage_at(left: Path, what: str) -> Change:
 
 
 @pytest.mark.parametrize("what", ["head", "first page", "salt", "sum", "garbage", "page"])
-@pytest.mark.parametrize("booted", [False, True])
 async def test_a_store_with_commits_behind_damage_is_not_opened(
-    left: Path, tmp_path: Path, what: str, *, booted: bool
+    left: Path, tmp_path: Path, what: str
 ) -> None:
     """It is refused in doctor's words, neither file is touched, and a salvage brings every session."""
     database = placed(left, tmp_path, damage_at(left, what))
     before = files(database)
-    if booted:
-        booted_since(database)
     for _ in range(2):
         with pytest.raises(StoreDamaged, match=r"log is damaged.*holdfast doctor|head of the log is damaged"):
             await SqliteStore.open(database.path)
@@ -167,15 +159,65 @@ def test_no_connection_is_made_to_it(left: Path, tmp_path: Path) -> None:
     assert files(database) == before
 
 
-async def test_damage_in_the_last_transaction_of_a_killed_process_is_none_of_a_power_cut(
-    left: Path, tmp_path: Path
+@pytest.mark.parametrize("deaths", [1, 2])
+async def test_what_a_killed_process_wrote_and_never_published_is_no_damage(
+    tmp_path: Path, deaths: int
 ) -> None:
-    """The machine runs since before: frames were written in their order, so it was whole once."""
-    database = placed(left, tmp_path, flipped(ends(left)[-2] + 2))
-    before = files(database)
-    with pytest.raises(StoreDamaged):
-        await SqliteStore.open(database.path)
-    assert files(database) == before
+    """A whole transaction of many frames, of which another process, that lives, knows nothing: it writes its
+    own over the beginning, smaller and smaller ones. What is left has a commit, and nobody was told of it.
+    """
+    path = tmp_path / "store.db"
+    store = await SqliteStore.open(path)
+    rest = b""
+    try:
+        await store.commit(Batch(tuple(session(ses(n)) for n in range(1, 30))))
+        for death in range(deaths):
+            died = await written_after(tmp_path / f"died{death}", path, pages=40 - 20 * death)
+            rest = died + rest[len(died) :]
+        await store.commit(Batch((session(ses(30)),)))
+        log = Path(f"{path}-wal").read_bytes()
+        (tmp_path / "left").mkdir()
+        left = Database(tmp_path / "left" / "store.db")
+        for suffix in ("", "-wake"):
+            shutil.copyfile(f"{path}{suffix}", f"{left.path}{suffix}")
+    finally:
+        await store.close()
+    assert len(rest) > len(log) + 2 * FRAME
+    left.log_path.write_bytes(log + rest[len(log) :])
+
+    assert log_trouble(left.log_path) == ""
+    report = salvage(left, tmp_path / "new.db", SystemClock())
+    assert ({*report.whole}, report.log) == ({ses(n) for n in range(1, 31)}, "")
+    for n in range(31, 40):  # Each new end stands somewhere else in what is left.
+        store = await SqliteStore.open(left.path)
+        try:
+            await store.commit(Batch((session(ses(n)),)))
+            shutil.copyfile(left.log_path, tmp_path / "kept")
+            shutil.copyfile(left.path, tmp_path / "file")
+        finally:
+            await store.close()
+        shutil.copyfile(tmp_path / "kept", left.log_path)
+        shutil.copyfile(tmp_path / "file", left.path)
+    store = await SqliteStore.open(left.path)
+    try:
+        assert all([await store.session(ses(n)) is not None for n in range(1, 40)])
+    finally:
+        await store.close()
+
+
+async def written_after(folder: Path, path: Path, *, pages: int) -> bytes:
+    """The log of a copy of a store that has written so many pages more."""
+    folder.mkdir()
+    copied = folder / "store.db"
+    for suffix in ("", "-wal", "-wake"):
+        shutil.copyfile(f"{path}{suffix}", f"{copied}{suffix}")
+    store = await SqliteStore.open(copied)
+    try:
+        texts = (text(5000 + n, 4999, "x" * 3000, session=ses(1)) for n in range(pages))
+        await store.commit(Batch((user(4999, session=ses(1)), *texts)))
+        return Path(f"{copied}-wal").read_bytes()
+    finally:
+        await store.close()
 
 
 @pytest.mark.parametrize("what", ["half", "head", "page", "gone", "sum", "all garbage"])
@@ -213,57 +255,40 @@ async def test_a_power_cut_that_left_a_hole_in_the_last_transaction_opens(
     old = bytes(7) + b"\1" + (salt - 1).to_bytes(4) + b"salt"
     change = {"page": flipped(hole), "nothing": lost(hole), "a former life": lost(hole, old)}[what]
     database = placed(left, tmp_path, change)
-    log = read_log(log_bytes(database.log_path))
-    assert log is not None
-    assert log.damaged[0] == hole
-    booted_since(database)
+    assert log_trouble(database.log_path) == ""
     store = await SqliteStore.open(database.path)
     try:
         assert await store.session(ses(COUNT)) is None
         await store.commit(Batch((session(ses(9)),)))
-        after = read_log(log_bytes(database.log_path))
+        assert log_trouble(database.log_path) == ""
     finally:
         await store.close()
-    assert after is not None
-    assert after.damaged == ()
 
 
 async def test_renewed_leases_are_no_reason_to_refuse(tmp_path: Path) -> None:
     """They are not synced by themselves, so a power cut may leave a hole before the last of them."""
-    path = tmp_path / "leases.db"
-    log = await _renewed(path)
-    synced = log.synced
-    assert log.frames - synced == 3
-    for frame, torn in ((synced + 1, True), (synced, False)):
-        data = bytearray(Path(f"{path}-wal").read_bytes())
-        flipped(frame)(data)
-        seen = read_log(bytes(data), _leases(path))
-        assert seen is not None
-        assert (seen.damaged, seen.is_torn) == ((frame,), torn)
-
-
-async def _renewed(path: Path) -> Log:
-    opened = path.with_name("opened.db")
+    opened = tmp_path / "opened.db"
     store = await SqliteStore.open(opened)
     try:
         await store.commit(Batch((session(),)))
+        synced = len(Path(f"{opened}-wal").read_bytes()) // FRAME
         for n in range(3):
             await store.write(lambda c, n=n: c.rows("INSERT INTO owner VALUES (?,'{}',0,0,0)", f"o{n}"))  # type: ignore[misc]
-        for suffix in ("", "-wal"):
-            shutil.copyfile(f"{opened}{suffix}", f"{path}{suffix}")
+        log = Path(f"{opened}-wal").read_bytes()
     finally:
         await store.close()
-    log = read_log(Path(f"{path}-wal").read_bytes(), _leases(path))
-    assert log is not None
-    return log
+    assert len(log) // FRAME - synced == 3
+    for frame, damaged in ((synced + 1, ()), (synced, (synced,))):
+        data = bytearray(log)
+        flipped(frame)(data)
+        seen = read_log(bytes(data))
+        assert seen is not None
+        assert seen.damaged == damaged
 
 
-def _leases(path: Path) -> set[int]:
-    copied = path.with_name("roots.db")
-    for suffix in ("", "-wal"):
-        shutil.copyfile(f"{path}{suffix}", f"{copied}{suffix}")
-    with closing(apsw.Connection(str(copied))) as db:
-        return {int(db.execute("SELECT rootpage FROM sqlite_master WHERE name='owner'").get)}
+def test_the_leases_are_where_the_log_is_read_to_have_them() -> None:
+    """In every store of ours."""
+    assert default_roots()["owner"] == LEASES
 
 
 async def test_a_log_that_was_begun_again_opens(tmp_path: Path) -> None:

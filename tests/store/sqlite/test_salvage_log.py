@@ -122,8 +122,8 @@ def test_a_log_whose_head_is_damaged_is_read_all_the_same(store: Path, at: int) 
 def test_rows_of_a_damaged_frame_are_found_by_their_shape(store: Path) -> None:
     """The only state of a page of records has one bit changed: its rows come back all the same."""
     records = damage.roots(_closed(store))["record"]
-    database = hurt(store, flip(sound_log(store).offsets[records] + 3000))
-    report, came = salvaged(database)
+    at = sound_log(store).offsets[records] + 3000
+    report, came = salvaged(hurt(_renewed(store), flip(at)))
     assert {id: len(rows) for id, (_, rows) in came.items()} == {ses(n): 2 for n in range(1, 6)}
     assert report.log
 
@@ -162,6 +162,18 @@ def test_frames_that_are_left_behind_the_living_ones_are_no_damage(tmp_path: Pat
     assert log is not None
     assert log.frames < (len(data) - HEAD) // FRAME - 10
     assert (log.damaged, log.trouble) == ((), "")
+
+
+def _renewed(store: Path) -> Path:
+    """A copy of the store in whose log a lease was written last: what stands before it was acknowledged."""
+    copy, path = store.with_name("live.db"), store.with_name("renewed.db")
+    for suffix in ("", "-wal"):
+        shutil.copyfile(f"{store}{suffix}", f"{copy}{suffix}")
+    with contextlib.closing(apsw.Connection(str(copy))) as db:
+        db.execute("INSERT INTO owner VALUES ('o','{}',0,0,0)")
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{copy}{suffix}", f"{path}{suffix}")
+    return path
 
 
 def _closed(store: Path) -> Path:

@@ -4,17 +4,12 @@ SQLite reads it up to the first frame that does not hold, and writes over the re
 acknowledged stands behind such a frame, the store is refused, and neither file has been touched. How far
 SQLite has read, it says itself, at no cost; only what stands behind that is read here: nothing, as a rule, or
 what another process, which has the store open, is writing just now.
-
-Not refused is what a power cut may do to the end of a log (`Log.is_torn`): else each could keep a server from
-its start. That end is dropped at once: left behind new frames it would look like a part of them.
 """
 
-from contextlib import closing, suppress
 from pathlib import Path
 
 import apsw
 
-from holdfast.clock import SystemClock
 from holdfast.errors import StoreDamaged
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.log import FRAME, HEADER, goes_on, page_size
@@ -34,8 +29,9 @@ def _is_sound(db: apsw.Connection, path: Path) -> bool:
     db.execute("PRAGMA schema_version").fetchall()  # Now it reads the log, if no process has it open.
     try:
         read, _ = db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-    except apsw.ReadOnlyError:
-        return False  # It does not say so to a user who may not write.
+    except (apsw.ReadOnlyError, apsw.BusyError):
+        # It does not say so to a user who may not write, nor, for a moment, beside a fast writer.
+        return False
     try:
         with path.open("rb", buffering=0) as file:
             head = file.read(HEADER)
@@ -47,25 +43,9 @@ def _is_sound(db: apsw.Connection, path: Path) -> bool:
 
 
 def _read_whole(database: Database) -> None:
-    """Refuse the log if it is damaged. A torn end is dropped: the file gets what stands before it."""
-    from holdfast.store.sqlite.salvage.log_file import log_of
-    from holdfast.store.sqlite.salvage.write import default_roots
+    """Refuse the log if it is damaged."""
+    from holdfast.store.sqlite.salvage.log_file import log_trouble
 
-    log = log_of(database.log_path, {default_roots()["owner"]})
-    if log is not None and log.damaged and not (log.is_torn and _power_was_cut(database.log_path)):
-        raise StoreDamaged(str(database.path), log.trouble)
+    if trouble := log_trouble(database.log_path):
+        raise StoreDamaged(str(database.path), trouble)
     database.log_is_read = True
-    if log is not None and log.damaged and not database.readonly:
-        with suppress(apsw.Error), closing(database.connect()) as db:
-            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-
-
-def _power_was_cut(path: Path) -> bool:
-    """Whether it may have been: the machine was started since the log was written. A process that is killed
-    leaves frames in the order in which they were written, so none stands behind one that it did not write.
-    """
-    clock = SystemClock()
-    try:
-        return path.stat().st_mtime_ns // 1_000_000 < clock.now_ms() - clock.boot_ms()
-    except FileNotFoundError:
-        return True

@@ -4,14 +4,20 @@ A frame counts when the checksum holds that runs on from the frame before it. SQ
 does not hold, and drops what stands behind it. Here the reading goes on from the sum that is stored in the
 damaged frame: whatever is whole and committed behind it was acknowledged once.
 
-Three things look like damage and are none. A crash leaves the last transaction torn: behind the break there
+Four things look like damage and are none. A crash leaves the last transaction torn: behind the break there
 is no commit. A log that was begun again has frames of its former life behind the living ones: these have
 other salts. A transaction that was rolled back may leave its frames: they have the log's salts and no commit.
+And a transaction that was written whole and never acknowledged (its process was killed, or its sync failed,
+or the power went and took a middle that was not on the disk yet) has a commit, with what others have written
+since in the place of its beginning. So damage is what has stood on the disk for certain: behind it, or as its
+end, there is a commit upon which another one was written. What it costs: damage in the last transaction of
+all cannot be told from that, and is taken for it, as SQLite does.
 """
 
 import mmap
 import struct
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -19,6 +25,8 @@ HEADER, FRAME = 32, 24
 _MAGIC = 0x377F0682
 _MASK = 0xFFFFFFFF
 _PAGE_SIZE = 4096
+LEASES: Final = 19
+"""The page of the leases, which every store of ours has there: their renewal is not synced by itself."""
 _LIVES = 1 << 16
 """How many times a log is begun again, at most, before its file is removed."""
 
@@ -37,8 +45,6 @@ class Log(msgspec.Struct, frozen=True):
     """The frames, from 1, that do not hold although a commit stands behind them; 0 is the head of the log."""
     loose: tuple[int, ...] = ()
     """Where pages stand in such frames of which no later state is known: they may still have rows."""
-    synced: int = 0
-    """The last frame that was on the disk before the next one was written."""
 
     @property
     def trouble(self) -> str:
@@ -49,11 +55,6 @@ class Log(msgspec.Struct, frozen=True):
             return f"the head of the log is damaged, which has {self.frames} frames"
         more = f" and {len(self.damaged) - 1} more" if len(self.damaged) > 1 else ""
         return f"the log is damaged at frame {self.damaged[0]}{more} of {self.frames}"
-
-    @property
-    def is_torn(self) -> bool:
-        """Whether a power cut explains the damage: all of it lies in what may not have been synced."""
-        return bool(self.damaged) and self.damaged[0] > self.synced
 
 
 class _Head(msgspec.Struct, frozen=True):
@@ -74,36 +75,34 @@ class _Frame(msgspec.Struct, frozen=True):
     """Where its page stands."""
 
 
-def read_log(data: Bytes, leases: Container[int] = ()) -> Log | None:
-    """What a log has committed; None when it has committed nothing that can be trusted.
-
-    `leases`: the pages of which a commit is not synced by itself.
-    """
+def read_log(data: Bytes) -> Log | None:
+    """What a log has committed; None when it has committed nothing that can be trusted."""
     head = _head(data)
     if head is None:
         return None
     end = max((i for i, frame in enumerate(_frames(data, head)) if frame.salts == head.salts), default=-1) + 1
+    frames = [frame for frame, _ in zip(_frames(data, head), range(end), strict=False)]
     offsets: dict[int, int] = {}
     written: dict[int, int] = {}
     broken: list[int] = [] if head.sound else [0]
     pages, committed, seeds = 0, 0, head.seeds
+    before: Log | None = None
     unsure: dict[int, _Frame] = {}
-    synced, is_synced = [0], False
-    for i, frame in zip(range(1, end + 1), _frames(data, head), strict=False):
+    synced = _Synced(head)
+    for i, frame in enumerate(frames, 1):
         sums = [_sum(data, frame, head, seed) for seed in seeds]
         holds = frame.stored in sums
-        is_synced = is_synced or frame.number not in leases
-        if is_synced and (frame.commit if holds else _may_end(frame, head)):
-            synced.append(i)
-            is_synced = False
+        synced.take(i, frame, holds=holds)
+        if not broken and not (holds and frame.salts == head.salts):
+            before = Log(head.page_size, dict(offsets), pages, committed) if offsets else None
         if not holds:
             broken.append(i)
             unsure[i] = frame
             seeds = (frame.stored, sums[0])
             continue
         if frame.stored != sums[0] and i - 1 in unsure:  # Only the sum of the frame before was damaged.
-            before = unsure.pop(i - 1)
-            written[before.number] = before.at
+            of_before = unsure.pop(i - 1)
+            written[of_before.number] = of_before.at
         if frame.salts != head.salts:
             broken.append(i)
         written[frame.number] = frame.at
@@ -112,6 +111,8 @@ def read_log(data: Bytes, leases: Container[int] = ()) -> Log | None:
             offsets |= written
             written.clear()
             pages, committed = frame.commit, i
+    if broken and broken[0] > synced.last:
+        return before
     if not offsets:
         return None
     return Log(
@@ -125,8 +126,36 @@ def read_log(data: Bytes, leases: Container[int] = ()) -> Log | None:
             for i, frame in unsure.items()
             if i < committed and offsets.get(frame.number, 0) < frame.at
         ),
-        max(i for i in synced if i < committed),
     )
+
+
+class _Synced:
+    """How far a log was on the disk for certain: up to an end upon which another transaction was written.
+
+    Frames that run on from one another, from a break on, are a run: a rest that was never acknowledged is one
+    transaction's, so its run has one end and no more.
+    """
+
+    def __init__(self, head: _Head) -> None:
+        self.last = 0
+        self._head = head
+        self._is_behind_break = False
+        self._end = 0
+        self._is_synced = False
+
+    def take(self, i: int, frame: _Frame, *, holds: bool) -> None:
+        ends = bool(frame.commit) if holds else _may_end(frame, self._head)
+        if not holds:
+            self._is_behind_break, self._end = True, 0
+        elif ends and self._end:
+            self.last, self._end = self._end, 0
+        self._is_synced = self._is_synced or frame.number != LEASES
+        if ends and self._is_synced:
+            self._is_synced = False
+            if self._is_behind_break and frame.salts == self._head.salts:
+                self._end = i
+            else:
+                self.last = i
 
 
 def goes_on(data: Bytes, *, first: bool) -> bool:

@@ -2,26 +2,20 @@
 last that is closed, drop what stands behind damage in the log.
 """
 
-from collections.abc import Container
 from pathlib import Path
 
 from holdfast.errors import StoreError
-from holdfast.store.sqlite.salvage.log import HEADER, Log, read_log
+from holdfast.store.sqlite.salvage.log import HEADER, read_log
 
 READINGS = 5
 
 
-def log_of(path: Path, leases: Container[int] = ()) -> Log | None:
-    """What a log has committed (see `read_log`); None where there is none."""
+def log_trouble(path: Path) -> str:
+    """What is wrong with a log, if an acknowledged commit stands behind it; empty when nothing is."""
     try:
-        return read_log(log_bytes(path), leases)
+        log = read_log(log_bytes(path))
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
-
-
-def log_trouble(path: Path) -> str:
-    """What is wrong with a log, if a commit stands behind it; empty when nothing is."""
-    log = log_of(path)
     return "" if log is None else log.trouble
 
 
