@@ -66,6 +66,7 @@ def test_other_layouts_are_dearer(told: Stage) -> None:
     assert len(set(costs)) == len(set(quotients)) == 3
 
 
+@pytest.mark.ci("the story of this module is told for it")
 def test_the_naive_layout_tells_the_world_as_it_is(told: Stage) -> None:
     """One system text with today's date and today's rules, no update, tools as they were registered."""
     asked = [each for each in told.seen if each.note == "AGENTS.md was edited"][-1]

@@ -47,6 +47,7 @@ def test_wildcards(text: str, pattern: str, matches: bool) -> None:
 SIGNS = st.text(alphabet="ab/ *?\\\n", max_size=8)
 
 
+@pytest.mark.ci
 @given(SIGNS, SIGNS)
 def test_the_matcher_agrees_with_an_obvious_one(text: str, pattern: str) -> None:
     """The same answer as the definition, spelled out by recursion."""

@@ -195,6 +195,7 @@ def test_usage_counts_until_a_summary_takes_its_place(made: list[Answer]) -> Non
 limits = st.none() | st.integers(1, 10**6)
 
 
+@pytest.mark.ci
 @given(st.none() | st.integers(0, 10**6), limits, limits, st.integers(0, 10**6), answers)
 @example(None, None, 1, 0, TWO)
 def test_a_request_is_compacted_when_and_only_when_it_is_over_a_limit(

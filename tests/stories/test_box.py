@@ -346,6 +346,7 @@ async def test_a_launcher_that_fails_runs_nothing(world: World, monkeypatch: pyt
     )
 
 
+@pytest.mark.ci
 async def test_what_steers_the_next_run_is_named(world: World) -> None:
     """Settings, plugins and instruction files that a command changed."""
     async with world.open(
@@ -366,6 +367,7 @@ async def test_what_steers_the_next_run_is_named(world: World) -> None:
     assert part.metadata["said"] == [[], [str(world.project / "AGENTS.md")]]
 
 
+@pytest.mark.ci
 async def test_nothing_is_left_running(world: World) -> None:
     """Not what went into a session of its own, nor what ignores the first signal."""
     command = f"trap '' TERM; setsid sleep {LONG} & nohup sleep {LONG} & echo started"
@@ -376,6 +378,7 @@ async def test_nothing_is_left_running(world: World) -> None:
     await until(lambda: not alive(LONG))
 
 
+@pytest.mark.ci
 async def test_bash_is_boxed_and_asks_to_leave(world: World) -> None:
     """The denial is found and shown; the model calls again with its reason, the user agrees, it runs once."""
     outside = world.home / "file"

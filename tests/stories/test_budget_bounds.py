@@ -160,6 +160,7 @@ async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(worl
         assert used.time_ms < 60_000
 
 
+@pytest.mark.ci
 async def test_the_time_of_turns_that_died_counts(world: World) -> None:
     """Two of 7 s are killed under a budget of 10 s: the third is not begun."""
     machine, clock, session = Machine(), FakeClock(), None

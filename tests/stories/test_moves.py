@@ -334,6 +334,7 @@ async def test_a_conversation_is_written_part_by_part_in_linear_time(
         assert [each.moved for each in await steps(hf, session)] == [None, "edit"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("also", [False, True])
 async def test_a_fork_from_before_an_answer_that_was_removed_has_moved_nothing(
     world: World, *, also: bool

@@ -183,6 +183,7 @@ REQUESTS = {
 }
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("name", REQUESTS)
 def test_our_requests_pass_their_types(name: str) -> None:
     """What we send validates against the SDK's own request type, and no field is unknown to it.

@@ -159,6 +159,7 @@ def test_no_connection_is_made_to_it(left: Path, tmp_path: Path) -> None:
     assert files(database) == before
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("deaths", [1, 2])
 async def test_what_a_killed_process_wrote_and_never_published_is_no_damage(
     tmp_path: Path, deaths: int
