@@ -59,6 +59,20 @@ async def asked(hf: Holdfast, session: str) -> str:
     return (await hf.sessions.requests(session))[0].id
 
 
+async def parked(world: World, hf: Holdfast) -> str:
+    """A session whose call waits for the user, and that nobody runs any more."""
+    impatient(hf)
+    session = await world.session(hf, permission=[{"permission": "*", "pattern": "*", "action": "ask"}])
+    await hf.sessions.prompt(session, "go")
+    await asked(hf, session)
+
+    async def rests() -> bool:
+        return not (await hf.sessions.state(session)).busy
+
+    await until(rests)
+    return session
+
+
 async def told(hf: Holdfast, session: str) -> dict[str, tuple[str, str]]:
     """What a fork says of the calls that were not settled: the words, and the outcome."""
     calls = calls_of((await hf.sessions.messages(session)).messages)
@@ -378,15 +392,7 @@ async def test_a_call_that_the_source_parked_is_settled_in_the_fork(world: World
     async with world.open(Step(ONE, TWO), presence=Attached()) as (hf, _):
         hf.tools.register(deed.tool)
         hf.tools.register(quick.tool)
-        impatient(hf)
-        session = await world.session(hf, permission=[{"permission": "*", "pattern": "*", "action": "ask"}])
-        await hf.sessions.prompt(session, "go")
-        await asked(hf, session)
-
-        async def rests() -> bool:
-            return not (await hf.sessions.state(session)).busy
-
-        await until(rests)
+        session = await parked(world, hf)
         fork = (await hf.sessions.fork(session)).id
         calls = calls_of((await hf.sessions.messages(fork)).messages)
         assert await told(hf, fork) == {"one": (WAITED, "interrupted")}
@@ -399,15 +405,7 @@ async def test_what_was_said_behind_an_open_answer_stands_behind_it_in_the_fork(
     """
     async with world.open(Step(ONE), Step(Say("In the fork.")), presence=Attached()) as (hf, script):
         hf.tools.register(Deed().tool)
-        impatient(hf)
-        session = await world.session(hf, permission=[{"permission": "*", "pattern": "*", "action": "ask"}])
-        await hf.sessions.prompt(session, "go")
-        await asked(hf, session)
-
-        async def rests() -> bool:
-            return not (await hf.sessions.state(session)).busy
-
-        await until(rests)
+        session = await parked(world, hf)
         await hf.sessions.prompt(session, "by the way", no_reply=True)
         fork = (await hf.sessions.fork(session)).id
         copied = (await hf.sessions.messages(fork)).messages

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from holdfast.errors import ContextError
@@ -75,12 +76,13 @@ def _wait(process: subprocess.Popen[bytes], folder: Path, progress: Progress, un
 
 
 def _written(folder: Path) -> int:
+    """The bytes of the largest wheel so far. pip moves its files and removes its folders meanwhile."""
     total = 0
-    for path in folder.rglob("*.whl"):
-        try:
-            total = max(total, path.stat().st_size)
-        except OSError:
-            continue  # pip moves its files about
+    for where, _, names in os.walk(folder):  # It passes over a folder that is gone.
+        for name in names:
+            if name.endswith(".whl"):
+                with suppress(OSError):
+                    total = max(total, Path(where, name).stat().st_size)
     return total
 
 
