@@ -74,9 +74,7 @@ def print_losses(report: "SalvageReport") -> None:
 
 
 def check_log(place: StoreUrl) -> None:
-    """Raise `StoreDamaged` where the log is damaged in the middle: also where opening would take the damage
-    for what a power cut has left of the last transaction, and drop it.
-    """
+    """Raise `StoreDamaged` where the log is damaged in the middle, as opening the store would."""
     from holdfast.store.sqlite.database import Database
     from holdfast.store.sqlite.salvage.log_file import log_trouble
 

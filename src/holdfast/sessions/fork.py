@@ -8,7 +8,6 @@ are neither read nor decoded here.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -27,9 +26,6 @@ from holdfast.store.batch import Batch, Change, Copies, Put, Unchanged
 from holdfast.store.on_conflict import on_conflict
 from holdfast.store.record import StoredMessage, StoredRecord
 from holdfast.version import __version__
-
-if TYPE_CHECKING:
-    pass
 
 DEPTH_MAX = 64
 _STEP_FINISH = b'"step-finish"'
