@@ -78,7 +78,7 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     assert shell("doctor", "--restore", backup.name).code == 0
     assert shell("session", "show", session).code == 0
     path.unlink()
-    assert "restore a backup there" in shell.fails("session", "list")
+    assert "bring a backup back" in shell.fails("session", "list")
     assert shell("doctor", "--restore", str(backup)).code == 0
     assert shell("session", "show", session).code == 0
 

@@ -1,4 +1,6 @@
-"""The command line over a store whose process was killed, with a bit changed in its log: nothing is lost."""
+"""The command line over a store whose process was killed, with a bit changed in its log, or its file gone or
+empty: nothing is lost.
+"""
 
 import shutil
 import sys
@@ -21,8 +23,17 @@ def shell(tmp_path: Path) -> Shell:
     return Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{tmp_path}/store.db")
 
 
+def damage(shell: Shell, tmp_path: Path) -> tuple[list[str], Path]:
+    """What a killed process left; one bit of the first page in its log is changed."""
+    ids, left = leave(shell, tmp_path)
+    log = bytearray(Path(f"{left}-wal").read_bytes())
+    log[32 + 24 + 100] ^= 1
+    Path(f"{left}-wal").write_bytes(log)
+    return ids, left
+
+
 def leave(shell: Shell, tmp_path: Path) -> tuple[list[str], Path]:
-    """Sessions that are in the log which a killed process left; one bit of its first page is changed."""
+    """Sessions that are in the log which a killed process left."""
     here, left = tmp_path / "store.db", tmp_path / "left/store.db"
     left.parent.mkdir()
 
@@ -35,9 +46,6 @@ def leave(shell: Shell, tmp_path: Path) -> tuple[list[str], Path]:
         return ids
 
     ids = shell.make(work)
-    log = bytearray(Path(f"{left}-wal").read_bytes())
-    log[32 + 24 + 100] ^= 1
-    Path(f"{left}-wal").write_bytes(log)
     shell.store = f"sqlite://{left}"
     return ids, left
 
@@ -45,7 +53,7 @@ def leave(shell: Shell, tmp_path: Path) -> tuple[list[str], Path]:
 @pytest.mark.ci
 def test_no_command_drops_what_stands_behind_damage(shell: Shell, tmp_path: Path) -> None:
     """Each is refused in one line that names doctor; then doctor brings every session back."""
-    ids, left = leave(shell, tmp_path)
+    ids, left = damage(shell, tmp_path)
     log = Path(f"{left}-wal")
     before = left.read_bytes(), log.read_bytes()
     for command in (
@@ -74,7 +82,7 @@ def test_no_command_drops_what_stands_behind_damage(shell: Shell, tmp_path: Path
 @pytest.mark.skipif(sys.platform != "linux", reason="root's powers are given up with a call of Linux")
 def test_a_user_who_may_only_read_is_told(shell: Shell, tmp_path: Path) -> None:
     """Such a one can drop nothing, and would take a part of the sessions for all of them."""
-    _, left = leave(shell, tmp_path)
+    _, left = damage(shell, tmp_path)
     Path(f"{left}-shm").touch()
     close(left.parent, writable=False)
     try:
@@ -83,3 +91,51 @@ def test_a_user_who_may_only_read_is_told(shell: Shell, tmp_path: Path) -> None:
         close(left.parent, writable=True)
     assert (done.code, done.out) == (1, "")
     assert "the log is damaged at frame 1 of" in done.err
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("state", ["gone", "empty"])
+def test_a_log_without_its_file_is_not_removed(shell: Shell, tmp_path: Path, state: str) -> None:
+    """SQLite removes such a log when it opens the file; here nothing is touched, and all of it comes back."""
+    ids, left = leave(shell, tmp_path)
+    log = Path(f"{left}-wal")
+    if state == "gone":
+        left.unlink()
+    else:
+        left.write_bytes(b"")
+    before = log.read_bytes()
+    for command in (
+        ("session", "list", "--all"),
+        ("session", "show", ids[-1]),
+        ("session", "delete", ids[0]),
+        ("run", "hello", "--model", "acme/m"),
+    ):
+        line = shell.fails(*command)
+        assert line == (
+            f"{left} is damaged (it is {state}, and its log holds what was committed last); "
+            "run `holdfast doctor`, or restore a backup"
+        )
+        assert (left.exists(), log.read_bytes()) == (state == "empty", before), command
+
+    told = shell("doctor")
+    assert told.code == 1
+    assert f"{COUNT} sessions can be read whole" in told.out
+    wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"), "--format", "json")
+    assert set(wrote.json()["whole"]) == set(ids)
+    assert log.read_bytes() == before
+    assert shell("doctor", "--repair").code == 0
+    assert {each["id"] for each in shell("session", "list", "--all", "--format", "json").json()} == set(ids)
+    assert shell("doctor").code == 0
+
+
+def test_a_store_that_is_gone_names_its_backups(shell: Shell, tmp_path: Path) -> None:
+    """Where nothing is left but the sign that a store was here, nothing is made in its place."""
+    _, left = leave(shell, tmp_path)
+    for suffix in ("", "-wal"):
+        Path(f"{left}{suffix}").unlink()
+    line = shell.fails("session", "list")
+    assert line == (
+        f"{left} is gone although a store was here; bring a backup back with `holdfast doctor --restore`, "
+        f"or remove {left}-wake to begin again"
+    )
+    assert sorted(path.name for path in left.parent.iterdir()) == ["store.db-wake"]

@@ -60,7 +60,7 @@ async def test_a_store_that_vanished_is_not_made_anew(tmp_path: Path) -> None:
     path = tmp_path / "store.db"
     await made(path)
     path.unlink()
-    with pytest.raises(StoreMissing, match="restore a backup"):
+    with pytest.raises(StoreMissing, match="bring a backup back"):
         await SqliteStore.open(path)
     path.touch()
     with pytest.raises(StoreMissing, match="is empty although"):

@@ -63,15 +63,19 @@ class Database:
     def prepare(self, *, create: bool) -> None:
         """Make the store, or bring it up to date; refuse one that is missing, foreign or too new."""
         if not self.path.exists():
+            if _size(self.log_path):
+                self._check_file()
             if self.wake_path.exists():
                 raise StoreMissing(
-                    f"{self.path} is gone although a store was here; restore a backup there, "
-                    f"or remove {self.wake_path} to begin again"
+                    f"{self.path} is gone although a store was here; bring a backup back with "
+                    f"`holdfast doctor --restore`, or remove {self.wake_path} to begin again"
                 )
             if not create:
                 raise StoreMissing(f"there is no store at {self.path}")
             make_folder(self.path.parent)
         elif not is_writable(self.path):
+            if not os.access(self.path, os.R_OK):
+                raise StoreError(f"{self.path} can neither be read nor written by this user")
             self.readonly = True
             self._check_readable()
             return
@@ -157,8 +161,8 @@ class Database:
             raise StoreError(f"{self.path} is a database, but not a Holdfast store; name another file")
         if self.wake_path.exists():
             raise StoreMissing(
-                f"{self.path} is empty although a store was here; restore a backup there, "
-                f"or remove both it and {self.wake_path} to begin again"
+                f"{self.path} is empty although a store was here; bring a backup back with "
+                f"`holdfast doctor --restore`, or remove both it and {self.wake_path} to begin again"
             )
 
     def _create(self, db: apsw.Connection) -> None:
@@ -189,6 +193,12 @@ class Database:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return db
+
+    def _check_file(self) -> None:
+        """Refuse to begin anew beside a log that holds commits."""
+        from holdfast.store.sqlite import leftover_log
+
+        leftover_log.check_file(self)
 
     def _check_log(self, db: apsw.Connection) -> None:
         """Refuse a log of which SQLite would drop what was acknowledged."""

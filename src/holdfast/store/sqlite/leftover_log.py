@@ -4,6 +4,9 @@ SQLite reads it up to the first frame that does not hold, and writes over the re
 acknowledged stands behind such a frame, the store is refused, and neither file has been touched. How far
 SQLite has read, it says itself, at no cost; only what stands behind that is read here: nothing, as a rule, or
 what another process, which has the store open, is writing just now.
+
+A log whose file is gone or empty SQLite takes for one that was left by mistake, and removes. So there the
+store is refused too.
 """
 
 from pathlib import Path
@@ -17,11 +20,26 @@ from holdfast.store.sqlite.salvage.log import FRAME, HEADER, goes_on, page_size
 
 def check(database: Database, db: apsw.Connection) -> None:
     """Refuse a damaged log with `StoreDamaged`. The connection has not done anything yet."""
+    check_file(database)
     # Else the close of the last connection moves the log into the file and removes it, also after a refusal.
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     if not _is_sound(db, database.log_path):
         _read_whole(database)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+
+
+def check_file(database: Database) -> None:
+    """Refuse a log with commits, of which the file is gone or empty, before SQLite removes it."""
+    try:
+        if database.path.stat().st_size:
+            return
+        state = "empty"
+    except FileNotFoundError:
+        state = "gone"
+    from holdfast.store.sqlite.salvage.log_file import holds_commits
+
+    if holds_commits(database.log_path):
+        raise StoreDamaged(str(database.path), f"it is {state}, and its log holds what was committed last")
 
 
 def _is_sound(db: apsw.Connection, path: Path) -> bool:

@@ -2,7 +2,8 @@
 
 The index keeps no text (contentless), so a snippet is cut from the record itself. It follows the store by
 the feed's own cursor; when that ends in a resync, the index is rebuilt. Row ids are the records' keys,
-and a session's title stands at its key with position 0.
+and a session's title stands at its key with position 0. Users who may only read a store have an index in
+memory, for as long as they have the store open.
 """
 
 import time
@@ -11,7 +12,6 @@ from typing import Any
 
 import apsw
 
-from holdfast.errors import StoreError
 from holdfast.person.private import make_file
 from holdfast.schema.stored import KINDS, Kind
 from holdfast.store.columns import KIND_NUMBER
@@ -34,10 +34,10 @@ Name = tuple[str, Kind, str]
 _INDEXED = frozenset(("session", "part"))
 
 _TABLES = """
-CREATE TABLE IF NOT EXISTS upto(one INTEGER PRIMARY KEY CHECK (one = 1), cursor TEXT);
-CREATE TABLE IF NOT EXISTS doc(k INTEGER PRIMARY KEY, parent INTEGER);
-CREATE INDEX IF NOT EXISTS doc_parent ON doc(parent) WHERE parent IS NOT NULL;
-CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(
+CREATE TABLE IF NOT EXISTS {name}.upto(one INTEGER PRIMARY KEY CHECK (one = 1), cursor TEXT);
+CREATE TABLE IF NOT EXISTS {name}.doc(k INTEGER PRIMARY KEY, parent INTEGER);
+CREATE INDEX IF NOT EXISTS {name}.doc_parent ON doc(parent) WHERE parent IS NOT NULL;
+CREATE VIRTUAL TABLE IF NOT EXISTS {name}.words USING fts5(
   body, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 0');
 """
 
@@ -54,18 +54,20 @@ class Search:
 
     def __init__(self, database: Database) -> None:
         self._path = database.search_path
-        if database.readonly:
-            raise StoreError(
-                f"{database.path} cannot be searched by a user who may only read it: that writes an index"
-            )
-        try:
-            self._index: apsw.Connection = self._open()
-        except (apsw.CorruptError, apsw.NotADBError):
-            self._path.unlink(missing_ok=True)
-            self._index = self._open()
-        self._store = database.connect(readonly=True)
+        # What is attached can be written only if the connection may; a file that may not stays as it is.
+        self._store = database.connect(readonly=not database.readonly)
         self._db: Connection = self._store
-        self._db.execute("ATTACH ? AS found", (str(self._path),))
+        if database.readonly:
+            self._index: apsw.Connection = self._store
+            self._db.execute("ATTACH ':memory:' AS found")
+            self._db.execute(_TABLES.format(name="found"))
+        else:
+            try:
+                self._index = self._open()
+            except (apsw.CorruptError, apsw.NotADBError):
+                self._path.unlink(missing_ok=True)
+                self._index = self._open()
+            self._db.execute("ATTACH ? AS found", (str(self._path),))
         self._feed = Feed(self._db)
 
     def _open(self) -> apsw.Connection:
@@ -73,7 +75,7 @@ class Search:
         index = apsw.Connection(str(self._path))
         index.set_busy_timeout(10_000)
         set_pragmas(index, "journal_mode=WAL", "synchronous=NORMAL", "journal_size_limit=4194304")
-        index.execute(_TABLES)
+        index.execute(_TABLES.format(name="main"))
         return index
 
     def catch_up(self, *, records: int | None = None, seconds: float | None = None) -> bool:

@@ -19,6 +19,14 @@ def log_trouble(path: Path) -> str:
     return "" if log is None else log.trouble
 
 
+def holds_commits(path: Path) -> bool:
+    """Whether a log holds anything that was committed."""
+    try:
+        return read_log(log_bytes(path)) is not None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
 def log_bytes(path: Path) -> bytes:
     """The log as it is at one moment. One that changes as it is read (leases are renewed without the lock)
     can look damaged: then it is read again, until two readings show the same damage.

@@ -1,6 +1,7 @@
 """Salvages a store: a damaged file in, a new store and a report out. The damaged file is only read."""
 
 import mmap
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -58,16 +59,17 @@ def _opened(database: Database) -> Iterator[Pages]:
     """The pages of a store that no process writes meanwhile, where its lock can be had."""
     with ExitStack() as opened:
         try:
-            database.path.stat()  # Nothing is made beside a store that is not there.
+            if not (database.path.exists() or database.log_path.exists()):
+                # Nothing is made beside a store that is not there.
+                raise StoreMissing(f"there is no store at {database.path}")
             _lock(database, opened)
-            file = opened.enter_context(database.path.open("rb"))
+            # Without its file, or with an empty one, a log still holds what was written last.
+            file = opened.enter_context(database.path.open("rb")) if database.path.exists() else None
             log = log_bytes(database.log_path)
-            size = database.path.stat().st_size
-        except FileNotFoundError:
-            raise StoreMissing(f"there is no store at {database.path}") from None
+            size = 0 if file is None else os.fstat(file.fileno()).st_size
         except OSError as error:
             raise StoreError(f"{database.path} cannot be read: {error.strerror or error}") from error
-        if size == 0:
+        if file is None or size == 0:
             yield Pages(b"", log)
             return
         data = opened.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
