@@ -95,7 +95,7 @@ def settled(
         for part in answer.parts
     )
     answer = MessageWithParts(info, parts)
-    how = ending.cut_off(answer, settles, info.error)
+    how = ending.cut_off(answer, settles)  # Its error stays.
     if isinstance(prompt, UserMessage) and prompt.no_reply and info.finish is None:
         how = replace(how, finish=work.COMMAND)  # A command of the user's own: the model owes nothing.
     closed = {each.id: each for each in ending.closed(answer, how, Ids(mint.ascending), now_ms, mint)}
