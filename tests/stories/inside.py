@@ -14,7 +14,8 @@ from holdfast.app import Holdfast
 from holdfast.location.ending_processes import EndingProcesses
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.history.session_history import SessionHistory
-from holdfast.runtime.process.coordinator import Coordinator, RunningSession
+from holdfast.runtime.process.coordinator import Coordinator
+from holdfast.runtime.process.running_session import RunningSession
 from holdfast.schema.prompt import AdmittedPrompt
 from holdfast.workspace.workspace import Workspace
 

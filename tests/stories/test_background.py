@@ -180,7 +180,7 @@ async def test_processes_of_a_session_that_this_process_lost_are_ended(
     world: World, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """Another process has erased it, or has run it since; or the lease is lost."""
-    monkeypatch.setattr(coordinator, "GIVE_BACK_S", 0.05)
+    monkeypatch.setattr(coordinator, "ENDED_S", 0.05)
     world.settings(permission={"*": "allow"})
     async with world.open(Step(bash()), Step(Say("ok"))) as (hf, _):
         session = await world.session(hf)
@@ -192,7 +192,7 @@ async def test_processes_of_a_session_that_this_process_lost_are_ended(
             case "taken":
                 inside.engine(hf).background.note_claim(session, 0)
             case _:
-                monkeypatch.setattr(coordinator, "GIVE_BACK_S", 3600)
+                monkeypatch.setattr(coordinator, "ENDED_S", 3600)
                 inside.abandon_all(hf)
         await until(lambda: not is_alive(info.pid))
 

@@ -387,13 +387,13 @@ async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_
     async with world.open(Step(Wait(gate), Say("whole"), expect=noting(begun))) as (hf, _):
         session = await world.session(hf)
         runs = inside.coordinator(hf)
-        real = runs._claim
+        real = runs._claims.take
 
         async def claim(session: str) -> Any:
             await ordered(hf, session, "own_1_before")
             return await real(session)
 
-        monkeypatch.setattr(runs, "_claim", claim)
+        monkeypatch.setattr(runs._claims, "take", claim)
         await hf.sessions.prompt(session, "go")
         with anyio.fail_after(60):
             await begun.wait()

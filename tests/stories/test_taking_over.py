@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import StoreError
-from holdfast.runtime.process import coordinator
+from holdfast.runtime.process import claims, coordinator
 from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import TextPart, ToolPart
@@ -328,7 +328,7 @@ async def test_a_claim_that_was_kept_is_given_back_though_nobody_asks(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The session is not busy for longer than the store was away."""
-    monkeypatch.setattr(coordinator, "GIVE_BACK_S", 0.05)
+    monkeypatch.setattr(claims, "GIVE_BACK_S", 0.05)
     async with world.open(Step(Say("one"))) as (hf, _):
         session = await world.session(hf)
         store = Away(hf)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreBusy, StoreError
 from holdfast.log import event
-from holdfast.runtime.drain import Drained, drain
+from holdfast.runtime.drain import drain
 from holdfast.runtime.engine import interrupt_requests
 from holdfast.runtime.engine.engine import Engine
 from holdfast.runtime.engine.patience import PatientStore
@@ -29,19 +29,22 @@ from holdfast.runtime.history.work import is_settled
 from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
+from holdfast.runtime.process.claims import Claims
 from holdfast.runtime.process.closing import close_behind
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
+from holdfast.runtime.process.running_session import RunningSession
 from holdfast.runtime.side_calls import prompt_summary, session_diffs
 from holdfast.runtime.side_calls.session_title import Titles
 from holdfast.runtime.user_command import UserCommand, run_command
 from holdfast.schema.stored import Kind, Mark
-from holdfast.store.batch import Fence, Held
+from holdfast.store.batch import Held
 from holdfast.toolkit.cancellation import ends_the_program
 from holdfast.tools.plain import described
 
 HISTORIES_MAX = 16
-GIVE_BACK_S = 5.0
+ENDED_S = 5.0
+"""The pause between two looks for sessions that another owner has run since."""
 LATE_S = 0.5
 """The least pause between two claims of a session whose owner is late with its lease."""
 LOOK_S = 0.5
@@ -49,52 +52,6 @@ LOOK_S = 0.5
 CLOSE_S = 4.5
 RETIRE_S = 1.0
 """The part of `CLOSE_S` that is kept for releasing the claims."""
-
-
-class RunningSession:
-    """A session that this process works on."""
-
-    def __init__(self, *, force: bool) -> None:
-        self.run: Run | None = None
-        self.done = anyio.Event()
-        self.again = False
-        """Drain once more before it rests: the session was woken while it drained."""
-        self.force = force
-        """Continue although the outcome of the last tool call is unknown: the user resumed the session."""
-        self.stop = False
-        """Interrupted: drain no more. What is open is settled as interrupted."""
-        self.waiting: anyio.CancelScope | None = None
-        """The scope of the wait for another process that runs the session; each wait makes its own."""
-        self.claimed = False
-        """Whether the current drain has had the session."""
-        self.error: HoldfastError | None = None
-        self.command: UserCommand | None = None
-        """A command of the user's own, to be run in the place of the first drain."""
-
-    def end(self) -> None:
-        """Stop after the current drain. A wake that comes later starts the session again."""
-        self.again, self.force, self.stop = False, False, True
-        if self.waiting is not None:
-            self.waiting.cancel()
-
-
-def _interrupt_run(entry: RunningSession, run: Run) -> None:
-    """Interrupt the run for another process. The request may be seen more than once."""
-    if not run.interrupted:
-        entry.end()
-        run.interrupt()
-
-
-def _log_end(session: str, drained: Drained) -> None:
-    """Log what became of a claim, and a drain that failed."""
-    if drained.error is not None:
-        event.error("process", "drain.failed", session=session, error=event.where(drained.error))
-    if drained.how == "abandoned":
-        event.warn("process", "claim.lost", session=session)
-    elif drained.released:
-        event.info("process", "claim.released", session=session, how=drained.how)
-    else:
-        event.warn("process", "claim.unreleased", session=session, how=drained.how)
 
 
 def _waiting_engine(engine: Engine, store: PatientStore) -> Engine:
@@ -114,9 +71,6 @@ class Coordinator:
         self._entries: dict[str, RunningSession] = {}
         self._diffs_due = session_diffs.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
-        self._unreleased: dict[str, Fence] = {}
-        """Claims that are not known to be released: the store may have been unreachable when a drain ended.
-        """
         self._closing = False
         self.patient = PatientStore(engine.store, lambda: None)
         """The store with retries while it is unreachable."""
@@ -124,12 +78,13 @@ class Coordinator:
         self._admit = ChildPrompts(self._patient_engine, self.wake)
         self.watcher = RequestWatcher(self.patient, engine.clock)
         self.lease = ProcessLease(engine, self._abandon_all, (engine.host.id,), engine.guard)
+        self._claims = Claims(self.patient, self.lease, running=self._entries)
         self.resumption = Resumption(engine, self.lease.owner, self.wake)
         self._background = Background(
             self.watcher.run,
             self.lease.keep,
             *beside,
-            self._keep_given_back,
+            self._claims.keep_given_back,
             self._keep_ended,
             self.resumption.keep,
             self._keep_taking_up,
@@ -271,7 +226,7 @@ class Coordinator:
                     await watch.wait()
                 while (record := await self.patient.session(session)) is not None and record.busy:
                     if record.owner == self.lease.id:
-                        await self._give_back(session)
+                        await self._claims.give_back(session)
                     await watch.wait()
                 waiting = await self.patient.repeat(promotion.pending, self._engine, session)
                 return entry.force or bool(waiting)
@@ -280,32 +235,16 @@ class Coordinator:
             watch.close()
         return False
 
-    async def _keep_given_back(self) -> None:
-        """Release, when the store is reachable, the claims that could not be released after their drains."""
-        while True:
-            await anyio.sleep(GIVE_BACK_S)
-            for session in [each for each in self._unreleased if each not in self._entries]:
-                with contextlib.suppress(StoreError):  # Still unreachable: the next try may succeed.
-                    await self._give_back(session)
-
     async def _keep_ended(self) -> None:
         """End the background processes of sessions that another owner has run since, or that are gone."""
         background = self._engine.background
         while True:
-            await anyio.sleep(GIVE_BACK_S)
+            await anyio.sleep(ENDED_S)
             for session in [each for each in background.sessions() if each not in self._entries]:
                 with contextlib.suppress(StoreError):  # Unreachable: the lease decides.
                     record = await self._engine.store.session(session)
                     if record is None or background.was_taken(session, record.claim):
                         background.end_all(session)
-
-    async def _give_back(self, session: str) -> None:
-        """Release a claim that could not be released when its drain ended."""
-        if (fence := self._unreleased.get(session)) is not None:
-            with contextlib.suppress(LeaseLost):  # Another owner has the session: the claim is released.
-                await self.patient.release(fence)
-                event.info("process", "claim.released", session=session, how="late")
-            self._unreleased.pop(session, None)
 
     async def _keep_taking_up(self) -> None:
         """While this process is an owner, run sessions that others admitted prompts to for this placement."""
@@ -326,35 +265,15 @@ class Coordinator:
             if session not in self._entries and not self._closing:
                 await self.wake(session)
 
-    async def _claim(self, session: str) -> Fence | Held:
-        """Claim a session. If this owner was buried meanwhile, register as a new one and try once more."""
-        owner = await self.patient.repeat(self.lease.owner)
-        try:
-            claimed = await self.patient.claim(session, owner)
-        except LeaseLost:
-            self.lease.forget(owner)
-            owner = await self.patient.repeat(self.lease.owner)
-            claimed = await self.patient.claim(session, owner)
-        if isinstance(claimed, Held) and claimed.owner == owner:
-            # The store granted the claim and its answer was lost: no other task here runs the session.
-            record = await self.patient.session(session)
-            if record is not None and record.owner == owner:
-                return await self.patient.renumber(Fence(session, owner, record.claim))
-        return claimed
-
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
         engine, entry.claimed = self._engine, False
         # Interrupts from before the claim were meant for the owner that ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
-        await self._give_back(session)
-        fence = await self._claim(session)
+        fence = await self._claims.take(session)
         if isinstance(fence, Held):
-            event.debug("process", "claim.refused", session=session, owner=fence.owner)
             return False
-        event.info("process", "claim.taken", session=session, owner=fence.owner, claim=fence.number)
         entry.claimed = True
-        self._unreleased[session] = fence
         engine.background.note_claim(session, fence.number)
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
@@ -366,7 +285,7 @@ class Coordinator:
             if late:
                 await interrupt_requests.answer(engine.store, recorder, only=late)
             # Only now: the watcher would apply the late ones to this run.
-            self.watcher.runs(fence, lambda: _interrupt_run(entry, run))
+            self.watcher.runs(fence, lambda: entry.interrupt(run))
             if entry.stop:
                 run.interrupt(keeps_inbox=self._closing)
             command = entry.command
@@ -377,11 +296,9 @@ class Coordinator:
         finally:
             self.watcher.stopped(session)
             entry.run = None
-            self._unreleased[session] = recorder.fence
-            if drained is not None and (drained.released or drained.how == "abandoned"):
-                self._unreleased.pop(session, None)
-        _log_end(session, drained)
+            self._claims.note_end(recorder.fence, drained)
         if drained.error is not None:
+            event.error("process", "drain.failed", session=session, error=event.where(drained.error))
             raise drained.error
         if drained.how == "abandoned":
             entry.error = LeaseLost(
