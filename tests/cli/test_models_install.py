@@ -69,7 +69,6 @@ def test_an_installed_model_can_be_used_without_a_key(
     assert shell("models", "--format", "json").json() == []
 
 
-@pytest.mark.ci
 def test_discovery_changes_nothing(shell: Shell) -> None:
     """Whatever runs on the usual ports of this machine, the answer is a list, and no file is written."""
     done = shell("providers", "discover", "--format", "json")

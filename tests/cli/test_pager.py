@@ -51,7 +51,6 @@ def test_ctrl_c_belongs_to_the_pager(shell: Shell, talk: str) -> None:
     assert "interrupted" not in text
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("arguments", "environment"),
     [
@@ -74,7 +73,6 @@ def test_without_a_pager_everything_is_printed(
     assert plain(text).count("\nline ") == 100
 
 
-@pytest.mark.ci
 def test_what_fits_is_printed_and_notes_come_after_it(shell: Shell) -> None:
     """No pager is started, even one that would wait; the note stands below the table."""
     first, second = shell.conversation("One"), shell.conversation("Two")
@@ -88,7 +86,6 @@ def test_what_fits_is_printed_and_notes_come_after_it(shell: Shell) -> None:
     assert first not in text
 
 
-@pytest.mark.ci
 def test_the_pager_of_our_own_variable_wins_and_gets_it_all(shell: Shell, talk: str) -> None:
     """With its arguments, in colour, and with what `less` needs in its environment."""
     environment = {"HOLDFAST_PAGER": "sh -c 'wc -l; echo [$LESS]'", "PAGER": "false"}
@@ -111,7 +108,6 @@ def test_no_pager_and_no_colour_where_no_terminal_is(shell: Shell, talk: str) ->
     assert shell("session", "show", talk).out == piped
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("environment", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"CLICOLOR": "0"}, False)],

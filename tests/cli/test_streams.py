@@ -237,7 +237,6 @@ def test_a_no_is_an_answer_and_no_interrupt(shell: Shell) -> None:
     assert shell("session", "show", session).code == 0
 
 
-@pytest.mark.ci
 def test_the_package_runs_as_a_module(shell: Shell) -> None:
     """`python -m holdfast` is the command, under its own name."""
     done = sh(shell, f"{sys.executable} -m holdfast session nonsense")

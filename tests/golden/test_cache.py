@@ -41,7 +41,6 @@ def test_the_wire_extends_where_the_blocks_do(told: Stage) -> None:
         assert after[len(before) - 1].marked or each.note == "and is asked again", each.number
 
 
-@pytest.mark.ci
 def test_one_turn_adds_more_blocks_than_anybody_looks_back(told: Stage) -> None:
     """Or the story would not show that the marks do not depend on it."""
     counts = [len(prompt_cache.blocks(cache.encoded(each.request))) for each in told.seen]

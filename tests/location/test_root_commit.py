@@ -34,7 +34,6 @@ def answer(folder: Path) -> str:
     return min(git(folder, "rev-list", "--max-parents=0", "--all").split())
 
 
-@pytest.mark.ci
 def test_it_is_gits_own_answer(repository: Path, tmp_path: Path) -> None:
     """Loose and packed refs, a commit graph, a detached head, worktrees, a borrowed object store, a clone."""
     expected = answer(repository)
@@ -64,7 +63,6 @@ def test_a_detached_head_alone_names_it(repository: Path, tmp_path: Path) -> Non
     assert locate(repository).project == locate(tmp_path / "linked").project == answer(repository)
 
 
-@pytest.mark.ci
 def test_a_shallow_clone_begins_where_it_ends(repository: Path, tmp_path: Path) -> None:
     """As git has it; in a submodule and with longer hashes too."""
     git(tmp_path, "clone", "-q", "--depth=1", "-b", "main", f"file://{repository}", "shallow")
@@ -119,7 +117,6 @@ def test_no_trap_springs(repository: Path) -> None:
     assert not mark.exists()
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("scheme", ["file", "ssh", "ext"])
 def test_a_missing_object_is_not_fetched(repository: Path, scheme: str) -> None:
     """A partial clone fetches lazily, by a command of the repository's choice: git does, we do not."""

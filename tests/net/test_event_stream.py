@@ -103,7 +103,6 @@ PIECES = st.sampled_from(
 )
 
 
-@pytest.mark.ci
 @given(pieces=st.lists(PIECES, max_size=40), data=st.data())
 def test_any_chunking_gives_the_same_events(pieces: list[bytes], data: st.DataObject) -> None:
     """However the bytes are cut, the events are those of the uncut stream."""

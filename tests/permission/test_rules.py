@@ -47,7 +47,6 @@ def test_wildcards(text: str, pattern: str, matches: bool) -> None:
 SIGNS = st.text(alphabet="ab/ *?\\\n", max_size=8)
 
 
-@pytest.mark.ci
 @given(SIGNS, SIGNS)
 def test_the_matcher_agrees_with_an_obvious_one(text: str, pattern: str) -> None:
     """The same answer as the definition, spelled out by recursion."""
@@ -91,7 +90,6 @@ RULES = st.lists(
 )
 
 
-@pytest.mark.ci
 @given(RULES, RULES, st.sampled_from(["bash", "edit", "read"]), st.sampled_from(["a", "ab", "x"]))
 def test_restrictions_never_loosen(policy: list[Rule], tight: list[Rule], key: str, pattern: str) -> None:
     """Whatever they say, the verdict is the policy's or a stricter one, and no stricter than theirs."""

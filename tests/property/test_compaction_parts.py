@@ -122,7 +122,6 @@ def test_the_tail_has_a_quarter_of_the_room_within_bounds(usable: int | None, wa
         assert tokens == sorted([2_000, usable // 4, 15_000])[1]
 
 
-@pytest.mark.ci
 @given(st.lists(st.text(max_size=60), max_size=30), st.integers(1, 100))
 def test_chunks_hold_everything_in_order_within_their_bound(texts: list[str], chars_max: int) -> None:
     """A piece that is too long is cut; nothing else is added than the blank line between two."""
@@ -269,7 +268,6 @@ def test_the_ledger_of_two_compactions_is_the_ledger_of_both(made: list[tuple[st
     assert set(whole.written) == {path for path, tool in changed.items() if tool != "apply_patch"}
 
 
-@pytest.mark.ci
 @given(st.text(), st.lists(st.text(), max_size=3), st.lists(paths, max_size=3))
 def test_what_is_carried_over_is_told_and_comes_back(request: str, todos: list[str], read: list[str]) -> None:
     """As text for the model, as data for the next compaction."""

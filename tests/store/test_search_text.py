@@ -60,7 +60,6 @@ def test_searchable_text_is_bounded() -> None:
     assert searchable("part", msgspec.json.encode({"type": "patch", "files": deep})) == ""
 
 
-@pytest.mark.ci
 @given(st.text())
 def test_words_are_runs_of_letters_and_digits(text: str) -> None:
     """The quick way for plain text gives the same words as the general one."""

@@ -346,7 +346,6 @@ async def test_a_launcher_that_fails_runs_nothing(world: World, monkeypatch: pyt
     )
 
 
-@pytest.mark.ci
 async def test_what_steers_the_next_run_is_named(world: World) -> None:
     """Settings, plugins and instruction files that a command changed."""
     async with world.open(
@@ -367,7 +366,6 @@ async def test_what_steers_the_next_run_is_named(world: World) -> None:
     assert part.metadata["said"] == [[], [str(world.project / "AGENTS.md")]]
 
 
-@pytest.mark.ci
 async def test_nothing_is_left_running(world: World) -> None:
     """Not what went into a session of its own, nor what ignores the first signal."""
     command = f"trap '' TERM; setsid sleep {LONG} & nohup sleep {LONG} & echo started"
@@ -378,7 +376,6 @@ async def test_nothing_is_left_running(world: World) -> None:
     await until(lambda: not alive(LONG))
 
 
-@pytest.mark.ci
 async def test_bash_is_boxed_and_asks_to_leave(world: World) -> None:
     """The denial is found and shown; the model calls again with its reason, the user agrees, it runs once."""
     outside = world.home / "file"
@@ -401,7 +398,6 @@ async def test_bash_is_boxed_and_asks_to_leave(world: World) -> None:
     assert (second, free["mode"], outside.read_text()) == ("(no output)", "off", "out\n")
 
 
-@pytest.mark.ci
 async def test_bash_has_no_network_and_says_so(world: World) -> None:
     """By the kernel's count, not by what the program prints."""
     world.settings(permission=ALLOW)

@@ -134,7 +134,6 @@ async def test_what_a_dead_runner_held_back_is_free_again(world: World) -> None:
     assert (used.tokens, used.reserved) == (held.sent + 15, {})
 
 
-@pytest.mark.ci
 async def test_what_a_dead_turn_of_the_same_session_held_back_is_free_again(world: World) -> None:
     """After an abort of what was left, and in the next turn in any case; time does not run for the dead."""
     for aborts in (True, False):

@@ -1,7 +1,6 @@
 """What a session may do is bounded by the sessions above it, also for tools that ask nobody."""
 
 import anyio
-import pytest
 
 from holdfast.schema.budget import Budget
 from holdfast.schema.permission import Rule
@@ -93,7 +92,6 @@ async def test_no_number_of_notes_lifts_a_ceiling(world: World) -> None:
     assert deed.done == []
 
 
-@pytest.mark.ci
 async def test_a_fork_keeps_the_rules_above_its_source_and_the_budget_of_the_tree(world: World) -> None:
     """It stands in no tree, and is allowed no more for that, nor is a fork of it, or of a child of that one;
     nothing of the budget is spent yet.

@@ -19,7 +19,6 @@ from tests.stories.crashing import Machine, Mortal, life
 from tests.stories.world import World
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("reason", "fault", "tries"),
     [("content-filter", ContentFilterFault, 1), ("length", OutputLengthFault, 2)],

@@ -399,7 +399,6 @@ async def test_abandoned_and_finished_by_another_process(world: World) -> None:
     assert [part for part in shape(tuple(answers))[0][1] if part[0] == "text"] == [("text", "on")]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("where", "next_"),
     [
@@ -479,7 +478,6 @@ async def test_a_runtime_that_breaks_is_no_answer(world: World) -> None:
             inside.cancel_all(hf)
 
 
-@pytest.mark.ci
 async def test_a_compaction_does_not_go_on_with_what_a_crash_left(world: World) -> None:
     """Killed between two steps, with every call settled: it is summarised, and goes on when it is resumed."""
     machine, stage = Machine(), Stage(world)
@@ -505,7 +503,6 @@ async def test_a_compaction_does_not_go_on_with_what_a_crash_left(world: World) 
     assert shortly(script.requests[-1])[-1] == "user The conversation was"
 
 
-@pytest.mark.ci
 async def test_an_answer_goes_on_though_a_compaction_waits(world: World) -> None:
     """The session waited for a person: the call is run, the compaction made, and the work goes on."""
     stage = Stage(world)

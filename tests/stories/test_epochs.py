@@ -250,7 +250,6 @@ async def test_the_wait_for_a_baseline_ends_with_its_bound_whatever_still_looks(
     assert script.requests == []
 
 
-@pytest.mark.ci
 async def test_a_restart_and_an_upgrade_move_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The baseline, the instruction texts and the tool definitions are those of the epoch, byte for byte."""
     async with world.open(*says("a")) as (hf, one):
@@ -266,7 +265,6 @@ async def test_a_restart_and_an_upgrade_move_nothing(world: World, monkeypatch: 
     assert extends(one.requests[0], two.requests[0])
 
 
-@pytest.mark.ci
 async def test_a_tool_that_is_away_stays_in_the_request_and_fails_in_words(world: World) -> None:
     """A server that is down does not move the prefix."""
     async with world.open(*says("a")) as (hf, one):

@@ -99,7 +99,6 @@ async def failed_session(hf: Holdfast, world: World, script: ScriptedProvider) -
     return session
 
 
-@pytest.mark.ci
 async def test_an_epoch_from_before_the_rule_is_gone_on_with_as_it_was(world: World) -> None:
     """Over an upgrade each request of an epoch extends the one before it, here and in a fork; the next epoch
     has the new rule.

@@ -119,7 +119,6 @@ async def test_retries_end(world: World) -> None:
     assert isinstance(answer.info.error, APIFault)
 
 
-@pytest.mark.ci
 async def test_a_stream_that_breaks_after_its_first_word_is_gone_on_with(world: World) -> None:
     """What arrived is kept and shown to the model, which is told what happened."""
 

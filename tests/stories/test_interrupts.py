@@ -706,7 +706,6 @@ async def test_work_that_is_being_settled_is_settled_though_its_task_is_cancelle
     assert isinstance(last.error, AbortedFault if how == "interrupt" else UnknownFault)
 
 
-@pytest.mark.ci
 async def test_a_process_that_closes_begins_nothing_again(world: World) -> None:
     """A prompt that waits behind the work that closing ends is left to the next process."""
     async with world.open(Step(Say("half"), Wait(anyio.Event()))) as (hf, script):

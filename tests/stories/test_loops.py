@@ -220,7 +220,6 @@ async def test_a_session_that_waits_for_a_person_can_be_interrupted(world: World
     assert (deed.done, script.requests) == (["x", "x"], [])
 
 
-@pytest.mark.ci
 async def test_a_turn_that_another_process_takes_ends_here_too(world: World) -> None:
     """The iterator ends when the session rests, whoever worked on it."""
     gate = anyio.Event()
@@ -450,7 +449,6 @@ async def test_a_loop_that_everything_is_allowed_to_ends_at_ten_with_a_name(worl
     assert outcomes((answer,)) == [("error", f"It was not run: {STOPPED}.")]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(("allowed", "answers"), [("*", 10), ("act", 4)])
 async def test_the_same_two_calls_in_each_answer_are_a_loop(world: World, allowed: str, answers: int) -> None:
     """Each has a neighbour that is as old as itself. Under `*` the tenth answer ends the work; else the third

@@ -46,7 +46,6 @@ def shown(script: ScriptedProvider, number: int = -1) -> list[str]:
     return [tool.name for tool in script.requests[number].tools if tool.name not in STANDARD]
 
 
-@pytest.mark.ci
 async def test_a_server_s_tools_are_offered_from_the_first_request_on(world: World, tmp_path: Path) -> None:
     """The first epoch waits for it; calls reach it; nothing of it is left when the application is closed."""
     log = tmp_path / "log"
@@ -260,7 +259,6 @@ async def test_files_that_a_tool_changes_are_observed(world: World) -> None:
     assert [patch.files for patch in patches] == [[str(made)]]
 
 
-@pytest.mark.ci
 async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
     """A rule may name the tools of one server."""
     world.settings(mcp={"one": entry()}, permission={"one_*": "ask"})
@@ -277,7 +275,6 @@ async def test_a_call_asks_for_permission_by_its_name(world: World) -> None:
         await hf.sessions.wait(session)
 
 
-@pytest.mark.ci
 async def test_a_server_that_leaves_the_settings_ends(world: World, tmp_path: Path) -> None:
     """Before the next turn; its tools are not offered any more to a new session."""
     log = tmp_path / "log"

@@ -111,7 +111,6 @@ async def test_a_provider_that_never_behaves_ends_the_work_with_a_name(
     assert "sk-mock" not in json.dumps(heard)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("wire", WIRES)
 async def test_trouble_that_passes_is_not_seen_in_the_answer(world: World, wire: str) -> None:
     """A rate limit, then a server error, then the answer; bad arguments and an unknown tool on the way."""

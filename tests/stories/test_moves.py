@@ -401,7 +401,6 @@ async def test_a_fork_at_an_answer_before_a_pruning_shows_the_output_again(world
     assert extends(sent, after.requests[0])
 
 
-@pytest.mark.ci
 async def test_a_fork_from_before_more_moves_than_are_kept_has_a_reason_too(world: World) -> None:
     """What the tools were then is kept no more, so the fork begins with those of now, and says so."""
     count = pins.EARLIER_MAX + 1

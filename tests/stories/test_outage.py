@@ -279,7 +279,6 @@ async def test_what_becomes_of_work_that_was_cut_off_is_a_setting(
     assert ("text", "whole") in shape(page.messages)[-1][1]
 
 
-@pytest.mark.ci
 async def test_a_turn_waits_for_what_the_store_knows_of_trust(world: World) -> None:
     """Settings are read anew at a boundary, and with them which folders the user trusts."""
     async with world.open(Step(Say("whole")), clock=(clock := Later())) as (hf, _):

@@ -135,7 +135,6 @@ def results(request: Request) -> list[str]:
     ]
 
 
-@pytest.mark.ci
 async def test_old_output_is_a_marker_in_the_request_and_whole_in_the_store(world: World) -> None:
     """The prefix moves once, for the reason that it has; people see the original."""
     settings(world, prune=True)
@@ -152,7 +151,6 @@ async def test_old_output_is_a_marker_in_the_request_and_whole_in_the_store(worl
     assert set(moved) == {None, "pruning"}
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("how", ["setting", "flag"])
 async def test_it_can_be_switched_off(world: World, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """By a setting or by the flag."""

@@ -96,7 +96,6 @@ def recalled(messages: Sequence[MessageWithParts]) -> list[str]:
     ]
 
 
-@pytest.mark.ci
 async def test_what_was_too_long_for_its_record_is_found_in_the_file_that_holds_it(world: World) -> None:
     """The record shows beginning and end only; the answer names the message and the file."""
     world.settings(permission={"*": "allow"})

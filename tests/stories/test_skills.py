@@ -123,7 +123,6 @@ async def test_the_folder_opens_with_the_load_and_survives_a_restart(world: Worl
     assert "Found 1 match" in after[2][1]
 
 
-@pytest.mark.ci
 async def test_nothing_else_opens(world: World, folder: Path, tmp_path: Path) -> None:
     """Not what lies beside the skill, not what its links lead to; another session has to load it itself."""
     secret = tmp_path / "secret.txt"

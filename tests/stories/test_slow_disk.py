@@ -56,7 +56,6 @@ CALLS = {
 }
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", CALLS)
 async def test_a_write_that_the_disk_finishes_late_has_happened(
     world: World, monkeypatch: pytest.MonkeyPatch, name: str

@@ -298,7 +298,6 @@ async def test_progress_is_live_at_once_and_stored_once_a_second(world: World) -
     assert commits < 30
 
 
-@pytest.mark.ci
 async def test_two_who_wait_for_a_runner_that_dies_answer_once(world: World) -> None:
     """One of them claims the session; the other waits again, and finds nothing left to do."""
     machine = Machine()

@@ -142,7 +142,6 @@ async def test_the_agent_knows_files_as_of_the_point(world: World) -> None:
     assert files(world.project) == {"a": "3\n", "b": "2\n"}
 
 
-@pytest.mark.ci
 async def test_a_prompt_that_is_refused_commits_nothing(world: World) -> None:
     """The revert stays staged, and can be undone."""
     world.settings(permission=ALLOWED, snapshot=True)
@@ -183,7 +182,6 @@ async def test_what_a_staged_revert_hides_from_whom(world: World) -> None:
         assert "zweitens" not in str(script.requests[-1].messages)
 
 
-@pytest.mark.ci
 async def test_a_session_rests_while_a_revert_is_staged(world: World) -> None:
     """Woken, it does nothing, although what is shown of its answer asks for more; nor does it forget what is
     hidden: after `unrevert` the model is sent all of it.
@@ -209,7 +207,6 @@ async def test_a_session_rests_while_a_revert_is_staged(world: World) -> None:
         assert "done" in str(script.requests[-1].messages)
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("how", ["command", "compaction"])
 async def test_what_else_commits_it(world: World, how: str) -> None:
     """A command of the user's own, and a compaction."""
@@ -233,7 +230,6 @@ async def test_what_else_commits_it(world: World, how: str) -> None:
         assert (after.revert, len(after.reverted or ())) == (None, 1)
 
 
-@pytest.mark.ci
 async def test_what_a_command_changed_is_observed_and_merged(world: World) -> None:
     """Also what no tool noted; a file that the user has changed since is merged."""
     world.settings(permission=ALLOWED, snapshot=True)

@@ -16,7 +16,6 @@ from tests.stories.world import World
 pytestmark = pytest.mark.needs("git")
 
 
-@pytest.mark.ci
 async def test_what_the_user_does_during_a_step_of_edits_is_theirs(world: World) -> None:
     """The tools of the step note what they write, so that nothing else in it can be the agent's."""
     world.settings(permission={"edit": "ask"}, snapshot=True)

@@ -2,6 +2,8 @@
 
 import os
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +14,15 @@ from holdfast.location.box.policy import BoxPolicy
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    made = Path(os.path.realpath(tmp_path))
-    for name in ("work/.git", "outside", "hidden"):
-        (made / name).mkdir(parents=True)
-    for name in ("work/.git/config", "outside/file", "hidden/key", "work/inside"):
-        (made / name).touch()
-    return made
+def root() -> Iterator[Path]:
+    # Not below `tmp_path`: the quick tests have that in /dev/shm, of which the box has its own.
+    with tempfile.TemporaryDirectory(dir=Path.home()) as folder:
+        made = Path(os.path.realpath(folder))
+        for name in ("work/.git", "outside", "hidden"):
+            (made / name).mkdir(parents=True)
+        for name in ("work/.git/config", "outside/file", "hidden/key", "work/inside"):
+            (made / name).touch()
+        yield made
 
 
 def found(root: Path, output: str, *, unreachable: int = 0) -> list[str]:

@@ -80,7 +80,6 @@ def repository(workshop: Workshop) -> Path:
     return workshop.project
 
 
-@pytest.mark.ci
 @pytest.mark.needs("git")
 def test_git(workshop: Workshop, repository: Path) -> None:
     """Commit, branch, stash, rebase, reset, tag, worktrees inside, and housekeeping."""

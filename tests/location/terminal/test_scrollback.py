@@ -79,7 +79,6 @@ def test_only_the_beginning_of_a_character_is_unfinished(data: bytes, count: int
     assert unfinished(data) == count
 
 
-@pytest.mark.ci
 @settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.one_of(st.binary(max_size=12), st.text(max_size=4).map(str.encode)), max_size=20),

@@ -90,7 +90,6 @@ NUMBERS = st.one_of(st.integers(-5, 2_000_000), st.floats())
 RATES = st.decimals(allow_nan=False, allow_infinity=False, min_value=-5, max_value=1000, places=6)
 
 
-@pytest.mark.ci
 @given(st.lists(NUMBERS, min_size=5, max_size=5), RATES, RATES)
 def test_a_cost_is_finite_and_not_negative(counts: list[float], into: Decimal, out: Decimal) -> None:
     """Whatever a provider reports and a file says."""

@@ -96,7 +96,6 @@ async def test_a_model_that_is_not_installed_starts_nothing(file: Path) -> None:
         )
 
 
-@pytest.mark.ci
 async def test_a_crash_says_so_and_the_next_request_starts_anew() -> None:
     """A server that dies in a request is told apart from a network's trouble, and is replaced."""
     async with local("crash") as servers:

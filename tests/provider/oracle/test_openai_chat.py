@@ -128,7 +128,6 @@ WHOLE = Request(
 )
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("request_", [a_request(WIRE), WHOLE], ids=["plain", "whole"])
 def test_our_requests_pass_their_types(request_: Request) -> None:
     """What we send validates against the SDK's own request type, and no field is unknown to it."""

@@ -38,7 +38,6 @@ async def mock() -> AsyncIterator[MockProvider]:
         yield mock
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", RESPONSES)
 async def test_both_read_the_same(mock: MockProvider, name: str) -> None:
     """Text with its citations, thinking and what is encrypted of it, calls, searches, usage and reason."""
@@ -183,7 +182,6 @@ REQUESTS = {
 }
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize("name", REQUESTS)
 def test_our_requests_pass_their_types(name: str) -> None:
     """What we send validates against the SDK's own request type, and no field is unknown to it.

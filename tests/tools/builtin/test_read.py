@@ -284,7 +284,6 @@ async def test_long_lines_are_cut_and_odd_bytes_are_shown_as_well_as_can_be(worl
     ]
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     "data",
     [

@@ -284,7 +284,6 @@ async def test_a_search_that_costs_too_much_is_ended_in_words(
     assert world.content() == {"project/a.txt": b"x\n{\n  two\n}\n"}
 
 
-@pytest.mark.ci
 async def test_the_record_of_a_change_stays_small(world: World) -> None:
     """However much changed: the diff is cut wherever it is kept, also in what the user is asked."""
     lines = 60_000

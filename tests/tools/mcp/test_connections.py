@@ -482,7 +482,6 @@ async def test_resources_are_listed_and_read(made: Servers) -> None:
     assert missing == "The MCP server one refused: unknown: resources/read."
 
 
-@pytest.mark.ci
 async def test_many_directories_let_the_one_go_that_was_used_least(
     made: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

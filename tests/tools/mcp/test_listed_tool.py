@@ -136,7 +136,6 @@ async def test_of_very_many_tools_the_first_are_offered() -> None:
     assert found.problems == ("it has 10000 tools, and the first 128 are offered; choose with `allow`",)
 
 
-@pytest.mark.ci
 async def test_all_definitions_of_a_server_together_are_bounded() -> None:
     """Many large ones would leave no room for the work: the first are offered, and the user reads it."""
     large = {"type": "object", "properties": {"x": {"enum": ["y" * 20_000]}}}

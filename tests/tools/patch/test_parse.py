@@ -114,7 +114,6 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
     assert str(raised.value).startswith(said)
 
 
-@pytest.mark.ci
 @given(st.lists(st.sampled_from([*WHOLE.split("\n"), "", " ", "*** Move to: x", "@@", "junk"]), max_size=20))
 def test_any_lines_are_a_patch_or_a_clear_error(lines: list[str]) -> None:
     """Nothing else is raised."""

@@ -52,7 +52,6 @@ def spoilt(path: str, value: Any) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.ci
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
