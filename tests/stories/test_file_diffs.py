@@ -3,10 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from holdfast.app import Holdfast
-from holdfast.errors import InvalidInput, NotFound, Refused
+from holdfast.errors import InvalidInput, NotFound, Refused, StoreBusy
 from holdfast.location.shadow import budget
 from holdfast.location.shadow.repository import Shadow
 from holdfast.runtime.side_calls import session_diffs
@@ -110,6 +111,34 @@ async def test_a_crash_before_the_diffs_is_caught_up_with(
     assert first.summary is not None
     assert [each.file for each in first.summary.diffs] == ["a", "b", "bin"]
     assert (second.summary, count and count.files) == (None, 3)
+
+
+async def test_diffs_that_could_not_be_written_are_due_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away for longer than a process waits: after the next run, though that changes no file."""
+    world.settings(snapshot=True)
+    tried = anyio.Event()
+
+    async def away(*_: Any) -> None:
+        tried.set()
+        raise StoreBusy("away")
+
+    async with world.open(*steps(Step(Say("fine")))) as (hf, _):
+        hf.tools.register(command(WORK))
+        session = await world.session(hf)
+        with monkeypatch.context() as patched:
+            patched.setattr(session_diffs, "_write", away)
+            await hf.sessions.process(session, "go")
+            with anyio.fail_after(60):
+                await tried.wait()
+        assert [each.summary for each in await prompts_of(hf, session)] == [None]
+        await hf.sessions.process(session, "and?")
+        await until(lambda: hf.sessions.diffs(session))
+        first, second = await prompts_of(hf, session)
+
+    assert [each.file for each in first.summary.diffs] == ["a", "b", "bin"]
+    assert second.summary is None
 
 
 @pytest.mark.ci

@@ -19,7 +19,7 @@ from holdfast.sessions.workspaces import FRESH_MS
 from holdfast.store.owner import LEASE_MS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Step, Wait
+from holdfast.testing.scripted_provider import Step, Wait, answered
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
 from tests.stories import inside
@@ -367,6 +367,39 @@ async def test_a_call_that_asks_the_store_waits_for_it(world: World) -> None:
     told = str(script.requests[-1].messages)
     assert "StoreBusy" not in told
     assert (world.project / "a.txt").read_text() == "a\n"
+
+
+async def test_a_tool_that_prompts_a_child_waits_for_the_store(world: World) -> None:
+    """The child has its prompt once, whichever question or commit is refused first."""
+    world.settings(permission={"*": "allow"})
+    children, admitted = list[str](), list[str]()
+
+    @tool()
+    async def do(context: ToolContext) -> str:
+        """Ask a child."""
+        Weather(hf, 2, StoreBusy, after=False, verbs=("session", "commit", "get", "select"))
+        admitted.append(await context.admit(children[0], "act, child"))
+        return "asked"
+
+    async with world.open() as (hf, script):
+        hf.tools.register(do)
+        session = await world.session(hf)
+        children.append(await world.session(hf, parent=session))
+        script.add(
+            Step(Call("do", {}, id="c"), session=session),
+            Step(Say("ok"), session=session, expect=answered("c", "asked")),
+            Step(Say("done"), session=children[0]),
+        )
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            for each in (session, children[0]):
+                await inside.coordinator(hf).wait(each)
+        page = await inside.coordinator(hf).patient.repeat(hf.sessions.messages, children[0])
+    assert [each.info.id for each in page.messages][:1] == admitted
+    assert shape(page.messages) == [
+        ("user", [("text", "act, child")]),
+        ("assistant", ["step-start", ("text", "done"), ("step-finish", "stop")]),
+    ]
 
 
 async def test_a_prompt_whose_session_could_not_be_claimed_is_taken_up_later(
