@@ -76,7 +76,9 @@ def test_what_is_broken_says_so_in_its_place(shell: Shell, tmp_path: Path, broke
         (shell.home / ".config/holdfast").mkdir(parents=True)
         (shell.home / ".config/holdfast/holdfast.json").write_text('{"model": ')
     elif broken == "store":
-        Path(shell.store.partition("://")[2]).write_bytes(b"SQLite format 3\0" + b"\xff" * 8_192)
+        store = Path(shell.store.partition("://")[2])
+        file = store / "holdfast.json" if store.is_dir() else store
+        file.write_bytes(b"SQLite format 3\0" + b"\xff" * 8_192)
     elif broken == "url":
         shell.environment["HOLDFAST_STORE"] = "nonsense://x"
     elif broken == "home":
