@@ -54,6 +54,21 @@ async def test_a_second_import_brings_nothing(store: Store, db: Db) -> None:
     assert second.counts["part"] == Counts(unchanged=3)
 
 
+async def test_what_a_staged_revert_hides_is_here(store: Store, db: Db) -> None:
+    """A session that was taken back over there is known whole: nothing is written again, nor counted again."""
+    db.session(revert={"messageID": msg(1)}, cost=0.25, tokens_input=1, tokens_output=2)
+    db.exchange()
+    await brought(store, db.path)
+    before = await held(store)
+
+    again = await brought(store, db.path)
+
+    assert before["session"]["revert"] == {"messageID": msg(1)}
+    assert len(before["messages"]) == 2
+    assert not again.changed
+    assert await held(store) == before
+
+
 async def test_messages_added_since_are_added_at_the_end(store: Store, db: Db) -> None:
     """The totals grow by what they cost; what came before stays as it is, whatever the source says now."""
     await brought(store, db.path)

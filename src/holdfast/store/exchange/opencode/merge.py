@@ -73,7 +73,7 @@ async def _grow(store: Store, draft: Draft, here: SessionRecord, where: str, tal
     if here.busy:
         tally.skip("session", f"session {id}", where, "it is running here; import again when it is idle")
         return
-    page = await store.messages(MessageQuery(id))
+    page = await store.messages(MessageQuery(id, reverted=True))
     had = {message.info.id: {part.id for part in message.parts} for message in page.messages}
     owners = {part: message for message, parts in had.items() for part in parts}
     new: list[Turn] = []
