@@ -291,7 +291,8 @@ class Chaos:
                 await replica.catch_up(self.store)
             shown = ("session", "message", "part")
             followed = {key: each for key, each in replica.records.items() if key[1] in shown}
-            assert [key for key in {*followed, *expected} if followed.get(key) != expected.get(key)] == []
+            differ = [key for key in {*followed, *expected} if followed.get(key) != expected.get(key)]
+            assert not differ, [(key, followed.get(key), expected.get(key)) for key in differ][:5]
         assert (await self.store.examine()).findings == ()
         await self.store.close()
         asked = sum(map(len, self.acknowledged.values()))

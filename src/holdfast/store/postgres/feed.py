@@ -4,6 +4,10 @@ A row carries the transaction that last changed it and the one that created it; 
 commit that was under way at the cursor is never missed, however late it ends. A batch is delivered in two
 stages, tombstones and what lives, each by session number and position: that puts parents before children.
 What was created after the batch began is left to the next one, so that no child comes without its parent.
+
+A cursor names no transaction behind the newest that changed a row. Those of renewals and of refused commits
+are on the disk only some time after they are over: after a crash the server gives their numbers out again,
+and a cursor that named them as seen would miss what is changed under them.
 """
 
 import hashlib
@@ -30,13 +34,14 @@ class Feed:
     async def head(self) -> str:
         """The cursor of this moment."""
         async with self._connections.use() as connection:
-            snapshot, incarnation, _ = await self._state(connection)
-        return FeedCursor(incarnation, snapshot).text()
+            now, incarnation, _, newest = await self._state(connection)
+        return FeedCursor(incarnation, now.upto(newest)).text()
 
-    async def _state(self, connection: Connection) -> tuple[Snapshot, str, int]:
-        snapshot, history, place, own, horizon = await connection.fetchrow(self._sql["head"])
+    async def _state(self, connection: Connection) -> tuple[Snapshot, str, int, int]:
+        """This moment, the store's incarnation, its horizon, and the newest transaction that changed a row."""
+        snapshot, history, place, own, horizon, newest = await connection.fetchrow(self._sql["head"])
         incarnation = hashlib.sha256(f"{own}/{history}/{place}".encode()).hexdigest()[:16]
-        return from_sql(snapshot), incarnation, int(horizon)
+        return from_sql(snapshot), incarnation, int(horizon), int(newest)
 
     async def changes(self, cursor: str | None, session: str | None, limit: int) -> Changes | Resync:
         """See the port."""
@@ -44,7 +49,7 @@ class Feed:
             self._connections.use() as connection,
             connection.transaction(isolation="repeatable_read", readonly=True),
         ):
-            now, incarnation, horizon = await self._state(connection)
+            now, incarnation, horizon, newest = await self._state(connection)
             start = FeedCursor(incarnation, NOTHING) if cursor is None else parse_feed(cursor)
             if start is None or start.incarnation != incarnation:
                 return Resync("the cursor belongs to another store, or to this one before it was restored")
@@ -52,6 +57,8 @@ class Feed:
                 return Resync("the cursor is ahead of the store")
             if start.after.xmin <= horizon and start.after != NOTHING:
                 return Resync("the cursor is older than what the store remembers of removals")
+            # A row may carry a lower number than before: the longer of two commits had begun earlier.
+            now = now.upto(max(newest, start.after.xmax - 1))
             if start.until is None:
                 start = FeedCursor(incarnation, start.after, now)
             if start.after == start.until:

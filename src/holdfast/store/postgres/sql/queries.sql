@@ -52,8 +52,11 @@ FROM {s}.session WHERE id = $1 AND scope = 0 AND data IS NOT NULL
 
 -- name: head
 -- Which tables these are: a dump that was restored, or a database that took the other one's name, has others.
+-- And the newest transaction that the feed tells of, or told of before its tombstones went.
 SELECT pg_current_snapshot()::text, {f}history(), {f}place(), (SELECT value FROM {s}.store WHERE key = 'incarnation'),
-  (SELECT value FROM {s}.store WHERE key = 'horizon')
+  (SELECT value FROM {s}.store WHERE key = 'horizon'), greatest(
+  (SELECT xid FROM {s}.session ORDER BY xid DESC LIMIT 1), (SELECT xid FROM {s}.record ORDER BY xid DESC LIMIT 1),
+  (SELECT value::xid8 FROM {s}.store WHERE key = 'horizon'))::text
 
 -- name: of_session
 JOIN {s}.session s ON s.n = r.session
