@@ -1,16 +1,23 @@
 """A prompt becomes an answer, with tools, durably."""
 
+import anyio
 import pytest
 
 from holdfast.provider.instructions import choose
+from holdfast.provider.request.events import TextDelta, TextEnd, TextStart
 from holdfast.provider.request.request import Assistant, Reasoning, Text
+from holdfast.runtime.answer import processor
 from holdfast.schema.message import AssistantMessage
+from holdfast.schema.part import Part, TextPart, ToolPart
+from holdfast.schema.tool_state import ToolCompleted
 from holdfast.schema.usage import CacheTokens, Tokens
 from holdfast.store.batch import Batch, Fence, Held, Receipt
 from holdfast.testing.mock_provider.script import Call, Say, Think
-from holdfast.testing.scripted_provider import Step, answered
+from holdfast.testing.scripted_provider import Events, Item, Step, Wait, answered
+from tests.prefixes import blocks, first_difference
 from tests.stories.tools import STANDARD, Deed
 from tests.stories.world import World, shape
+from tests.until import until
 
 
 async def test_a_prompt_is_answered_and_everything_is_stored(world: World) -> None:
@@ -146,3 +153,54 @@ async def test_signed_thinking_goes_back_byte_for_byte(world: World) -> None:
         Reasoning(text=thought, metadata={"signature": "SIG=="}),
         Text(text="So:"),
     )
+
+
+@pytest.mark.parametrize("behind", ["text", "text that was saved", "signed thinking"])
+async def test_what_ends_behind_the_calls_is_in_the_next_request(
+    world: World, monkeypatch: pytest.MonkeyPatch, behind: str
+) -> None:
+    """Its last words are written with what follows them, and the model reads them whole all the same."""
+    settled, saved = anyio.Event(), anyio.Event()
+    half = TextStart(id="t"), TextDelta(id="t", text="Half, ")
+    rest = TextDelta(id="t", text="and the rest."), TextEnd(id="t")
+    items: dict[str, tuple[Item, ...]] = {
+        "text": (Events((*half, *rest)),),
+        "text that was saved": (Events(half), Wait(saved), Events(rest)),
+        "signed thinking": (Think("Hm. ", signature="SIG"),),
+    }
+    if behind == "text that was saved":
+        monkeypatch.setattr(processor, "CHECKPOINT_MS", 1)
+    call = Step(Call("act", {"what": "x"}, id="c"), Wait(settled), *items[behind])
+    async with world.open(call, Step(Say("Two.")), Step(Say("Three."))) as (hf, script):
+        hf.tools.register(Deed(ask=False).tool)
+        session = await world.session(hf)
+
+        async def parts() -> list[Part]:
+            page = await hf.sessions.messages(session)
+            return [part for message in page.messages for part in message.parts]
+
+        async def is_settled() -> bool:
+            return any(
+                isinstance(each, ToolPart) and isinstance(each.state, ToolCompleted) for each in await parts()
+            )
+
+        async def is_saved() -> bool:
+            return any(isinstance(each, TextPart) and each.text == "Half, " for each in await parts())
+
+        await hf.sessions.prompt(session, "go")
+        await until(is_settled)
+        settled.set()
+        if behind == "text that was saved":
+            await until(is_saved)
+            saved.set()
+        await hf.sessions.wait(session)
+        await hf.sessions.process(session, "again")
+
+    first, second, third = map(blocks, script.requests)
+    assert first_difference(first, second) is None
+    assert first_difference(second, third) is None
+    (made,) = [each for each in script.requests[1].messages if isinstance(each, Assistant)]
+    if behind == "signed thinking":
+        assert Reasoning(text="Hm. ", metadata={"signature": "SIG"}) in made.content
+    else:
+        assert Text(text="Half, and the rest.") in made.content

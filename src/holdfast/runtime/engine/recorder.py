@@ -157,8 +157,14 @@ class Recorder:
         self._due = asyncio.get_running_loop().call_later(_DEFER_S, self._begin_late)
 
     async def deferred_end(self) -> MessageWithParts | None:
-        """The end of the last answer, if it is not in the store yet."""
+        """The end of the last answer, if it is not in the store yet.
+
+        It is written now if something of that answer is held, as a text that ended behind its calls is: the
+        store alone would be read without it.
+        """
         await self._wait_for_late()
+        if self._held[0]:
+            await self._end_first()
         return None if self._deferred is None else self._deferred.answer
 
     async def write_deferred(self, also: Made = nothing, *, release: bool = False) -> bool:
