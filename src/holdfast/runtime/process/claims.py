@@ -72,16 +72,20 @@ class Claims:
     async def give_back(self, session: str) -> None:
         """Release a claim that could not be released when its drain ended."""
         if (fence := self._unreleased.get(session)) is not None:
-            with contextlib.suppress(LeaseLost):  # Another owner has the session: the claim is released.
-                await self._store.release(fence)
-                event.info("process", "claim.released", session=session, how="late")
-            if self._unreleased.get(session) is fence:  # Not what was claimed meanwhile.
-                del self._unreleased[session]
+            await self._release(fence)
 
     async def keep_given_back(self) -> None:
         """Release, when the store is reachable, the claims that could not be released after their drains."""
         while True:
             await anyio.sleep(GIVE_BACK_S)
-            for session in [each for each in self._unreleased if each not in self._running]:
+            # The fences of now: while one is waited for, a session may be claimed anew, under another.
+            for fence in [each for each in self._unreleased.values() if each.session not in self._running]:
                 with contextlib.suppress(StoreError):  # Still unreachable: the next try may succeed.
-                    await self.give_back(session)
+                    await self._release(fence)
+
+    async def _release(self, fence: Fence) -> None:
+        with contextlib.suppress(LeaseLost):  # Another owner has the session: the claim is released.
+            await self._store.release(fence)
+            event.info("process", "claim.released", session=fence.session, how="late")
+        if self._unreleased.get(fence.session) is fence:  # Not what was claimed meanwhile.
+            del self._unreleased[fence.session]
