@@ -1,5 +1,6 @@
 """The guard ends the tools of an owner that died, was paused or lost its lease; and nobody else's."""
 
+import contextlib
 import json
 import os
 import signal
@@ -176,6 +177,30 @@ tools = [
 print(*(tool.pid for tool in tools), flush=True)
 time.sleep(60)
 """
+
+
+def test_a_guard_that_reads_no_more_is_replaced(start: Callable[[str], int]) -> None:
+    """Whoever starts a process is not held up by it, and it ends nothing when it goes on."""
+    tool, guard = start(PLAIN), Guard()
+    guard.watch(tool, processes.started(tool))
+    stopped = guard._process
+    assert stopped is not None
+    os.kill(stopped.pid, signal.SIGSTOP)
+    try:
+        for pgid in range(5_000):
+            guard.watch(1_000_000_000 + pgid, "0")
+            guard.forget(1_000_000_000 + pgid)
+            if guard._process is not stopped:
+                break
+        assert guard._process is not stopped
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(stopped.pid, signal.SIGCONT)
+    assert stopped.wait(60) == -signal.SIGKILL
+    assert processes.is_group(tool)
+
+    guard.close()
+    assert gone(tool)
 
 
 def test_what_was_about_to_be_started_is_ended_by_its_mark() -> None:

@@ -1,11 +1,13 @@
 """The owner's side of the guard: started with the first process group, given each and the deadline.
 
 What must stay true: a group is watched before anything can happen to its owner unnoticed, so `watch` comes
-right after the start of a process; a guard that died is started again and given everything again.
+right after the start of a process; a guard that died, or reads no more, is replaced by another that is given
+everything again; nobody waits for one that reads no more.
 """
 
 import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -85,10 +87,11 @@ class Guard:
 
     def _start(self) -> None:
         if (gone := self._process) is not None:
+            gone.kill()  # One that reads no more would take the end of its orders for the end of their owner.
             _let_go(gone)
             _reap(gone)
         self._process = subprocess.Popen(
-            COMMAND, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
+            COMMAND, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True
         )
         if self._deadline_ms is not None:
             self._write({"deadline": self._deadline_ms, **self._clock})
@@ -96,12 +99,15 @@ class Guard:
             self._write({"expect": mark})
         for pgid, (began, mark) in self._groups.items():
             self._write({"watch": [pgid, began, mark]})
+        assert self._process.stdin is not None
+        os.set_blocking(self._process.stdin.fileno(), False)
 
     def _write(self, order: dict[str, Any]) -> None:
+        """Write one order, whole: each is shorter than what a pipe takes at once or not at all."""
         assert self._process is not None
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(order).encode() + b"\n")
-        self._process.stdin.flush()
+        if self._process.stdin.write(json.dumps(order).encode() + b"\n") is None:
+            raise BlockingIOError("the guard does not read its orders")
 
 
 def _let_go(process: "subprocess.Popen[bytes]") -> None:
