@@ -5,11 +5,15 @@ import subprocess
 import anyio
 import pytest
 
+from holdfast.errors import Refused
 from holdfast.runtime.process import closing, coordinator
-from holdfast.testing.mock_provider.script import Say
+from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import Step
+from holdfast.toolkit.context import ToolContext
+from holdfast.toolkit.declare import tool
 from tests.stories import inside
-from tests.stories.world import World
+from tests.stories.world import World, shape
+from tests.until import until
 
 
 @pytest.mark.parametrize("which", [0, 1], ids=["a call's", "a launcher"])
@@ -56,3 +60,49 @@ async def test_what_fails_to_close_keeps_nothing_else_open(
         await use()
 
     assert closed == ["programs", "boxes"]
+
+
+async def test_a_process_that_closes_begins_no_session(world: World) -> None:
+    """A prompt that comes while it waits for a call is kept and refused in words; nothing of it is begun, no
+    owner is registered again, and the next process answers it.
+    """
+    world.settings(permission={"*": "allow"})
+    begun, gate = anyio.Event(), anyio.Event()
+
+    @tool()
+    async def act(context: ToolContext) -> str:
+        """Take its time to end."""
+        begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await gate.wait()
+        return ""
+
+    async with world.open(Step(Call("act", {}, id="c"))) as (hf, script):
+        hf.tools.register(act)
+        working, prompted = await world.session(hf), await world.session(hf)
+        runs = inside.coordinator(hf)
+        await hf.sessions.prompt(working, "go")
+        with anyio.fail_after(60):
+            await begun.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(runs.close)
+                await until(lambda: inside.running(hf, working).stop)
+                with pytest.raises(Refused, match=r"is being closed; what session ses_\w+ owes waits until"):
+                    await hf.sessions.prompt(prompted, "and you")
+                gate.set()
+        with pytest.raises(Refused, match="claims nothing more"):
+            await runs.lease.owner()
+        assert (runs.active(), runs.lease.id, len(script.requests)) == ([], None, 1)
+        assert (await hf.store.session(prompted)).owner is None
+
+    async with world.open(Step(Say("here"))) as (hf, _):
+        await hf.sessions.resume(prompted)
+        await hf.sessions.wait(prompted)
+        page = await hf.sessions.messages(prompted)
+    assert shape(page.messages) == [
+        ("user", [("text", "and you")]),
+        ("assistant", ["step-start", ("text", "here"), ("step-finish", "stop")]),
+    ]

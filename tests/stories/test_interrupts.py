@@ -408,6 +408,39 @@ async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_
     )
 
 
+async def test_an_interrupt_does_not_stop_a_prompt_that_came_while_it_stopped_the_work(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one is being answered when the interrupt looks whether another process runs the session."""
+    stops, gate, begun = anyio.Event(), anyio.Event(), anyio.Event()
+    steps = Step(Wait(stops)), Step(Wait(gate), Say("whole"), expect=noting(begun))
+    async with world.open(*steps) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        runs = inside.coordinator(hf)
+        real = runs._interrupt_here
+
+        async def then_prompted(session: str) -> bool:
+            stopped = await real(session)
+            await hf.sessions.prompt(session, "second")
+            await begun.wait()
+            return stopped
+
+        monkeypatch.setattr(runs, "_interrupt_here", then_prompted)
+        with anyio.fail_after(60):
+            assert await hf.sessions.interrupt(session)
+            monkeypatch.undo()
+            gate.set()
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+
+    assert shape(page.messages)[-1] == (
+        "assistant",
+        ["step-start", ("text", "whole"), ("step-finish", "stop")],
+    )
+
+
 @pytest.mark.parametrize("named", ["owner and claim", "owner", "none"])
 async def test_a_run_obeys_an_interrupt_that_names_its_owner_or_none(world: World, named: str) -> None:
     """And closes it. Its claim may have been given another number since it began."""

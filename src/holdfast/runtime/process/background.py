@@ -37,13 +37,16 @@ class Background:
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="holdfast-background")
         await self._ready.wait()
-        if self._group is None or self._task.done():
+        if self._group is None or self._task.done() or self._stop.is_set():
             raise Refused("the runtime was closed, or has failed; open it again")
         return self._group
 
     def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        """Run something in the group; nothing happens before the group has started."""
-        if self._group is not None:
+        """Run something in the group, from its start until it is closed; at other times nothing happens.
+
+        A task that joins while the group is cancelled might not be cancelled with it.
+        """
+        if self._group is not None and not self._stop.is_set():
             self._group.start_soon(self._once, work, *arguments)
 
     @property

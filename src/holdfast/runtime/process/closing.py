@@ -25,7 +25,7 @@ async def close_behind(engine: Engine, background: Background, until: float) -> 
         closing.push_async_callback(_bounded, engine.boxes.close, until, LAST_S)
         closing.push_async_callback(_bounded, engine.ending.close, until, LAST_S)
         closing.push_async_callback(_close_guard, engine.guard, until)
-        closing.push_async_callback(_bounded, background.close, until)
+        closing.push_async_callback(_bounded, background.close, until, LAST_S)
         closing.push_async_callback(_bounded, lambda: engine.background.close(engine.ending), until)
 
 

@@ -109,6 +109,10 @@ class Coordinator:
     async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
         """Start to work on a session; None if another task has started it meanwhile."""
         group = await self._background.group()
+        if self._closing:
+            raise Refused(
+                f"the runtime is being closed; what session {session} owes waits until it is opened again"
+            )
         if (known := self._entries.get(session)) is not None:
             known.again, known.force = True, known.force or entry.force
             return None
@@ -140,13 +144,16 @@ class Coordinator:
         """
         stopped = await self._interrupt_here(session)
         record = await self._engine.store.session(session)
-        if record is not None and record.owner is not None:
-            await interrupt_requests.stop_elsewhere(self._engine, record, reason)
-        elif record is not None and await self._is_unfinished(session):
-            await self._close_abandoned(session)
-        else:
+        if record is None:
             return stopped
-        return True
+        if record.owner not in (None, self.lease.id):
+            await interrupt_requests.stop_elsewhere(self._engine, record, reason)
+            return True
+        # What runs here by now was begun by a prompt that came after the interrupt.
+        if session not in self._entries and await self._is_unfinished(session):
+            await self._close_abandoned(session)
+            return True
+        return stopped
 
     async def _interrupt_here(self, session: str) -> bool:
         entry = self._entries.get(session)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import anyio
 
-from holdfast.errors import LeaseLost, StoreError
+from holdfast.errors import LeaseLost, Refused, StoreError
 from holdfast.location.guard import Guard
 from holdfast.log import event
 from holdfast.runtime.engine.engine import Engine
@@ -43,11 +43,14 @@ class ProcessLease:
         self._failed = False
         self._former: list[str] = []
         self._registered = anyio.Event()
+        self._retired = False
         self.id: str | None = None
 
     async def owner(self) -> str:
-        """The owner's id; the first call registers it."""
+        """The owner's id; the first call registers it. Behind `retire` there is none."""
         async with self._lock:
+            if self._retired:
+                raise Refused("this process has given back what it had claimed, and claims nothing more")
             while self._former:
                 await self._engine.store.retire(self._former[-1])
                 self._former.pop()
@@ -135,6 +138,7 @@ class ProcessLease:
 
     async def retire(self) -> None:
         """Retire the owner: the store releases all its claims."""
+        self._retired = True
         if self.id is not None:
             id, self.id = self.id, None
             await self._engine.store.retire(id)

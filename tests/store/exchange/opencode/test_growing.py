@@ -55,7 +55,7 @@ async def test_a_second_import_brings_nothing(store: Store, db: Db) -> None:
 
 
 async def test_what_a_staged_revert_hides_is_here(store: Store, db: Db) -> None:
-    """A session that was taken back over there is known whole: nothing is written again, nor counted again."""
+    """A session that was taken back over there is known whole: nothing is written or counted again."""
     db.session(revert={"messageID": msg(1)}, cost=0.25, tokens_input=1, tokens_output=2)
     db.exchange()
     await brought(store, db.path)
