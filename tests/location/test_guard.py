@@ -263,6 +263,30 @@ def test_a_renewal_that_waits_is_read_before_an_owner_is_called_late(
     assert ended == [61_000]
 
 
+def test_a_wait_that_ends_before_the_deadline_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard looks again; what it watches ends with the owner."""
+    monkeypatch.setattr(guard_process, "boot_ms", lambda: 2_900)
+    watched = guard_process.Watched()
+    watched.groups[1] = ("", "")
+    watched.deadline_ms = 3_000
+    told: list[str] = []
+    orders, owner = os.pipe()
+
+    def wait_s() -> float:
+        told.append("looks")
+        if len(told) == 3:
+            os.close(owner)
+        return 0.0
+
+    monkeypatch.setattr(watched, "wait_s", wait_s)
+    monkeypatch.setattr(watched, "end_all", lambda: told.append("ends"))
+
+    guard_process.guard(orders, watched)
+
+    os.close(orders)
+    assert told == ["looks", "looks", "looks", "ends"]
+
+
 @pytest.mark.parametrize(("order", "late"), [({"awake": True}, False), ({}, True)])
 def test_the_guard_compares_a_deadline_with_its_own_clock(
     monkeypatch: pytest.MonkeyPatch, order: dict[str, bool], late: bool
