@@ -1,13 +1,14 @@
 """The daily backup as a process of its own, its switch, and `doctor --restore`."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from holdfast.app import _start_backup
+from holdfast.app import Holdfast, _start_backup
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import Database
@@ -81,6 +82,40 @@ def test_a_store_that_is_gone_is_brought_back(shell: Shell, tmp_path: Path) -> N
     assert "bring a backup back" in shell.fails("session", "list")
     assert shell("doctor", "--restore", str(backup)).code == 0
     assert shell("session", "show", session).code == 0
+
+
+@pytest.mark.ci
+def test_a_restore_is_undone(shell: Shell, tmp_path: Path) -> None:
+    """The file that was replaced has its log beside it, where a process was killed: it comes back with it."""
+    left = tmp_path / "left.db"
+
+    async def work(hf: Holdfast) -> str:
+        for _ in range(2):
+            await hf.sessions.create(directory=shell.folder)
+        session = await hf.sessions.create(directory=shell.folder, title="In the log")
+        for suffix in ("", "-wal", "-wake"):
+            shutil.copyfile(tmp_path / f"store.db{suffix}", f"{left}{suffix}")
+        return str(session.id)
+
+    shell.conversation("First")
+    shutil.copyfile(tmp_path / "store.db", tmp_path / "backup.db")
+    session = shell.make(work)
+    shell.store = f"sqlite://{left}"
+    done = shell("doctor", "--restore", str(tmp_path / "backup.db"), "--format", "json").json()
+    assert shell("session", "show", session).code == 1
+    replaced = Path(done["kept"])
+    held = {each.name: each.read_bytes() for each in tmp_path.glob(f"{replaced.name}*")}
+    assert set(held) == {replaced.name, f"{replaced.name}-wal"}
+
+    assert shell("doctor", "--restore", str(replaced)).code == 0
+    assert shell("session", "show", session).code == 0
+    assert {name: (tmp_path / name).read_bytes() for name in held} == held
+    assert not list(tmp_path.glob(".*left.db*"))
+    log = bytearray(held[f"{replaced.name}-wal"])
+    log[32 + 24 + 100] ^= 1
+    Path(f"{replaced}-wal").write_bytes(log)
+    assert f"{replaced} is damaged (the log" in shell.fails("doctor", "--restore", str(replaced))
+    assert not list(tmp_path.glob(".*left.db*"))
 
 
 async def test_it_is_started_where_no_program_is_on_the_path(

@@ -139,3 +139,48 @@ def test_a_store_that_is_gone_names_its_backups(shell: Shell, tmp_path: Path) ->
         f"or remove {left}-wake to begin again"
     )
     assert sorted(path.name for path in left.parent.iterdir()) == ["store.db-wake"]
+
+
+@pytest.mark.ci
+def test_what_was_in_a_lost_file_is_named(shell: Shell, tmp_path: Path) -> None:
+    """All but the last commit was in the file: salvage and repair say so, and which backup may hold more;
+    neither ends with 0, and what is called kept is there.
+    """
+    left = tmp_path / "left/store.db"
+    left.parent.mkdir()
+    here = tmp_path / "store.db"
+
+    async def work(hf: Holdfast) -> None:
+        for n in range(40):
+            await hf.sessions.create(directory=shell.folder, title=f"Talk {n} " + "x" * 900)
+        await hf.sessions.create(directory=shell.folder, title="Last")
+
+    shell.make(work)
+
+    async def last(hf: Holdfast) -> None:
+        await hf.sessions.create(directory=shell.folder, title="Last")
+        for suffix in ("-wal", "-wake"):
+            shutil.copyfile(f"{here}{suffix}", f"{left}{suffix}")
+
+    shell.make(last)
+    backups = left.with_name("store.db-backups")
+    backups.mkdir()
+    shutil.copyfile(here, backups / "20250101-000000.db")
+    shell.store = f"sqlite://{left}"
+    gone = "pages were in the file, which is gone or empty"
+
+    wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"))
+    assert (wrote.code, gone in wrote.out) == (1, True)
+    copied = shell("doctor", "--backup", str(tmp_path / "copy.db"), "--format", "json")
+    assert (copied.code, copied.json()["backup"]) == (1, f"{tmp_path}/copy.db-wal")
+    assert f"copied to {tmp_path}/copy.db-wal" in copied.err
+    mended = shell("doctor", "--repair", "--format", "json")
+    assert mended.code == 1
+    report = mended.json()
+    assert gone in [each["what"] for each in report["findings"]][1]
+    assert all(each["given_up"] for each in report["findings"][1:])
+    assert "--restore 20250101-000000.db" in report["advice"][0]
+    assert report["advice"][0] in mended.err
+    assert report["backup"].endswith(".damaged-wal")
+    assert f"the damaged log is kept as {report['backup']}\n" in mended.err
+    assert Path(report["backup"]).read_bytes() == Path(f"{tmp_path}/copy.db-wal").read_bytes()

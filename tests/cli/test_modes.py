@@ -8,7 +8,7 @@ import anyio.to_thread
 import pytest
 
 from holdfast.testing.mock_provider import MockProvider, Reply, Say
-from tests.cli.conftest import configured
+from tests.cli.conftest import Shell, configured
 
 KEEP = """
 import asyncio
@@ -85,3 +85,22 @@ async def test_everything_is_for_the_user_alone(
     assert "Hello there" in told
     assert "open: []" in told
     assert modes(shell.home, out) == {}
+
+
+@pytest.mark.ci
+def test_a_salvage_can_be_read_under_any_umask(tmp_path: Path) -> None:
+    """Also where the umask takes the user's own bits away: what `--salvage` and `--repair` make is 0600."""
+    for name in ("home", "project"):
+        (tmp_path / name).mkdir()
+    store = tmp_path / "data/store.db"
+    shell = Shell(tmp_path / "home", tmp_path / "project", f"sqlite://{store}")
+    shell.conversation()
+    with store.open("r+b") as file:
+        file.write(b"garbage" * 100)
+    new = store.with_name("new.db")
+    done = shell.sh(f"umask 0777; holdfast doctor --salvage {new}; holdfast doctor --repair")
+    assert "sound" in done.out
+    (kept,) = store.parent.glob("store.db.*.damaged")
+    assert {each.name: oct(each.stat().st_mode & 0o777) for each in (new, store, kept)} == dict.fromkeys(
+        (new.name, store.name, kept.name), oct(0o600)
+    )

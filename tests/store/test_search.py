@@ -10,6 +10,7 @@ from holdfast.store.base import Store
 from holdfast.store.batch import Batch, Remove
 from holdfast.store.open import open_store
 from holdfast.store.query import SearchQuery
+from holdfast.store.sqlite.database import Database
 from holdfast.store.tables import search
 from holdfast.store.tables.shell import Shell
 from holdfast.testing.store_contract.build import S1, msg, prt, ses, session, text, user
@@ -95,3 +96,25 @@ async def test_the_best_hits_of_a_common_word_are_those_of_the_newest(
     assert [hit.session for hit in await store.search(SearchQuery("word w2"))] == [ses(2)]
     assert [hit.session for hit in await store.search(SearchQuery("word", session=S1))] == [S1]
     await store.close()
+
+
+@pytest.mark.parametrize("readonly", [False, True])
+async def test_a_search_writes_the_index_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readonly: bool
+) -> None:
+    """The store is opened to be read, with the index beside it. Where this user may only read, the index is
+    in the memory of that connection, which must be able to write it.
+    """
+    await (await open_store(f"sqlite://{tmp_path}/store.db")).close()
+    database, asked = Database(tmp_path / "store.db"), list[bool]()
+    database.readonly = readonly
+    connect = database.connect
+
+    def connected(*, readonly: bool = False) -> apsw.Connection:
+        asked.append(readonly)
+        return connect(readonly=readonly)
+
+    monkeypatch.setattr(database, "connect", connected)
+    search.Search(database).close()
+    assert asked == [not readonly]
+    assert database.search_path.exists() != readonly

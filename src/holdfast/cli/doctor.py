@@ -85,7 +85,10 @@ def doctor(
         known.update(await erase.named(hf.store))
         return report, target
 
+    partial = False
     try:
+        if repair:
+            damaged_store.settle(place)
         if place.engine == "sqlite":
             damaged_store.check_log(place)
         report, target = with_holdfast(ctx, work)
@@ -99,8 +102,8 @@ def doctor(
                 f"{error.path} is damaged ({error.what}); remove it: it is made again"
             ) from error
         if repair:
-            report, target = damaged_store.mend(place, error, None if made else backup)
-            note(f"the damaged file is kept as {target}")
+            report, target, partial = damaged_store.mend(place, error, None if made else backup)
+            note(f"the damaged {damaged_store.what_is_kept(target)} is kept as {target}")
         else:
             report, target = damaged_store.looked_at(place, error), damaged_store.copied(place, backup)
     report = msgspec.structs.replace(report, advice=(*report.advice, *damaged_store.concerns(place)))
@@ -121,7 +124,7 @@ def doctor(
         for each in kept:
             click.echo(clean(_told(each)))
         click.echo(clean(f"box: {box}"))
-    if not report.clean:
+    if partial or not report.clean:
         ctx.exit(1)
 
 

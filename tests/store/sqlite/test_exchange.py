@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import apsw
+import pytest
 
 from holdfast.errors import Refused
 from holdfast.store.batch import Batch
@@ -80,3 +81,21 @@ async def test_a_store_that_was_exchanged_is_refused_while_it_is_open(tmp_path: 
         await store.close()
     assert f"{Refused.__name__}: {database.path} is in use by another process" in done.stderr
     assert not (tmp_path / "second").exists()
+
+
+@pytest.mark.ci
+async def test_a_lost_file_that_is_open_is_not_exchanged(tmp_path: Path) -> None:
+    """Its process goes on committing into the log: the shared memory tells of it."""
+    path, draft = tmp_path / "store.db", tmp_path / "draft"
+    store = await SqliteStore.open(path)
+    try:
+        await store.commit(Batch((session(),)))
+        copy(Database(path), draft)
+        path.unlink()
+        command = [sys.executable, "-c", EXCHANGE, str(path), str(draft), str(tmp_path / "aside")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    finally:
+        await store.close()
+    assert f"{Refused.__name__}: {path} is in use by another process" in done.stderr
+    assert not list(tmp_path.glob("aside*"))
+    assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0

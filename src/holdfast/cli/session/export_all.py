@@ -44,6 +44,8 @@ def export_all(ctx: click.Context, folder: Path) -> Exported:
             "doctor --salvage NEW makes a whole store of that"
         )
         report = _export_salvaged(ctx, folder, done)
+        for gap in report.gaps:
+            note(gap)
         if report.doubtful:
             note(f"not certain to be complete: {', '.join(report.doubtful)}")
     return done

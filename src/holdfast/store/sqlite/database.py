@@ -63,16 +63,7 @@ class Database:
     def prepare(self, *, create: bool) -> None:
         """Make the store, or bring it up to date; refuse one that is missing, foreign or too new."""
         if not self.path.exists():
-            if _size(self.log_path):
-                self._check_file()
-            if self.wake_path.exists():
-                raise StoreMissing(
-                    f"{self.path} is gone although a store was here; bring a backup back with "
-                    f"`holdfast doctor --restore`, or remove {self.wake_path} to begin again"
-                )
-            if not create:
-                raise StoreMissing(f"there is no store at {self.path}")
-            make_folder(self.path.parent)
+            self._check_missing(create=create)
         elif not is_writable(self.path):
             if not os.access(self.path, os.R_OK):
                 raise StoreError(f"{self.path} can neither be read nor written by this user")
@@ -95,6 +86,23 @@ class Database:
                 self._prepare()
         finally:
             lock.close()
+
+    def _check_missing(self, *, create: bool) -> None:
+        """Whether a store may be made where no file was found."""
+        self._settle()
+        if _size(self.log_path):
+            self._check_file()
+        was_here = self.wake_path.exists()
+        if self.path.exists():
+            return  # An exchange was undone, or another process has made it: the file, and then the sign.
+        if was_here:
+            raise StoreMissing(
+                f"{self.path} is gone although a store was here; bring a backup back with "
+                f"`holdfast doctor --restore`, or remove {self.wake_path} to begin again"
+            )
+        if not create:
+            raise StoreMissing(f"there is no store at {self.path}")
+        make_folder(self.path.parent)
 
     def _is_current(self) -> bool:
         """The quick look of every ordinary start: one read, no lock."""
@@ -193,6 +201,12 @@ class Database:
         except apsw.Error as error:
             raise translated(error, self.path) from error
         return db
+
+    def _settle(self) -> None:
+        """Undo an exchange that was cut off, before the file is taken for a lost one."""
+        from holdfast.store.sqlite import cut_off
+
+        cut_off.settle(self)
 
     def _check_file(self) -> None:
         """Refuse to begin anew beside a log that holds commits."""

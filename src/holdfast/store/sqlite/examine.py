@@ -63,6 +63,7 @@ def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
     """What can be reported of a store whose file is damaged."""
     left = survey(database, clock)
     findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong if line != left.log]
+    findings += [Finding(gap, str(database.path)) for gap in left.gaps]
     if left.log:
         what = f"{left.log}: SQLite drops what stands behind it, --salvage NEW keeps it"
         findings.append(Finding(what, str(database.log_path)))

@@ -262,6 +262,7 @@ class Chooser:
         whole = [each for each in living if not each.lost]
         scoped = [each for each in kept if each.data is not None and each.row.scope != 0]
         proved = self._found.record_names.whole and self._found.session_names.whole
+        unproved = not proved and any(self._found.lost.values())
         ranges = [] if proved else [*self._found.lost["record"].values()]
         return SalvageReport(
             tuple(each.row.id for each in whole),
@@ -276,9 +277,26 @@ class Chooser:
             ),
             sum(not row.removed for each in kept for row in each.records),
             self._found.pages,
-            len({page for lost in self._found.lost.values() for page in lost}),
+            self._pages_lost(),
+            self._gaps(unproved=unproved),
+            unproved,
             self._found.trouble,
         )
+
+    def _pages_lost(self) -> int:
+        found = self._found
+        indexes = found.record_names.pages_lost + found.session_names.pages_lost
+        return len({page for lost in found.lost.values() for page in lost}) + found.quarantine_lost + indexes
+
+    def _gaps(self, *, unproved: bool) -> tuple[str, ...]:
+        """What is missing without a name: indexes name what the tables had, where they are whole themselves;
+        a whole table needs none, and of what was set aside there is no index.
+        """
+        gaps = [self._pages.missing] if self._pages.missing else []
+        if self._found.quarantine_lost or unproved:
+            count = self._pages_lost()
+            gaps.append(f"{count} pages of tables and indexes cannot be read: more may be lost than is named")
+        return tuple(gaps)
 
 
 def _grouped(live: list[Row], stray: list[Row]) -> dict[int, list[Row]]:

@@ -34,6 +34,7 @@ class Index(msgspec.Struct):
 
     entries: dict[int, tuple[object, ...]] = {}
     whole: bool = False
+    pages_lost: int = 0
 
 
 class Harvest(msgspec.Struct):
@@ -51,6 +52,8 @@ class Harvest(msgspec.Struct):
     moved: dict[int, int]
     """The numbers of records that were written again, by their keys, as an index says."""
     quarantine: list[Quarantined]
+    quarantine_lost: int
+    """How many pages of the quarantine cannot be read."""
     settings: dict[str, str]
     pages: int
     trouble: str
@@ -89,6 +92,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
         kept.rows,
+        len(kept.lost),
         _settings(pages, roots.get("store")),
         pages.count,
         pages.trouble,
@@ -133,10 +137,9 @@ def _index(pages: Pages, root: int | None, fits: Callable[[list[Value]], bool]) 
         for columns in walk.rows
         if fits(columns) and isinstance(key := columns[-1], int)
     }
-    whole = walk.whole and len(entries) == len(walk.rows)
-    return Index(
-        dict(entries), whole and not pages.trouble
-    )  # Behind a damaged log an index may be an old one.
+    fitting = len(entries) == len(walk.rows)
+    # Behind a damaged log an index may be an old one.
+    return Index(dict(entries), walk.whole and fitting and not pages.trouble, len(walk.lost))
 
 
 def _names_session(columns: list[Value]) -> bool:

@@ -2,7 +2,7 @@
 
 import mmap
 
-from holdfast.store.sqlite.salvage.log import is_page_size, read_log
+from holdfast.store.sqlite.salvage.log import Log, is_page_size, read_log
 
 HEADER = 100
 PAGE_SIZE = 4096
@@ -36,6 +36,8 @@ class Pages:
         self.count = self._log.pages if self._log is not None else -(-len(data) // self.size)
         self.trouble = self._log.trouble if self._log is not None else ""
         """What is wrong with the log; empty when nothing is."""
+        self.missing = _missing(self.size, len(data), _said(lead) if sound else 0, self._log)
+        """How many pages neither the file nor the log has, in words; empty when they have all."""
         self._loose = self._log.loose if self._log is not None else ()
 
     @property
@@ -70,3 +72,20 @@ class Pages:
             found.update(int.from_bytes(page[8 + 4 * i : 12 + 4 * i]) for i in range(count))
             trunk = int.from_bytes(page[:4])
         return found
+
+
+def _said(lead: bytes) -> int:
+    """How many pages the head of a file says that it has; 0 where it says so of a former state."""
+    return int.from_bytes(lead[28:32]) if lead[24:28] == lead[92:96] else 0
+
+
+def _missing(size: int, length: int, said: int, log: Log | None) -> str:
+    count = said if log is None else log.pages
+    here = length // size
+    logged = 0 if log is None else sum(here < number <= count for number in log.offsets)
+    missing = count - here - logged
+    if missing <= 0:
+        return ""
+    if length == 0:
+        return f"{missing} of {count} pages were in the file, which is gone or empty"
+    return f"{missing} of {count} pages are missing: the file was cut short"

@@ -23,10 +23,15 @@ class SalvageReport(msgspec.Struct, frozen=True):
     records: int
     pages: int
     pages_lost: int
+    """Pages of tables and indexes that cannot be read."""
+    gaps: tuple[str, ...] = ()
+    """Why there may have been more than is named here: pages are missing, and nothing says what they held."""
+    unproved: bool = False
+    """Whether pages of sessions and records are among them, and no index says what they held."""
     log: str = ""
     """What is wrong with the log, though commits stand behind it; empty when nothing is."""
 
     @property
     def complete(self) -> bool:
         """Whether nothing is known to be lost."""
-        return not (self.incomplete or self.lost or self.log)
+        return not (self.incomplete or self.lost or self.doubtful or self.gaps or self.log)

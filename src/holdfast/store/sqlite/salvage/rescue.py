@@ -11,6 +11,7 @@ from holdfast.errors import StoreError, StoreMissing
 from holdfast.file_lock import FileLock
 from holdfast.schema.ids import Mint
 from holdfast.store.sqlite.backup import check_free
+from holdfast.store.sqlite.cut_off import settle
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
@@ -57,6 +58,8 @@ def _lock(database: Database, opened: ExitStack) -> None:
 @contextmanager
 def _opened(database: Database) -> Iterator[Pages]:
     """The pages of a store that no process writes meanwhile, where its lock can be had."""
+    if not database.path.exists():
+        settle(database)
     with ExitStack() as opened:
         try:
             if not (database.path.exists() or database.log_path.exists()):

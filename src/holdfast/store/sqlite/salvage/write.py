@@ -9,6 +9,7 @@ import apsw
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import columns_of
 from holdfast.store.sqlite.database import translated
@@ -36,7 +37,7 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
         raise StoreError(f"{target} exists already; name another file")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        make_file(draft)
         db = apsw.Connection(str(draft))
         try:
             with db:
