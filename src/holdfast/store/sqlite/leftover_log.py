@@ -28,6 +28,7 @@ def check(database: Database, db: apsw.Connection) -> None:
     if not _is_sound(db, database.log_path):
         _read_whole(database)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    database.log_is_read = True
 
 
 def check_file(database: Database) -> None:
@@ -61,4 +62,3 @@ def _read_whole(database: Database) -> None:
     """Refuse the log if it is damaged."""
     if trouble := log_trouble(database.log_path):
         raise StoreDamaged(str(database.path), trouble)
-    database.log_is_read = True
