@@ -14,6 +14,7 @@ from holdfast.store.batch import Batch
 from holdfast.store.sqlite import leftover_log
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import log_file
+from holdfast.store.sqlite.salvage.log import goes_on
 from holdfast.store.sqlite.salvage.log_file import LogFile, log_bytes, log_trouble
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import ses, session, user
@@ -146,6 +147,18 @@ def test_a_log_that_another_process_removes_meanwhile_holds_nothing(
         database.log_path = tmp_path / "gone"
         leftover_log.check(database, db)
         assert db.execute("SELECT count(*) FROM session").get == 5
+
+
+def test_what_another_process_has_just_written_goes_on(database: Database) -> None:
+    """Wherever SQLite had come to when it was asked; a bit that is changed behind that does not."""
+    log = database.log_path.read_bytes()
+    count = len(log) // FRAME
+    for read in range(-1, count + 1, 2):
+        assert goes_on(log, read), read
+    for broken in range(0, count, 4):
+        changed = bytearray(log)
+        changed[HEAD + FRAME * broken + 24 + 99] ^= 1
+        assert [goes_on(bytes(changed), read) for read in (0, broken, broken + 1)] == [False, False, True]
 
 
 def test_damage_where_sqlite_has_stopped_is_seen(database: Database) -> None:

@@ -124,7 +124,7 @@ def test_a_log_whose_head_is_damaged_is_read_all_the_same(store: Path, at: int) 
 
 
 @pytest.mark.parametrize("filled", [b"\0", b"\xff", b""])
-@pytest.mark.parametrize("length", [4096, HEAD + FRAME, HEAD + 12 * FRAME + 99])
+@pytest.mark.parametrize("length", [4096, HEAD + FRAME, HEAD + 5 * FRAME + 99])
 def test_a_log_whose_beginning_is_damaged_is_read_all_the_same(
     store: Path, length: int, filled: bytes
 ) -> None:
@@ -164,6 +164,14 @@ def made_log(order: str, size: int) -> bytes:
         running = _checksum(page, _checksum(struct.pack(">2I", n, 5), running, order), order)
         log += struct.pack(">6I", n, 5, 7, 8, *running) + page
     return log
+
+
+def test_a_long_beginning_of_one_byte_is_passed_over() -> None:
+    """An erased disk reads so, and each such frame has the salts of the one before."""
+    log = made_log("<", 512)
+    left = read_log(bytes(8) + log[8:12] + b"\xff" * (20 + 300 * (24 + 512)) + log[HEAD:])
+    assert left is not None
+    assert left.frames == 305
 
 
 def test_finding_the_salts_takes_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def read_log(data: Bytes) -> Log | None:
     synced = _Synced(head)
     for i, frame in enumerate(frames(data, head, end=committed_end(data, head)), 1):
         sums = [frame_sum(data, frame, head, seed) for seed in seeds]
-        holds = frame.number > 0 and frame.stored in sums  # Zeros run on from zeros.
+        holds = frame.stored in sums
         synced.take(i, frame, holds=holds, is_of_table=is_of_table(data, frame))
         if not broken and not (holds and frame.salts == head.salts):
             before = Log(head.page_size, dict(offsets), pages, committed) if offsets else None
