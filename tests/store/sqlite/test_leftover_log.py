@@ -19,10 +19,9 @@ from holdfast.schema.stored import Mark
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.salvage.log import LEASES, read_log
+from holdfast.store.sqlite.salvage.log import read_log
 from holdfast.store.sqlite.salvage.log_file import log_trouble
 from holdfast.store.sqlite.salvage.rescue import salvage
-from holdfast.store.sqlite.salvage.write import default_roots
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import S1, ses, session, text, user
 from tests.store.sqlite import damage
@@ -285,11 +284,6 @@ async def test_renewed_leases_are_no_reason_to_refuse(tmp_path: Path) -> None:
         seen = read_log(bytes(data))
         assert seen is not None
         assert seen.damaged == damaged
-
-
-def test_the_leases_are_where_the_log_is_read_to_have_them() -> None:
-    """In every store of ours."""
-    assert default_roots()["owner"] == LEASES
 
 
 async def test_a_log_that_was_begun_again_opens(tmp_path: Path) -> None:

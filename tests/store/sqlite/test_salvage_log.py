@@ -5,8 +5,10 @@ What a crash, a new beginning of the log or a rollback leaves in it is no damage
 
 import contextlib
 import shutil
+import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import anyio
 import apsw
@@ -15,6 +17,8 @@ import pytest
 from holdfast.clock import SystemClock
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.salvage import frames, log_file
+from holdfast.store.sqlite.salvage.frames import _checksum
 from holdfast.store.sqlite.salvage.log import Log, read_log
 from holdfast.store.sqlite.salvage.log_file import log_trouble
 from holdfast.store.sqlite.salvage.report import SalvageReport
@@ -119,6 +123,73 @@ def test_a_log_whose_head_is_damaged_is_read_all_the_same(store: Path, at: int) 
     assert report.log.startswith("the head of the log is damaged")
 
 
+@pytest.mark.parametrize("filled", [b"\0", b"\xff", b""])
+@pytest.mark.parametrize("length", [4096, HEAD + FRAME, HEAD + 5 * FRAME + 99])
+def test_a_log_whose_beginning_is_damaged_is_read_all_the_same(
+    store: Path, length: int, filled: bytes
+) -> None:
+    """However much of it: the frames that are whole say of which log they are."""
+
+    def change(log: bytearray) -> None:
+        log[:length] = filled * length or damage.garbage(length, 3)
+
+    database = hurt(store, change)
+    report, came = salvaged(database)
+    assert log_trouble(database.log_path).startswith("the head of the log is damaged")
+    assert report.log == log_trouble(database.log_path)
+    assert came.keys() >= {ses(4), ses(5)}
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("size", [512, 4096, 8192])
+def test_the_beginning_may_be_damaged_in_logs_of_every_kind(order: str, size: int) -> None:
+    """The sums are made in the order of the machine; the size of the pages is known as far as it is said."""
+    log = made_log(order, size)
+    whole = read_log(log)
+    assert whole is not None
+    head = log[8:12] if size != 4096 else bytes(4)
+    left = read_log(bytes(8) + head + bytes(20 + 24 + size) + log[HEAD + 24 + size :])
+    assert left is not None
+    assert (left.page_size, left.frames) == (size, whole.frames)
+    assert left.damaged[0] == 0
+
+
+def made_log(order: str, size: int) -> bytes:
+    """A log of five transactions, a frame each."""
+    lead = struct.pack(">6I", 0x377F0682 + (order == ">"), 3007000, size, 0, 7, 8)
+    running = _checksum(lead, (0, 0), order)
+    log = lead + struct.pack(">2I", *running)
+    for n in range(1, 6):
+        page = damage.garbage(size, n)
+        running = _checksum(page, _checksum(struct.pack(">2I", n, 5), running, order), order)
+        log += struct.pack(">6I", n, 5, 7, 8, *running) + page
+    return log
+
+
+def test_a_long_beginning_of_one_byte_is_passed_over() -> None:
+    """An erased disk reads so, and each such frame has the salts of the one before."""
+    log = made_log("<", 512)
+    left = read_log(bytes(8) + log[8:12] + b"\xff" * (20 + 300 * (24 + 512)) + log[HEAD:])
+    assert left is not None
+    assert left.frames == 305
+
+
+def test_finding_the_salts_takes_a_bounded_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long log that is nothing at all, though its frames look alike: few of them are summed."""
+    sums = 0
+    summed = frames.frame_sum
+
+    def counted(*args: Any) -> frames.Sum:
+        nonlocal sums
+        sums += 1
+        return summed(*args)
+
+    monkeypatch.setattr(frames, "frame_sum", counted)
+    same = b"".join(struct.pack(">6I", n, 0, 1 + n // 4, 1, 2, 3) + bytes(damage.PAGE) for n in range(1, 900))
+    assert read_log(bytes(HEAD) + same) is None
+    assert sums < 300
+
+
 def test_rows_of_a_damaged_frame_are_found_by_their_shape(store: Path) -> None:
     """The only state of a page of records has one bit changed: its rows come back all the same."""
     records = damage.roots(_closed(store))["record"]
@@ -200,5 +271,5 @@ def test_a_log_that_changes_as_it_is_read_is_no_damage(store: Path, monkeypatch:
         torn = bytearray(sound)
         flip(HEAD + FRAME * frame + 99)(torn)
         readings.append(bytes(torn))
-    monkeypatch.setattr(Path, "read_bytes", lambda _: readings.pop())
+    monkeypatch.setattr(log_file, "_reading", lambda _: readings.pop())
     assert log_trouble(Database(store).log_path) == ""

@@ -52,7 +52,7 @@ class Database:
         self.disk_is_full = False
         """Why it can only be read, where it is so."""
         self.log_is_read = False
-        """Whether a log that was left over was read as a whole, and holds no commit behind damage."""
+        """Whether a log that was left over was looked at, and holds no commit behind damage."""
         self._vfs = vfs
         self._migrations, self._oldest = migrations, oldest
 

@@ -2,11 +2,12 @@
 
 SQLite reads it up to the first frame that does not hold, and writes over the rest. So where a commit that was
 acknowledged stands behind such a frame, the store is refused, and neither file has been touched. How far
-SQLite has read, it says itself, at no cost; only what stands behind that is read here: nothing, as a rule, or
-what another process, which has the store open, is writing just now.
+SQLite has read, it says itself, at no cost; only what is committed behind that is read here: nothing, as a
+rule, or what another process, which has the store open, is writing just now. Once for all connections of a
+store that is opened.
 
 A log whose file is gone or empty SQLite takes for one that was left by mistake, and removes. So there the
-store is refused too.
+store is refused too, unless nothing was committed in the log for certain.
 """
 
 from pathlib import Path
@@ -15,7 +16,8 @@ import apsw
 
 from holdfast.errors import StoreDamaged
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.salvage.log import FRAME, HEADER, goes_on, page_size
+from holdfast.store.sqlite.salvage.log import goes_on
+from holdfast.store.sqlite.salvage.log_file import left_in_log, log_trouble, opened_log
 
 
 def check(database: Database, db: apsw.Connection) -> None:
@@ -26,6 +28,7 @@ def check(database: Database, db: apsw.Connection) -> None:
     if not _is_sound(db, database.log_path):
         _read_whole(database)
     db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+    database.log_is_read = True
 
 
 def check_file(database: Database) -> None:
@@ -36,10 +39,8 @@ def check_file(database: Database) -> None:
         state = "empty"
     except FileNotFoundError:
         state = "gone"
-    from holdfast.store.sqlite.salvage.log_file import holds_commits
-
-    if holds_commits(database.log_path):
-        raise StoreDamaged(str(database.path), f"it is {state}, and its log holds what was committed last")
+    if left := left_in_log(database.log_path):
+        raise StoreDamaged(str(database.path), f"it is {state}, and {left}")
 
 
 def _is_sound(db: apsw.Connection, path: Path) -> bool:
@@ -51,19 +52,13 @@ def _is_sound(db: apsw.Connection, path: Path) -> bool:
         # It does not say so to a user who may not write, nor, for a moment, beside a fast writer.
         return False
     try:
-        with path.open("rb", buffering=0) as file:
-            head = file.read(HEADER)
-            if read > 0:
-                file.seek(HEADER + (read - 1) * (FRAME + page_size(head)))
-            return goes_on(head + file.read(), first=read <= 0)
+        with opened_log(path) as data:
+            return goes_on(data, read)
     except FileNotFoundError:
         return True
 
 
 def _read_whole(database: Database) -> None:
     """Refuse the log if it is damaged."""
-    from holdfast.store.sqlite.salvage.log_file import log_trouble
-
     if trouble := log_trouble(database.log_path):
         raise StoreDamaged(str(database.path), trouble)
-    database.log_is_read = True

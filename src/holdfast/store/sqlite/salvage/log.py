@@ -10,28 +10,26 @@ other salts. A transaction that was rolled back may leave its frames: they have 
 And a transaction that was written whole and never acknowledged (its process was killed, or its sync failed,
 or the power went and took a middle that was not on the disk yet) has a commit, with what others have written
 since in the place of its beginning. So damage is what has stood on the disk for certain: behind it, or as its
-end, there is a commit upon which another one was written. What it costs: damage in the last transaction of
-all cannot be told from that, and is taken for it, as SQLite does.
+end, there is a commit that was synced and upon which another one was written. What it costs: damage in the
+last transaction of all cannot be told from that, and is taken for it, as SQLite does; so is damage that takes
+from the one before it all that tells of its having been synced.
 """
-
-import mmap
-import struct
-from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
-HEADER, FRAME = 32, 24
-_MAGIC = 0x377F0682
-_MASK = 0xFFFFFFFF
-_PAGE_SIZE = 4096
-LEASES: Final = 19
-"""The page of the leases, which every store of ours has there: their renewal is not synced by itself."""
-_LIVES = 1 << 16
-"""How many times a log is begun again, at most, before its file is removed."""
-
-Bytes = bytes | mmap.mmap
-Sum = tuple[int, int]
+from holdfast.store.sqlite.salvage.frames import (
+    FRAME,
+    HEADER,
+    Bytes,
+    Frame,
+    Head,
+    committed_end,
+    frame_sum,
+    frames,
+    head_of,
+    is_of_table,
+    may_end,
+)
 
 
 class Log(msgspec.Struct, frozen=True):
@@ -57,42 +55,22 @@ class Log(msgspec.Struct, frozen=True):
         return f"the log is damaged at frame {self.damaged[0]}{more} of {self.frames}"
 
 
-class _Head(msgspec.Struct, frozen=True):
-    page_size: int
-    order: str
-    salts: Sum
-    seeds: tuple[Sum, ...]
-    """The sums that the first frame may run on from."""
-    sound: bool = True
-
-
-class _Frame(msgspec.Struct, frozen=True):
-    number: int
-    commit: int
-    salts: Sum
-    stored: Sum
-    at: int
-    """Where its page stands."""
-
-
 def read_log(data: Bytes) -> Log | None:
     """What a log has committed; None when it has committed nothing that can be trusted."""
-    head = _head(data)
+    head = head_of(data)
     if head is None:
         return None
-    end = max((i for i, frame in enumerate(_frames(data, head)) if frame.salts == head.salts), default=-1) + 1
-    frames = [frame for frame, _ in zip(_frames(data, head), range(end), strict=False)]
     offsets: dict[int, int] = {}
     written: dict[int, int] = {}
     broken: list[int] = [] if head.sound else [0]
     pages, committed, seeds = 0, 0, head.seeds
     before: Log | None = None
-    unsure: dict[int, _Frame] = {}
+    unsure: dict[int, Frame] = {}
     synced = _Synced(head)
-    for i, frame in enumerate(frames, 1):
-        sums = [_sum(data, frame, head, seed) for seed in seeds]
+    for i, frame in enumerate(frames(data, head, end=committed_end(data, head)), 1):
+        sums = [frame_sum(data, frame, head, seed) for seed in seeds]
         holds = frame.stored in sums
-        synced.take(i, frame, holds=holds)
+        synced.take(i, frame, holds=holds, is_of_table=is_of_table(data, frame))
         if not broken and not (holds and frame.salts == head.salts):
             before = Log(head.page_size, dict(offsets), pages, committed) if offsets else None
         if not holds:
@@ -134,112 +112,66 @@ class _Synced:
 
     Frames that run on from one another, from a break on, are a run: a rest that was never acknowledged is one
     transaction's, so its run has one end and no more.
+
+    Every transaction is synced, but for those that renew a lease. They write pages of an index only, as which
+    the owners are kept, also where they split one; nearly all else changes the row of a session or a record.
+    So a page of a table is the sign that a transaction was synced: in a frame that holds and has the log's
+    salts, since where a write was lost there may be any page of a former life.
     """
 
-    def __init__(self, head: _Head) -> None:
+    def __init__(self, head: Head) -> None:
         self.last = 0
         self._head = head
         self._is_behind_break = False
         self._end = 0
         self._is_synced = False
 
-    def take(self, i: int, frame: _Frame, *, holds: bool) -> None:
-        ends = bool(frame.commit) if holds else _may_end(frame, self._head)
+    def take(self, i: int, frame: Frame, *, holds: bool, is_of_table: bool) -> None:
+        # Frames of a former life run on from one another too, so their commits tell of no end either.
+        ends = may_end(frame, self._head) and (bool(frame.commit) or not holds)
+        is_own = frame.salts == self._head.salts
         if not holds:
             self._is_behind_break, self._end = True, 0
         elif ends and self._end:
             self.last, self._end = self._end, 0
-        self._is_synced = self._is_synced or frame.number != LEASES
+        self._is_synced = self._is_synced or (holds and is_own and is_of_table)
         if ends and self._is_synced:
             self._is_synced = False
-            if self._is_behind_break and frame.salts == self._head.salts:
+            if self._is_behind_break and is_own:
                 self._end = i
             else:
                 self.last = i
 
 
-def goes_on(data: Bytes, *, first: bool) -> bool:
+def extent(data: Bytes) -> int:
+    """How many bytes of a log need be read: those up to its last commit. None where it is no log."""
+    head = head_of(data)
+    return 0 if head is None else HEADER + committed_end(data, head) * (FRAME + head.page_size)
+
+
+def is_without_commits(data: Bytes) -> bool:
+    """Whether a log holds nothing for certain; False for one of which not even the head can be read."""
+    if len(data) < HEADER + FRAME:
+        return True
+    head = head_of(data)
+    return head is not None and head.sound and committed_end(data, head) == 0
+
+
+def goes_on(data: Bytes, read: int) -> bool:
     """Whether what is committed behind the frames that SQLite has read holds as well, as it does where
     another process has just written it. False means that the whole log must be read.
 
-    `data`: the head, the last frame that was read (none, if the `first` is still to be read), and all behind.
+    Pages are read only as far as a commit stands behind them.
     """
-    head = _head(data)
+    head = head_of(data)
     if head is None or not head.sound:
-        return not first
-    frames = list(_frames(data, head))
-    seed = head.seeds[0] if first or not frames else frames.pop(0).stored
-    while frames and frames[-1].salts != head.salts:
-        frames.pop()
-    while frames and not frames[-1].commit:
-        frames.pop()
-    for frame in frames:
-        if frame.salts != head.salts or frame.stored != _sum(data, frame, head, seed):
+        return read > 0
+    seed = head.seeds[0]
+    for last in frames(data, head, read - 1, read) if read > 0 else ():
+        seed = last.stored
+    begin = max(read, 0)
+    for frame in frames(data, head, begin, committed_end(data, head, begin)):
+        if frame.salts != head.salts or frame.stored != frame_sum(data, frame, head, seed):
             return False
         seed = frame.stored
     return True
-
-
-def page_size(head: bytes) -> int:
-    """The size of its pages, as the head of a log says it; 0 where it says none."""
-    size = int.from_bytes(head[8:12])
-    return size if is_page_size(size) else 0
-
-
-def is_page_size(size: int) -> bool:
-    """Whether SQLite has pages of this size."""
-    return 512 <= size <= 65536 and size & (size - 1) == 0
-
-
-def _head(data: Bytes) -> _Head | None:
-    """What the head of a log says; where it is damaged, what the first frames say."""
-    if len(data) < HEADER:
-        return None
-    magic, _, page_size, _, salt_1, salt_2, *stored = struct.unpack(">8I", data[:HEADER])
-    sums = {order: _checksum(data[:24], (0, 0), order) for order in "<>"}
-    order = ">" if magic & 1 else "<"
-    seed = (stored[0], stored[1])
-    if magic & ~1 == _MAGIC and is_page_size(page_size) and sums[order] == seed:
-        return _Head(page_size, order, (salt_1, salt_2), (seed,))
-    for size in (_PAGE_SIZE, page_size) if is_page_size(page_size) else (_PAGE_SIZE,):
-        for order, made in sums.items():
-            head = _Head(size, order, (0, 0), (seed, made), sound=False)
-            frames = [frame for frame, _ in zip(_frames(data, head), range(2), strict=False)]
-            holds = [
-                frame.stored in [_sum(data, frame, head, each) for each in head.seeds] for frame in frames[:1]
-            ]
-            holds += [frame.stored == _sum(data, frame, head, frames[0].stored) for frame in frames[1:]]
-            if any(holds):
-                return msgspec.structs.replace(head, salts=frames[0].salts)
-    return None
-
-
-def _frames(data: Bytes, head: _Head) -> Iterator[_Frame]:
-    """The frames of a log, whether they hold or not; no half one."""
-    for at in range(HEADER, len(data) - FRAME - head.page_size + 1, FRAME + head.page_size):
-        number, commit, salt_1, salt_2, *stored = struct.unpack(">6I", data[at : at + FRAME])
-        yield _Frame(number, commit, (salt_1, salt_2), (stored[0], stored[1]), at + FRAME)
-
-
-def _may_end(frame: _Frame, head: _Head) -> bool:
-    """Whether a transaction may end with a frame that does not hold. What a lost write has left there is
-    empty, or of a former life of the log, whose first salt was lower: that tells of no end.
-    """
-    if frame.salts == head.salts:
-        return bool(frame.commit)
-    return frame.salts != (0, 0) and not 0 < (head.salts[0] - frame.salts[0]) & _MASK <= _LIVES
-
-
-def _sum(data: Bytes, frame: _Frame, head: _Head, seed: Sum) -> Sum:
-    """The checksum of a frame that runs on from another."""
-    begun = _checksum(data[frame.at - FRAME : frame.at - FRAME + 8], seed, head.order)
-    return _checksum(data[frame.at : frame.at + head.page_size], begun, head.order)
-
-
-def _checksum(data: bytes, running: Sum, order: str) -> Sum:
-    first, second = running
-    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
-    for one, other in zip(words, words, strict=True):
-        first = (first + one + second) & _MASK
-        second = (second + other + first) & _MASK
-    return first, second

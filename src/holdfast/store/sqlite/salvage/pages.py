@@ -2,7 +2,8 @@
 
 import mmap
 
-from holdfast.store.sqlite.salvage.log import Log, is_page_size, read_log
+from holdfast.store.sqlite.salvage.frames import is_page_size
+from holdfast.store.sqlite.salvage.log import Log, read_log
 
 HEADER = 100
 PAGE_SIZE = 4096
