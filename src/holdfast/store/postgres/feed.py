@@ -38,7 +38,7 @@ class Feed:
         return FeedCursor(incarnation, now.upto(newest)).text()
 
     async def _state(self, connection: Connection) -> tuple[Snapshot, str, int, int]:
-        """This moment, the store's incarnation, its horizon, and the newest transaction that changed a row."""
+        """Now, the store's incarnation, its horizon, and the newest transaction that changed a row."""
         snapshot, history, place, own, horizon, newest = await connection.fetchrow(self._sql["head"])
         incarnation = hashlib.sha256(f"{own}/{history}/{place}".encode()).hexdigest()[:16]
         return from_sql(snapshot), incarnation, int(horizon), int(newest)
