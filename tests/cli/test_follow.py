@@ -8,14 +8,19 @@ import anyio
 import msgspec
 import pytest
 
+import holdfast
 from holdfast.cli.run import follow
 from holdfast.cli.run.interrupts import Interrupts
 from holdfast.errors import ProviderError
 from holdfast.feed.frame import Frame
 from holdfast.feed.tail import Feed
+from holdfast.provider.request.events import TextDelta, TextStart
+from holdfast.runtime.answer import processor
+from holdfast.schema.stored import Mark
 from holdfast.testing.mock_provider.script import Say
-from holdfast.testing.scripted_provider import Fail, Step
+from holdfast.testing.scripted_provider import Events, Fail, Step, Wait
 from tests.stories.world import World
+from tests.until import until
 
 
 @pytest.mark.parametrize(
@@ -83,3 +88,39 @@ async def test_what_was_shown_is_not_shown_again_at_the_end(
     assert ended == 0
     assert len(parts) == len(set(parts))
     assert "'finish': 'stop'" in str(events[-3:])
+
+
+async def test_an_end_that_comes_while_the_beginning_is_shown_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Another process runs the session, and is interrupted when this one has shown the text so far."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(processor, "CHECKPOINT_MS", 1)
+    world = World(tmp_path, home)
+    half = TextStart(id="t"), TextDelta(id="t", text="Half of it")
+    async with (
+        world.open(Step(Events(half), Wait(anyio.Event()))) as (hf, _),
+        holdfast.open(world.store) as other,
+    ):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+
+        async def is_saved() -> bool:
+            parts = await hf.store.select("part", session=session, mark=Mark.OPEN)
+            return any(b"Half of it" in each.data for each in parts)
+
+        async def requests(session: str) -> list[Any]:
+            await hf.sessions.interrupt(session)
+            return []
+
+        await until(is_saved)
+        monkeypatch.setattr(other.sessions, "requests", requests)
+        ended = await follow.follow(
+            other, session, lambda: other.sessions.resume(session), "default", Interrupts(), idle="nothing"
+        )
+
+    shown = capsys.readouterr()
+    assert (ended, shown.out) == (1, "Half of it\n")
+    assert shown.err.splitlines()[-1:] == ["holdfast: The work was interrupted."]

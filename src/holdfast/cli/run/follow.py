@@ -41,10 +41,10 @@ async def follow(
     """
     printer = Printer(silent=form != "default")
     showing = _Showing(hf, session, printer, form)
+    await showing.start()  # First: another process may end the work at any moment from here on.
     await _take_up(hf, session, printer)
     for request in await hf.sessions.requests(session):
         note(f"It waits for an answer ({_asked(request)}); `holdfast session abort {session}` ends the wait.")
-    await showing.start()
     await begin()
     interrupts.session = session
     trouble: HoldfastError | None = None
