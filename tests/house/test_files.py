@@ -22,6 +22,9 @@ REGISTRY = re.compile(
 # A directory of the machine on which something was written. Tests may invent people with these names.
 HOME = re.compile(r"(?<![\w.~-])/(?:root|(?:home|Users)/(?!(?:alice|bob|me|user|you)\b)\w[\w.-]*)/")
 
+# What git writes where two lines of work did not merge by themselves.
+CONFLICT = re.compile(r"^(?:<{7} |={7}$|>{7} )")
+
 
 def tracked() -> list[Path]:
     listed = subprocess.run(
@@ -62,8 +65,8 @@ def test_every_module_says_what_it_owns() -> None:
 
 @pytest.mark.ci
 @pytest.mark.needs("git")
-def test_no_tracked_file_names_a_registry_or_a_home() -> None:
-    """Nothing in the repository depends on, or tells about, the machine where it was written."""
+def test_no_tracked_file_names_a_registry_or_a_home_or_is_half_merged() -> None:
+    """Nothing in the repository depends on, or tells about, the machine where it was written, or how."""
     found = []
     for path in tracked():
         try:
@@ -71,7 +74,7 @@ def test_no_tracked_file_names_a_registry_or_a_home() -> None:
         except UnicodeDecodeError:
             continue
         for number, line in enumerate(text.splitlines(), 1):
-            if REGISTRY.search(line) or HOME.search(line) or f"{ROOT}/" in line:
+            if any(each.search(line) for each in (REGISTRY, HOME, CONFLICT)) or f"{ROOT}/" in line:
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}")
 
     assert found == []

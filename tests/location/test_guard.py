@@ -16,18 +16,18 @@ from holdfast.location import guard_process
 from holdfast.location.guard import Guard
 from holdfast.location.guard_process import awake_ms, boot_ms
 
-PLAIN = "import time; print('up', flush=True); time.sleep(60)"
+PLAIN = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {PLAIN}"
 FAMILY = (
-    "import subprocess,sys,time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
-    "print('up', flush=True); time.sleep(60)"
+    "import subprocess,sys,time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); "
+    "print('up', flush=True); time.sleep(600)"
 )
 OWNER = """
 import os, signal, subprocess, sys, time
 from holdfast import processes
 from holdfast.location.guard import Guard
 from holdfast.location.guard_process import boot_ms
-tool = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+tool = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
 guard = Guard()
 guard.watch(tool.pid, processes.started(tool.pid))
 print(tool.pid, flush=True)
@@ -35,7 +35,7 @@ if sys.argv[1] == "paused":
     sys.stdin.readline()
     guard.renew(boot_ms() + 500)
     os.kill(os.getpid(), signal.SIGSTOP)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -158,6 +158,43 @@ def test_one_group_can_be_ended_alone_and_a_dead_guard_is_replaced(start: Callab
     assert gone(other)
 
 
+@pytest.mark.parametrize("fate", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+def test_what_was_to_be_ended_is_ended_by_the_next_guard(start: Callable[[str], int], fate: int) -> None:
+    """The order reached a guard that did not read it; the next one is given it, and only that."""
+    ended, kept, guard = start(PLAIN), start(PLAIN), Guard()
+    guard.watch(ended, processes.started(ended))
+    guard.watch(kept, processes.started(kept))
+    first = guard._process
+    assert first is not None
+    os.kill(first.pid, signal.SIGSTOP)
+    guard.end(ended)
+    os.kill(first.pid, fate)
+    if fate == signal.SIGKILL:
+        first.wait()
+    for _ in range(10_000):
+        guard.expect("one that is not started")
+        if guard._process is not first:
+            break
+
+    assert gone(ended)
+    assert processes.is_group(kept)
+    guard.close()
+    assert gone(kept)
+
+
+def test_a_guard_that_is_dead_when_it_is_told_to_end_a_group(start: Callable[[str], int]) -> None:
+    """The one that takes its place is told."""
+    tool, guard = start(PLAIN), Guard()
+    guard.watch(tool, processes.started(tool))
+    assert guard._process is not None
+    guard._process.kill()
+    guard._process.wait()
+    guard.end(tool)
+
+    assert gone(tool)
+    guard.close()
+
+
 EXPECTING = """
 import subprocess, sys, time
 from holdfast.location.guard import Guard
@@ -167,7 +204,7 @@ guard.unexpect("dropped")
 guard.expect("kept")
 tools = [
     subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(60)"],
+        [sys.executable, "-c", "import time; time.sleep(600)"],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         env={"HOLDFAST_GROUP": mark, "PATH": "/bin"},
@@ -175,7 +212,7 @@ tools = [
     for mark in ("kept", "dropped")
 ]
 print(*(tool.pid for tool in tools), flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -302,8 +339,8 @@ def test_the_guard_compares_a_deadline_with_its_own_clock(
 
 JOB = """
 import subprocess, time
-print(subprocess.Popen(["sleep", "60"], env={}, process_group=0, stdout=subprocess.DEVNULL).pid, flush=True)
-time.sleep(60)
+print(subprocess.Popen(["sleep", "600"], env={}, process_group=0, stdout=subprocess.DEVNULL).pid, flush=True)
+time.sleep(600)
 """
 
 

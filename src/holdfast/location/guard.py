@@ -2,7 +2,7 @@
 
 What must stay true: a group is watched before anything can happen to its owner unnoticed, so `watch` comes
 right after the start of a process; a guard that died, or reads no more, is replaced by another that is given
-everything again; nobody waits for one that reads no more.
+everything again, what it was to end and had not ended among it; nobody waits for one that reads no more.
 """
 
 import contextlib
@@ -26,6 +26,8 @@ class Guard:
         self._clock = {} if sleep_counts else {"awake": True}
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: dict[int, tuple[str, str]] = {}
+        self._ending: dict[int, tuple[str, str]] = {}
+        """What was to be ended, until it is seen to be gone: the guard may be replaced before."""
         self._marks: set[str] = set()
         self._deadline_ms: int | None = None
 
@@ -43,6 +45,7 @@ class Guard:
     def watch(self, pgid: int, began: str, mark: str = "") -> None:
         """End this group when the owner cannot any more, and with it what carries its mark."""
         self._groups[pgid] = (began, mark)
+        self._ending.pop(pgid, None)  # Its number was free, so that one is gone.
         self._marks.discard(mark)
         self._send({"watch": [pgid, began, mark]})
 
@@ -53,7 +56,9 @@ class Guard:
 
     def end(self, pgid: int) -> None:
         """End the group: TERM, then KILL after 3 s, whatever becomes of its turn or of this process."""
-        if self._groups.pop(pgid, None) is not None:
+        if (known := self._groups.pop(pgid, None)) is not None:
+            self._drop_ended()
+            self._ending[pgid] = known
             self._send({"end": pgid})
 
     def renew(self, deadline_ms: int) -> None:
@@ -97,10 +102,22 @@ class Guard:
             self._write({"deadline": self._deadline_ms, **self._clock})
         for mark in self._marks:
             self._write({"expect": mark})
-        for pgid, (began, mark) in self._groups.items():
+        self._drop_ended()
+        for pgid, (began, mark) in (self._groups | self._ending).items():
             self._write({"watch": [pgid, began, mark]})
+        for pgid in self._ending:
+            self._write({"end": pgid})
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
+
+    def _drop_ended(self) -> None:
+        for pgid in list(self._ending):
+            try:
+                os.killpg(pgid, 0)
+            except ProcessLookupError:
+                del self._ending[pgid]
+            except PermissionError:
+                continue
 
     def _write(self, order: dict[str, Any]) -> None:
         """Write one order, whole: each is shorter than what a pipe takes at once or not at all."""

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from holdfast.errors import Refused
 from holdfast.runtime.process import background
 from holdfast.runtime.process.background import Background
 
@@ -43,8 +44,6 @@ async def test_a_task_that_fails_begins_again_and_ends_no_other(monkeypatch: pyt
 
 async def test_a_background_that_was_closed_begins_nothing() -> None:
     """Whoever asks for it then is refused, not left waiting."""
-    from holdfast.errors import Refused
-
     beside = Background(warn=print)
     await beside.group()
     await beside.close()
@@ -54,7 +53,13 @@ async def test_a_background_that_was_closed_begins_nothing() -> None:
 
 
 async def test_who_closes_it_within_a_bound_leaves_then_and_what_runs_is_done() -> None:
-    """The end of the wait does not reach into a task that settles what it has begun."""
+    """The end of the wait does not reach into a task that settles what it has begun; nothing joins it."""
+    joined = False
+
+    async def join() -> None:
+        nonlocal joined
+        joined = True
+
     begun, gate, done, left = (anyio.Event() for _ in range(4))
 
     async def settle() -> None:
@@ -77,7 +82,12 @@ async def test_who_closes_it_within_a_bound_leaves_then_and_what_runs_is_done() 
             with anyio.fail_after(60):
                 await left.wait()
             assert not done.is_set()
+            beside.start(join)
+            with pytest.raises(Refused):
+                await beside.group()
         finally:
             gate.set()
         with anyio.fail_after(60):
             await done.wait()
+        await beside.close()
+    assert not joined
