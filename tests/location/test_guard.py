@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import queue
 import signal
 import subprocess
 import sys
@@ -252,6 +253,79 @@ def test_what_was_about_to_be_started_is_ended_by_its_mark() -> None:
         assert processes.is_group(dropped)
     finally:
         os.killpg(dropped, signal.SIGKILL)
+
+
+def marked(mark: str) -> "subprocess.Popen[bytes]":
+    """A program that carries the mark, in a group that no guard watches."""
+    return subprocess.Popen(
+        [sys.executable, "-c", PLAIN],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        env={processes.MARK: mark, "PATH": "/bin"},
+    )
+
+
+def test_what_was_expected_is_ended_by_the_next_guard_too() -> None:
+    """The one that was told of it is gone when the owner ends."""
+    guard = Guard()
+    guard.expect("expected")
+    assert guard._process is not None
+    guard._process.kill()
+    guard._process.wait()
+    guard.expect("another")
+    guard.unexpect("another")
+    tool = marked("expected")
+    try:
+        guard.close()
+        assert gone_by_itself(tool)
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+def gone_by_itself(tool: "subprocess.Popen[bytes]") -> bool:
+    """Whether the program is ended in time, by another process."""
+    try:
+        return tool.wait(60) != 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["the same guard", "the next guard"])
+def test_what_is_watched_is_expected_no_more(*, replaced: bool) -> None:
+    """Once its group is forgotten, its mark brings no end to a program that still carries it."""
+    guard = Guard()
+    guard.expect("mark")
+    tool = marked("mark")
+    try:
+        guard.watch(tool.pid, processes.started(tool.pid), "mark")
+        guard.forget(tool.pid)
+        if replaced:
+            assert guard._process is not None
+            guard._process.kill()
+            guard._process.wait()
+            guard.expect("another")
+            guard.unexpect("another")
+        guard.close(wait_s=60.0)
+        assert processes.is_group(tool.pid)
+    finally:
+        tool.kill()
+        tool.wait()
+
+
+def test_what_was_expected_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A guard whose owner is late rests behind that until the next order."""
+    ended: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(guard_process, "_end_started", ended.put)
+    watched = guard_process.Watched()
+    watched.deadline_ms = 0
+    watched.obey(b'{"expect": "mark"}')
+    watched.end_all()
+    watched.end_all()
+
+    assert ended.get(timeout=60) == "mark"
+    assert watched.wait_s() is None
+    assert ended.empty()
 
 
 @pytest.mark.ci

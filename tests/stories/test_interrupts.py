@@ -830,6 +830,7 @@ async def test_what_queues_behind_interrupted_work_stays_in_the_inbox(world: Wor
         await until(lambda: script.requests)
         queued = await hf.sessions.prompt(session, "two", delivery="queue")
         await hf.sessions.interrupt(session)
+        assert inside.coordinator(hf).active() == []  # It was woken for the second; that wake is over, too.
         (waiting,) = await hf.store.select("prompt", session=session, mark=Mark.OPEN)
         assert waiting.id == queued.prompt.id
         await hf.sessions.process(session, "three")
