@@ -11,6 +11,7 @@ from holdfast.store.batch import Scope
 from holdfast.store.check import INT_MAX
 
 KIND_NUMBER = {kind: number for number, kind in enumerate(KINDS)}
+MESSAGE, PART = KIND_NUMBER["message"], KIND_NUMBER["part"]
 SCOPE_NUMBER: dict[Scope, int] = {"session": 0, "project": 1, "host": 2}
 
 

@@ -14,7 +14,7 @@ from holdfast.clock import Clock
 from holdfast.errors import StoreDamaged
 from holdfast.schema.ids import body
 from holdfast.schema.stored import KINDS
-from holdfast.store.columns import stub
+from holdfast.store.columns import MESSAGE, PART, stub
 from holdfast.store.examining import STEPS, Examining
 from holdfast.store.report import Finding, Report, complaint
 from holdfast.store.sqlite.backups import Backups
@@ -23,7 +23,6 @@ from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 from holdfast.store.tables.leases import unreadable
-from holdfast.store.tables.writer import MESSAGE, PART
 
 PAGE = 500
 _SESSIONS = f"""

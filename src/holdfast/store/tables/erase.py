@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.errors import Conflict, NotFound, Refused
 from holdfast.store.batch import Fence
-from holdfast.store.tables.writer import SessionRow, check_fence
+from holdfast.store.tables.session_row import SessionRow, check_fence
 
 if TYPE_CHECKING:
     from holdfast.store.tables.shell import Writes

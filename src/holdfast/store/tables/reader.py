@@ -12,6 +12,7 @@ import msgspec
 from holdfast.errors import NotFound
 from holdfast.schema.stored import Mark
 from holdfast.store import reverted
+from holdfast.store.columns import MESSAGE
 from holdfast.store.cursor import page_text, parse_page
 from holdfast.store.kept_tail import tail_of
 from holdfast.store.query import MessageQuery, check_limit
@@ -26,7 +27,6 @@ from holdfast.store.record import (
 from holdfast.store.reverted import Hidden
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
 from holdfast.store.tables.records import RECORD, RecordReader, stored_record
-from holdfast.store.tables.writer import MESSAGE
 
 T = TypeVar("T")
 

@@ -6,10 +6,8 @@ parent's number is smaller than its children's; a row whose `data` is NULL is a 
 
 from collections.abc import Callable
 
-import msgspec
-
 from holdfast.clock import Clock
-from holdfast.errors import Conflict, InvariantBroken, LeaseLost, NotFound
+from holdfast.errors import Conflict, InvariantBroken, NotFound
 from holdfast.schema import ids
 from holdfast.schema.stored import Kind
 from holdfast.store.batch import (
@@ -17,7 +15,6 @@ from holdfast.store.batch import (
     Change,
     Copies,
     Expectation,
-    Fence,
     Put,
     Receipt,
     Remove,
@@ -27,31 +24,17 @@ from holdfast.store.batch import (
     Unclaimed,
     scope_of,
 )
-from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, SessionColumns, columns_of
+from holdfast.store.columns import KIND_NUMBER, MESSAGE, PART, SCOPE_NUMBER, SessionColumns, columns_of
 from holdfast.store.record import StoredRecord
 from holdfast.store.sqlite.recent import Keyed
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.copies import check_originals, check_rising, copied, copy_rows
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
-
-MESSAGE, PART = KIND_NUMBER["message"], KIND_NUMBER["part"]
-
+from holdfast.store.tables.session_row import SessionRow, check_fence, living_row, session_values
+from holdfast.store.tables.sweep import sweep
 
 Known = tuple[int, int | None, int | None, bool, int | None]
 """Key, parent, place, whether it lives, when it or its former life was removed."""
-
-
-class SessionRow(msgspec.Struct):
-    """A session as the batch finds it, and what the batch makes of it."""
-
-    n: int
-    id: str
-    head: int
-    top: str
-    owner: str | None
-    fence: int
-    live: bool
-    touched: bool = False
 
 
 class Writer:
@@ -122,7 +105,7 @@ class Writer:
 
     def _copies(self, copies: Copies, rows: dict[str, SessionRow | None]) -> int:
         """Copy messages and parts; the last number."""
-        row, source = _living_row(rows, copies.session), _living_row(rows, copies.source)
+        row, source = living_row(rows, copies.session), living_row(rows, copies.source)
         check_originals(self._db, copies, source.n)
         row.top = check_rising(copies, row.top)
         first, row.head = self._seq + 1, self.number(len(copies.originals))
@@ -362,7 +345,7 @@ class Writer:
         return numbers
 
     def sweep(self, before_ms: int) -> None:
-        """See `sweeping`."""
+        """Forget what was removed before a moment."""
         self.removes = True
         sweep(self._db, before_ms)
 
@@ -389,50 +372,3 @@ class Writer:
                 put.data,
             )
         )
-
-
-def _living_row(rows: dict[str, SessionRow | None], session: str) -> SessionRow:
-    row = rows[session]
-    if row is None or not row.live:
-        raise NotFound(f"session {session} does not exist")
-    return row
-
-
-def check_fence(row: SessionRow | None, fence: Fence) -> None:
-    """Refuse a runner whose claim is gone: the owner and the number must both be the session's."""
-    if row is None or row.owner != fence.owner or row.fence != fence.number:
-        raise LeaseLost(
-            f"session {fence.session} was taken over or given back (fence {fence.number}); stop it"
-        )
-
-
-def session_values(columns: SessionColumns) -> tuple[object, ...]:
-    """The columns of a session row, in the order in which both statements name them."""
-    return (
-        columns.project,
-        columns.directory,
-        columns.path,
-        columns.slug,
-        columns.title,
-        columns.placement,
-        columns.updated,
-        columns.archived,
-        columns.agent_run,
-        columns.parent,
-    )
-
-
-def sweep(db: Connection, before_ms: int) -> None:
-    """Forget tombstones of before a moment; cursors from before them end in a resync."""
-    horizon = db.execute(
-        "SELECT max(seq) FROM (SELECT max(seq) AS seq FROM record WHERE data IS NULL AND at<?1 "
-        "UNION ALL SELECT max(seq) FROM session WHERE data IS NULL AND at<?1)",
-        (before_ms,),
-    ).get
-    db.execute("DELETE FROM owner WHERE dead=1 AND deadline_wall<?", (before_ms,))
-    if horizon is None:
-        return
-    db.execute("DELETE FROM record WHERE data IS NULL AND at<?", (before_ms,))
-    db.execute("DELETE FROM session WHERE data IS NULL AND at<?", (before_ms,))
-    # Never lower: after the clock was set back, what was removed last need not be what is swept last.
-    db.execute("UPDATE store SET value=?1 WHERE key='horizon' AND CAST(value AS INTEGER)<?1", (horizon,))

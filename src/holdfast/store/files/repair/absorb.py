@@ -17,14 +17,14 @@ from holdfast.errors import InvalidInput
 from holdfast.schema import ids, typed
 from holdfast.schema.stored import Kind
 from holdfast.store.batch import scope_of
-from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, columns_of
+from holdfast.store.columns import KIND_NUMBER, MESSAGE, PART, SCOPE_NUMBER, columns_of
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.layout import TreePlace
 from holdfast.store.files.trace import ASIDE
 from holdfast.store.owner import LEASE_MS
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS
-from holdfast.store.tables.writer import MESSAGE, PART, session_values
+from holdfast.store.tables.session_row import session_values
 
 _ORDER = {"session": 0, layout.SCOPE: 0, "message": 2, "part": 3, layout.TOMBSTONE: 4}
 """Sessions before their records, messages before their parts."""

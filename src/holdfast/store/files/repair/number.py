@@ -12,13 +12,12 @@ import msgspec
 
 from holdfast.errors import InvalidInput
 from holdfast.schema import stored, typed
-from holdfast.store.columns import KIND_NUMBER, columns_of
+from holdfast.store.columns import KIND_NUMBER, MESSAGE, columns_of
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
 from holdfast.store.files.layout import TreePlace
 from holdfast.store.parents_first import parents_first
 from holdfast.store.tables.connection import Connection
-from holdfast.store.tables.writer import MESSAGE
 
 
 class _Time(msgspec.Struct):

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.schema import ids
 from holdfast.schema.stored import KINDS
 from holdfast.store.batch import scope_of
-from holdfast.store.columns import KIND_NUMBER, SCOPE_NUMBER, stub
+from holdfast.store.columns import KIND_NUMBER, MESSAGE, PART, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.numbers import Numbers
@@ -21,7 +21,6 @@ from holdfast.store.sqlite.salvage.rows import Row
 from holdfast.store.sqlite.salvage.session_ids import owners, rehomed
 from holdfast.store.sqlite.salvage.session_info import above_of, marked, title_of
 from holdfast.store.tables.ddl import POSITION_BITS
-from holdfast.store.tables.writer import MESSAGE, PART
 
 _SCOPED = range(KIND_NUMBER["project"], len(KINDS))
 

@@ -18,7 +18,7 @@ from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.tables import ddl
 from holdfast.store.tables.connection import Connection
-from holdfast.store.tables.writer import session_values
+from holdfast.store.tables.session_row import session_values
 
 
 def default_roots() -> dict[str, int]:
