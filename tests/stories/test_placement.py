@@ -6,27 +6,12 @@ import pytest
 from holdfast.errors import Refused
 from holdfast.runtime.process import coordinator
 from holdfast.sessions import prompts
-from holdfast.store.host import ThisHost
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
 from tests.stories import inside
+from tests.stories.places import Machine
 from tests.stories.world import World, is_shown, shape
 from tests.until import until
-
-
-class Machine(ThisHost):
-    """A machine of its own."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def id(self) -> str:
-        return self._name
-
-    @property
-    def pid_namespace(self) -> str:
-        return self._name
 
 
 @pytest.fixture(autouse=True)

@@ -45,16 +45,19 @@ from holdfast.tools.execute import Settlement
 from holdfast.tools.plain import described
 
 _ROUNDS_MAX = 1_000
+_Rest = Literal["done", "parked", "unready"]
+How = Literal[_Rest, "interrupted", "abandoned", "failed"]
 
 
 class Drained(msgspec.Struct, frozen=True):
     """How a drain ended.
 
-    done: nothing is owed; parked: a call waits for the user, or a prompt for its context; abandoned: another
-    process may have the session; failed: the session could not be put in order, and waits for recovery.
+    done: nothing is owed; parked: a call waits for the user; unready: a prompt waits for its context;
+    abandoned: another process may have the session; failed: the session could not be put in order, and waits
+    for recovery.
     """
 
-    how: Literal["done", "parked", "interrupted", "abandoned", "failed"]
+    how: How
     released: bool
     """Whether the claim is known to be released."""
     error: BaseException | None = None
@@ -88,37 +91,38 @@ async def drain(run: Run, *, force: bool = False) -> Drained:
 
 async def _rounds(run: Run, *, force: bool) -> Drained:
     """Work and release the claim; work again if a prompt was admitted before the release."""
-    started = parked = False
+    started = False
+    rest: _Rest = "done"
     for round_ in range(_ROUNDS_MAX):
         if not run.interrupted:
             started = True
             with run.scope:
-                parked = await _work(run, force=force)
+                rest = await _work(run, force=force)
         if run.abandoned:
             break
         with anyio.CancelScope(shield=True):
             if run.interrupted:
                 await _settle_interrupted(run, started=started)
-            at_once = run.interrupted or parked or round_ == _ROUNDS_MAX - 1
+            at_once = run.interrupted or rest != "done" or round_ == _ROUNDS_MAX - 1
             if await _release(run, at_once=at_once):
                 if run.interrupted:
                     return Drained("interrupted", released=True)
-                return Drained("parked" if parked else "done", released=True)
+                return Drained(rest, released=True)
         run.again()
     return Drained("abandoned", released=False)
 
 
-async def _work(run: Run, *, force: bool) -> bool:
-    """Take turns until nothing is owed; whether a call waits for the user, or a prompt for its context."""
+async def _work(run: Run, *, force: bool) -> _Rest:
+    """Take turns until nothing is owed, or nothing can be done now."""
     failing = run.breaks = 0
     try:
         history: list[MessageWithParts] | None = await run.history.read()
         if run.history.record is not None and reverted.point_in(run.history.record.data) is not None:
-            return True  # A session rests while a revert is staged: the next prompt commits it.
+            return "parked"  # A session rests while a revert is staged: the next prompt commits it.
         if run.history.is_open:
             assert history is not None
             if await recovery.recover(run, history):
-                return True  # A call still waits for the user, or cannot be run again now.
+                return "parked"  # A call still waits for the user, or cannot be run again now.
             history = None  # Recovery changed it.
         while True:
             ended = await turn(run, history, force=force)
@@ -132,7 +136,8 @@ async def _work(run: Run, *, force: bool) -> bool:
                 await ending.give_up(run, UnknownFault(data=UnknownData(message=message)))
                 ended = TurnOutcome(next="stop")
             if ended.next != "continue":
-                return ended.next == "park"  # Prompts admitted since then are found by the release.
+                # Prompts admitted since then are found by the release.
+                return "parked" if ended.next == "park" else "done"
     except BaseException as error:
         if ends_the_program(error):
             raise
@@ -141,7 +146,7 @@ async def _work(run: Run, *, force: bool) -> bool:
             raise first from error
         await _end_with_error(run, first)
         # A prompt that could not be promoted waits for the user, or a caller, to wake the session again.
-        return isinstance(first, ContextUnavailable)
+        return "unready" if isinstance(first, ContextUnavailable) else "done"
 
 
 async def _end_with_error(run: Run, error: BaseException) -> None:

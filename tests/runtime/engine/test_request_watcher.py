@@ -62,7 +62,7 @@ async def test_a_look_is_one_question_however_many_wait(monkeypatch: pytest.Monk
     watcher = RequestWatcher(store, SystemClock())
     async with anyio.create_task_group() as group:
         for number in range(SESSIONS):
-            watcher.runs(Fence(f"ses_{number}", "own_1", 1), lambda: None)
+            watcher.runs(Fence(f"ses_{number}", "own_1", 1), lambda _: None)
 
             async def wait(number: int = number) -> None:
                 await watcher.answered(f"ses_{number}", f"per_{number}", wait_s=60)

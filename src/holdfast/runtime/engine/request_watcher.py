@@ -28,7 +28,7 @@ class RequestWatcher:
         self._store = store
         self._clock = clock
         self._waiting: dict[tuple[str, str], anyio.Event] = {}
-        self._running: dict[str, tuple[Fence, Callable[[], None]]] = {}
+        self._running: dict[str, tuple[Fence, Callable[[int], None]]] = {}
         self._news = anyio.Event()
 
     async def run(self) -> None:
@@ -51,16 +51,16 @@ class RequestWatcher:
     async def _look(self) -> None:
         """One question to the store, however many sessions run or wait here."""
         left = await self._store.select("request", mark=Mark.OPEN)
-        open_ids = {(record.session, record.id) for record in left}
+        numbers = {(record.session, record.id): record.seq for record in left}
         for key, event in tuple(self._waiting.items()):
-            if key not in open_ids:
+            if key not in numbers:
                 event.set()
         for session, (fence, interrupt) in tuple(self._running.items()):
             for each in interrupt_requests.among(left, session):
                 if each.owner not in (None, fence.owner):
                     continue
                 if each.claim is None or each.claim >= fence.number:
-                    interrupt()
+                    interrupt(numbers[session, each.id])
                 else:  # The run that it meant has ended: its caller need not wait.
                     await interrupt_requests.withdraw(self._store, each, self._clock.now_ms())
 
@@ -91,8 +91,9 @@ class RequestWatcher:
         if (event := self._waiting.get((session, id))) is not None:
             event.set()
 
-    def runs(self, fence: Fence, interrupt: Callable[[], None]) -> None:
-        """This process runs the session under this claim; `interrupt` is called when it has to stop.
+    def runs(self, fence: Fence, interrupt: Callable[[int], None]) -> None:
+        """This process runs the session under this claim; `interrupt` is called, with the number of the
+        request, when it has to stop.
 
         Not for an interrupt that names another owner or an earlier claim: it meant work that has ended. An
         interrupt that named this process before it lost its lease does not count either, since it is another

@@ -34,17 +34,17 @@ async def pending(engine: Engine, session: str) -> list[Waiting]:
     return found
 
 
-async def admitted_for(store: Store, place: str) -> list[str]:
-    """Sessions with prompts that wait for an owner of this placement."""
-    found: dict[str, None] = {}
+async def admitted_for(store: Store, place: str) -> dict[str, int]:
+    """Sessions with prompts that wait for an owner of this placement, each with the number of the newest."""
+    found: dict[str, int] = {}
     for record in await store.select("prompt", mark=Mark.OPEN):
         try:
             value = record.value()
         except RecordCorrupt:
             continue
         if isinstance(value, AdmittedPrompt) and value.placement == place:
-            found[record.session] = None
-    return list(found)
+            found[record.session] = max(record.seq, found.get(record.session, 0))
+    return found
 
 
 def next_to_promote(waiting: Sequence[Waiting], *, idle: bool) -> list[Waiting]:

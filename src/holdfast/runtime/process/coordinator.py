@@ -7,6 +7,7 @@ that fails leaves no entry behind; an interrupt returns when everything is settl
 
 import contextlib
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import anyio
@@ -69,6 +70,9 @@ class Coordinator:
         """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
+        self._unready: dict[str, int] = {}
+        """The newest prompts that were taken up here and could not begin. Until others come, or a user wakes
+        the session, they are not tried again."""
         self._diffs_due = session_diffs.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._closing = False
@@ -189,6 +193,11 @@ class Coordinator:
                     entry.again = False
                 entry.error = None
                 had = await self._drain(session, entry)
+                if entry.owed and entry.how in ("done", "parked", "unready") and not self._closing:
+                    entry.owed = False  # Once more, to record what was interrupted before it began.
+                    continue
+                if entry.stop and entry.asked_at and not entry.again:
+                    entry.again = await self._came_later(session, entry.asked_at)
                 if entry.stop or (entry.command is not None and not had):
                     return
                 entry.command = None
@@ -198,7 +207,6 @@ class Coordinator:
                 # The claim was released with an empty inbox; a later prompt has set `again`.
                 if had and not entry.again:
                     return
-                entry.force = entry.force and not had
         except HoldfastError as error:
             entry.error = error
             if isinstance(error, StoreBusy) and not entry.claimed and not entry.stop:
@@ -214,10 +222,17 @@ class Coordinator:
         finally:
             self._entries.pop(session, None)
             entry.done.set()
-            if entry.stop and entry.again and not self._closing:
-                # It was woken while it stopped: work on the prompts that came after the interrupt.
+            if entry.how != "unready":
+                self._unready.pop(session, None)
+            if entry.again and not self._closing:
+                # It was woken while it stopped or failed: work on the prompts that came after that.
                 after = self._entries[session] = RunningSession(force=entry.force)
                 group.start_soon(self._work, session, after, group)
+
+    async def _came_later(self, session: str, asked_at: int) -> bool:
+        """Whether prompts came after the interrupt that another process asked for; it is seen later."""
+        waiting = await self.patient.repeat(promotion.pending, self._engine, session)
+        return any(each.seq > asked_at for each in waiting)
 
     async def _wait_until_free(self, session: str, entry: RunningSession, *, late: bool) -> bool:
         """Wait while another owner runs the session; then return whether there is still something to do.
@@ -268,13 +283,16 @@ class Coordinator:
     async def _take_up(self) -> None:
         if self.lease.id is None:
             return
-        for session in await promotion.admitted_for(self.patient, self._engine.host.id):
-            if session not in self._entries and not self._closing:
+        newest = await promotion.admitted_for(self.patient, self._engine.host.id)
+        self._unready = {each: seq for each, seq in self._unready.items() if newest.get(each) == seq}
+        for session, seq in newest.items():
+            if session not in self._entries and session not in self._unready and not self._closing:
+                self._unready[session] = seq
                 await self.wake(session)
 
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
-        engine, entry.claimed = self._engine, False
+        engine, entry.claimed, entry.how = self._engine, False, None
         # Interrupts from before the claim were meant for the owner that ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
         fence = await self._claims.take(session)
@@ -292,13 +310,13 @@ class Coordinator:
             if late:
                 await interrupt_requests.answer(engine.store, recorder, only=late)
             # Only now: the watcher would apply the late ones to this run.
-            self.watcher.runs(fence, lambda: entry.interrupt(run))
+            self.watcher.runs(fence, partial(entry.interrupt, run))
             if entry.stop:
                 run.interrupt(keeps_inbox=self._closing)
             command = entry.command
             with engine.hold(session):
                 drained = await (
-                    drain(run, force=entry.force) if command is None else run_command(run, command)
+                    drain(run, force=entry.take_force()) if command is None else run_command(run, command)
                 )
         finally:
             self.watcher.stopped(session)
@@ -311,6 +329,9 @@ class Coordinator:
             entry.error = LeaseLost(
                 f"session {session}: this process lost its lease and stopped; `resume` goes on with the work"
             )
+            if not entry.stop:  # A write was refused before the renewal: nobody else has noted it.
+                self.resumption.note(session)
+        entry.how = drained.how
         if run.summarises:
             self._background.start(prompt_summary.write, self._patient_engine, session)
         if self._diffs_due.after(session, changed=run.changed_files, reverted_ms=run.reverted_ms):

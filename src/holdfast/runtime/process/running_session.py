@@ -3,6 +3,7 @@
 import anyio
 
 from holdfast.errors import HoldfastError
+from holdfast.runtime.drain import How
 from holdfast.runtime.engine.run import Run
 from holdfast.runtime.user_command import UserCommand
 
@@ -21,6 +22,12 @@ class RunningSession:
         """Interrupted: drain no more. What is open is settled as interrupted."""
         self.waiting: anyio.CancelScope | None = None
         """The scope of the wait for another process that runs the session; each wait makes its own."""
+        self.asked_at = 0
+        """The number of the newest request by which another process interrupted it."""
+        self.owed = False
+        """The interrupt came after a prompt that was to be worked on next."""
+        self.how: How | None = None
+        """How the last drain ended, if it has begun."""
         self.claimed = False
         """Whether the current drain has had the session."""
         self.error: HoldfastError | None = None
@@ -29,12 +36,20 @@ class RunningSession:
 
     def end(self) -> None:
         """Stop after the current drain. A wake that comes later starts the session again."""
+        self.owed = self.again
         self.again, self.force, self.stop = False, False, True
         if self.waiting is not None:
             self.waiting.cancel()
 
-    def interrupt(self, run: Run) -> None:
-        """Interrupt the run for another process. The request may be seen more than once."""
-        if not run.interrupted:
+    def take_force(self) -> bool:
+        """What the drain that begins now is told. A user who resumes later means the next one."""
+        force, self.force = self.force, False
+        return force
+
+    def interrupt(self, run: Run, asked_at: int) -> None:
+        """Interrupt the run for another process, by its request's number; it may be seen more than once."""
+        if asked_at > self.asked_at:
+            self.asked_at = asked_at
             self.end()
-            run.interrupt()
+            if not run.interrupted:
+                run.interrupt()

@@ -1,0 +1,228 @@
+"""Every wake leads to work, whatever else ends, fails or is refused at that moment."""
+
+from typing import Any
+
+import anyio
+import pytest
+from msgspec.structs import force_setattr, replace
+
+from holdfast.app import Holdfast
+from holdfast.context.source import UNAVAILABLE
+from holdfast.errors import NotFound
+from holdfast.runtime.engine import status_events
+from holdfast.runtime.process import coordinator
+from holdfast.schema.fault import AbortedFault
+from holdfast.schema.message import AssistantMessage
+from holdfast.schema.stored import Mark
+from holdfast.store.open import open_store
+from holdfast.testing.mock_provider.script import Call, Say
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
+from tests.stories import inside
+from tests.stories.crashing import Machine, life
+from tests.stories.epochs import Fact
+from tests.stories.places import Machine as Named
+from tests.stories.tools import Deed
+from tests.stories.world import World, is_shown, shape
+from tests.until import until
+
+
+async def waiting(hf: Holdfast, session: str) -> list[str]:
+    """The prompts that nobody has begun to work on."""
+    return [record.id for record in await hf.store.select("prompt", session=session, mark=Mark.OPEN)]
+
+
+def texts(messages: Any) -> list[str]:
+    """What was said, in its order."""
+    return [part[1] for _, parts in shape(messages) for part in parts if part[0] == "text"]
+
+
+async def test_a_prompt_that_comes_while_a_command_is_refused_is_worked_on(world: World) -> None:
+    """The command never begins; the prompt was acknowledged while it was looked at."""
+    async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "first")
+        claims = inside.coordinator(hf)._claims
+        take, entered, gate = claims.take, anyio.Event(), anyio.Event()
+
+        async def slowly(session: str) -> Any:
+            entered.set()
+            await gate.wait()
+            return await take(session)
+
+        claims.take = slowly  # type: ignore[method-assign]
+
+        async def command() -> None:
+            with pytest.raises(NotFound):
+                await hf.sessions.shell(session, "true", agent="nobody")
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(command)
+                await entered.wait()
+                await hf.sessions.prompt(session, "second")
+                gate.set()
+            await hf.sessions.wait(session)
+        assert await waiting(hf, session) == []
+        assert texts((await hf.sessions.messages(session)).messages) == ["first", "one", "second", "two"]
+
+
+async def test_a_prompt_that_comes_while_a_drain_fails_is_worked_on(world: World) -> None:
+    """Its failure is that of the work before; the prompt finds the session in order again."""
+    async with world.open(Step(Say("one")), Step(Say("two"))) as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.process(session, "first")
+        claims = inside.coordinator(hf)._claims
+        take, failing = claims.take, [ZeroDivisionError("a bug")]
+
+        async def badly(session: str) -> Any:
+            if failing:
+                await hf.sessions.prompt(session, "second")
+                raise failing.pop()
+            return await take(session)
+
+        claims.take = badly  # type: ignore[method-assign]
+        with anyio.fail_after(60):
+            await inside.wake(hf, session)
+            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
+            await hf.sessions.wait(session)
+        assert await waiting(hf, session) == []
+
+
+@pytest.mark.needs("bash")
+async def test_a_user_who_resumes_while_a_command_runs_is_heard(world: World) -> None:
+    """The outcome of a call is not known; the word that passes it comes while something else is at work."""
+    world.settings(permission={"*": "allow"})
+    machine, deed = Machine(), Deed(ask=False)
+    deed.gate = anyio.Event()
+    with ScriptedProvider(Step(Call("act", {"what": "x"}, id="c"))) as script:
+        async with life(world.store, machine, provider=script) as (hf, mortal):
+            hf.tools.register(deed.tool)
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(60):
+                await deed.begun.wait()
+            mortal.kill()
+
+    gate = world.project / "gate"
+    with ScriptedProvider(Step(Say("gone on"))) as script:
+        async with life(world.store, machine, provider=script) as (hf, _):
+            hf.tools.register(deed.tool)
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(hf.sessions.shell, session, "until [ -e gate ]; do sleep 0.02; done")
+                    await until(lambda: is_shown(hf, session, "until ["), store=hf.store)
+                    assert script.requests == []
+                    await hf.sessions.resume(session)
+                    gate.touch()
+                await hf.sessions.wait(session)
+            assert texts((await hf.sessions.messages(session)).messages)[-1] == "gone on"
+
+
+async def test_a_prompt_from_elsewhere_that_cannot_begin_is_tried_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its context cannot be read: it waits for the user, or another prompt, as one from here does."""
+    monkeypatch.setattr(coordinator, "LOOK_S", 0.01)
+    fact = Fact(UNAVAILABLE)
+    async with world.open(Step(Say("one")), Step(Say("two")), host=Named("alpha")) as (alpha, _):
+        await alpha.sessions.process(await world.session(alpha), "makes it an owner")
+        session = await world.session(alpha)
+        fact.register(alpha)
+        engine = inside.engine(alpha)
+        usual = engine.limits
+        force_setattr(engine, "limits", replace(usual, context_wait_ms=1))
+        async with world.open(host=Named("beta")) as (beta, _):
+            await beta.sessions.prompt(session, "go")
+            await until(lambda: is_shown(beta, session, "ContextFault"), store=beta.store)
+            await alpha.sessions.wait(session)
+            tried = (await beta.store.session(session)).claim
+            for _ in range(3):
+                await beta.sessions.update(session, lambda value: replace(value, title=value.title + "."))
+                await anyio.sleep(0.1)
+            assert (await beta.store.session(session)).claim == tried
+
+            fact.value = "there"
+            force_setattr(engine, "limits", usual)
+            await beta.sessions.prompt(session, "and now?")
+            await until(lambda: is_shown(beta, session, "two"), store=beta.store)
+        await alpha.sessions.wait(session)
+        assert await waiting(alpha, session) == []
+
+
+async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was acknowledged after the interrupt was asked for, and before it was seen here."""
+    steps = Step(Wait(anyio.Event())), Step(Say("whole"))
+    async with world.open(*steps) as (hf, script), world.open() as (other, _):
+        session = await world.session(hf)
+        gate, watcher = anyio.Event(), inside.coordinator(hf).watcher
+        look = watcher._look
+
+        async def late() -> None:
+            await gate.wait()
+            await look()
+
+        monkeypatch.setattr(watcher, "_look", late)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(other.sessions.interrupt, session)
+                await until(lambda: other.store.select("request", session=session, mark=Mark.OPEN))
+                await hf.sessions.prompt(session, "second")
+                gate.set()
+            await hf.sessions.wait(session)
+        assert await waiting(hf, session) == []
+        assert texts((await hf.sessions.messages(session)).messages) == ["first", "second", "whole"]
+
+
+async def test_work_that_was_refused_a_write_by_a_lost_lease_is_resumed(world: World) -> None:
+    """The write comes before the renewal that would have told of it: nobody else notes the session."""
+    world.settings(permission={"*": "allow"})
+    deed = Deed(repeatable=True, ask=False)
+    deed.gate = anyio.Event()
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), Step(Say("done"))) as (hf, script):
+        hf.tools.register(deed.tool)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        with anyio.fail_after(60):
+            await deed.begun.wait()
+            machine = Machine()
+            machine.killed.add(inside.owner(hf))
+            elsewhere = await open_store(world.store, host=machine)
+            assert await elsewhere.bury("") == [inside.owner(hf)]
+            await elsewhere.close()
+            deed.gate.set()
+            await until(lambda: len(script.requests) == 2)
+            await hf.sessions.wait(session)
+        assert texts((await hf.sessions.messages(session)).messages) == ["go", "done"]
+
+
+async def test_an_interrupt_at_the_end_of_other_work_is_recorded_for_the_prompt_behind_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim was given back, the prompt was about to begin: it does not vanish into the inbox."""
+    real, stopping = status_events.idle, anyio.Event()
+    async with world.open(Step(Say("one"))) as (hf, _), anyio.create_task_group() as group:
+        session = await world.session(hf)
+
+        async def idle(*arguments: Any) -> None:
+            if not stopping.is_set():
+                stopping.set()
+                await hf.sessions.prompt(session, "second")
+                group.start_soon(hf.sessions.interrupt, session)
+                await until(lambda: inside.running(hf, session).stop)
+            await real(*arguments)
+
+        monkeypatch.setattr(status_events, "idle", idle)
+        with anyio.fail_after(60):
+            await hf.sessions.prompt(session, "first")
+            await stopping.wait()
+            await hf.sessions.wait(session)
+        assert await waiting(hf, session) == []
+        page = await hf.sessions.messages(session)
+    assert texts(page.messages) == ["first", "one", "second"]
+    last = page.messages[-1].info
+    assert isinstance(last, AssistantMessage)
+    assert isinstance(last.error, AbortedFault)
