@@ -95,7 +95,8 @@ async def test_what_is_asked_for_side_by_side_is_done_or_refused(name: str, tmp_
         print(await chaos.check())  # noqa: T201 - the figures
         plain = "Refused:", "Conflict:", "InvalidInput: session ses_… has nothing to compact"
         assert [each for each in chaos.refused if not each.startswith(plain)] == []
-        ended = "MessageAbortedError", "a compaction would not make the request shorter"
+        # Another compaction may have ended first: then there is nothing left to do for the second.
+        ended = "MessageAbortedError", "would not make the request shorter", "nothing to summarise"
         assert [fault for fault in chaos.faults if not any(each in fault for each in ended)] == []
 
 

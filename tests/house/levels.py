@@ -22,6 +22,7 @@ LEVELS = [
         "processes",
         "secret_text",
         "sync_filesystem",
+        "take_name",
         "text",
         "version",
     },

@@ -19,10 +19,11 @@ from holdfast.sessions.workspaces import FRESH_MS
 from holdfast.store.owner import LEASE_MS
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.mock_provider.script import Call, Say
-from holdfast.testing.scripted_provider import Step, Wait, answered
+from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, answered
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
 from tests.stories import inside
+from tests.stories.crashing import Machine, life
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 from tests.until import until
@@ -438,3 +439,53 @@ async def test_a_turn_that_is_followed_waits_for_the_store_at_its_end(world: Wor
         with anyio.fail_after(60):
             frames = [frame.type async for frame in hf.sessions.turn(session, "go")]
     assert (frames[-1], len(failed)) == ("session.idle", 1)
+
+
+@pytest.mark.parametrize("recovery", ["ask", "off"])
+async def test_a_user_who_resumes_while_the_store_is_away_is_heard_whatever_the_setting(
+    world: World, monkeypatch: pytest.MonkeyPatch, recovery: str
+) -> None:
+    """The setting decides about work that was cut off; this was asked for, and has not begun."""
+    world.settings(recovery=recovery, permission={"*": "allow"})
+    machine, deed = Machine(), Deed("act", ask=False)
+    deed.gate = anyio.Event()
+    with ScriptedProvider(Step(Call("act", {"what": "x"}, id="a"))) as script:
+        async with life(world.store, machine, provider=script) as (hf, mortal):
+            hf.tools.register(deed.tool)
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(60):
+                await deed.begun.wait()
+            mortal.kill()
+
+    with ScriptedProvider(Step(Say("gone on"))) as script:
+        async with life(world.store, machine, provider=script) as (hf, _):
+            hf.tools.register(deed.tool)
+            monkeypatch.setattr(patience, "WAIT_S", 0.0)
+            claim, away = hf.store.claim, [StoreBusy("away")] * 3
+
+            async def back_later(*arguments: Any) -> Any:
+                if away:
+                    raise away.pop()
+                return await claim(*arguments)
+
+            hf.store.claim = back_later  # type: ignore[method-assign, assignment]
+            await hf.sessions.resume(session)
+            await until(lambda: script.requests)
+            await hf.sessions.wait(session)
+
+
+async def test_a_process_that_closes_behind_a_lost_lease_leaves_no_owner(world: World) -> None:
+    """It has not registered anew: who opens the store next would wait until the former owner is buried."""
+    gate = anyio.Event()
+    async with world.open(Step(Say("half"), Wait(gate))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: script.requests)
+        lease = inside.coordinator(hf).lease
+        inside.coordinator(hf).resumption.close()
+        lease.forget(inside.owner(hf))
+    async with world.open() as (hf, _):
+        record = await hf.store.session(session)
+        assert record is not None
+        assert (record.owner, record.busy) == (None, False)

@@ -1,6 +1,5 @@
 """What `holdfast doctor` does with a SQLite file that is damaged: salvage it, or bring a backup back."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -261,12 +260,21 @@ def copied(place: StoreUrl, backup: str | None) -> str | None:
 
 def keep_copy(path: Path, target: Path) -> list[Path]:
     """Copy a damaged file as it is, with its log: nothing else can be done with it. What was written."""
+    from holdfast.store.sqlite.salvage.log_file import not_given
+    from holdfast.store.sqlite.salvage.raw_file import copy_raw
+
     made: list[Path] = []
-    for suffix in ("-wal", ""):
-        source = path.with_name(path.name + suffix)
-        if source.exists():
-            copy = target.with_name(target.name + suffix)
-            make_file(copy)
-            shutil.copyfile(source, copy)
-            made.insert(0, copy)
+    try:
+        for suffix in ("-wal", ""):
+            source = path.with_name(path.name + suffix)
+            if source.exists():
+                copy = target.with_name(target.name + suffix)
+                made.insert(0, copy)
+                make_file(copy)
+                if unreadable := copy_raw(source, copy):
+                    note(f"{not_given(unreadable, str(source))}; the copy has zeros there")
+    except OSError as error:
+        for copy in made:
+            copy.unlink(missing_ok=True)
+        raise StoreError(f"{target} could not be written: {error.strerror or error}") from error
     return made

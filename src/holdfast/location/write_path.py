@@ -26,6 +26,7 @@ from holdfast.errors import Conflict, ContextError, HoldfastError, Refused
 from holdfast.location import open_path
 from holdfast.location.write_lock import locked
 from holdfast.sync_filesystem import sync_filesystem
+from holdfast.take_name import NO_LINKS
 
 TEMPORARY = ".holdfast-"
 """The beginning of the names of temporary files: what a killed process left is known by it."""
@@ -39,7 +40,6 @@ SWEPT_MAX = 2_000
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _TEMPORARY = re.compile(re.escape(TEMPORARY) + r"([1-9]\d{0,9})-[0-9a-f]{12}")
-_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,7 +179,7 @@ def _put(folder: int, name: str, real: Path, *, is_new: bool) -> None:
         except FileExistsError as error:
             raise Conflict(f"{real} exists by now; it did not when this began") from error
         except OSError as error:
-            if error.errno not in _NO_LINKS:
+            if error.errno not in NO_LINKS:
                 raise
         else:
             os.unlink(name, dir_fd=folder)

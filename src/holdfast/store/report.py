@@ -45,8 +45,14 @@ class Report(msgspec.Struct, frozen=True):
 
 def complaint(kind: Kind, data: bytes, *, id: str, session: str, parent: str | None) -> str | None:
     """What is wrong with a record's JSON; None when nothing is."""
+    # Whoever reads a record puts its ids in the place of its first byte, and does not look.
+    if stored.HEADS[kind] and not data.startswith(b"{"):
+        return "it does not begin as an object"
     try:
+        data.decode()
         stored.load(kind, data, id=id, session=session, parent=parent)
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
     except HoldfastError as error:
         return str(error)
     return None

@@ -1,7 +1,11 @@
 """Another file in the place of a store: like any store afterwards, and never under a process that has it."""
 
+import contextlib
+import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -22,6 +26,19 @@ from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.exchange import exchange
 exchange(Database(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]))
 """
+
+SLOW_EXCHANGE = """
+import sys
+from pathlib import Path
+from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.exchange import exchange
+def stop(step):
+    if step == "unlink":
+        print(step, flush=True)
+        sys.stdin.readline()
+exchange(Database(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), failpoint=stop)
+"""
+"""Waits where all is locked and the file has not lost its name yet."""
 
 
 async def made(path: Path) -> Database:
@@ -99,3 +116,38 @@ async def test_a_lost_file_that_is_open_is_not_exchanged(tmp_path: Path) -> None
     assert f"{Refused.__name__}: {path} is in use by another process" in done.stderr
     assert not list(tmp_path.glob("aside*"))
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
+
+
+async def test_who_opens_a_store_while_it_is_exchanged_gets_the_new_file(tmp_path: Path) -> None:
+    """Opened before the exchange and locked behind it, a file has lost its name: what would be committed into
+    it, with the new file's log, would destroy both.
+    """
+    database, draft = await made(tmp_path / "store.db"), tmp_path / "draft"
+    copy(database, draft)
+    with contextlib.closing(apsw.Connection(str(draft))) as db:
+        db.execute("UPDATE session SET title='new'")
+    command = [sys.executable, "-c", SLOW_EXCHANGE, str(database.path), str(draft), str(tmp_path / "aside")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "unlink\n"
+        with ThreadPoolExecutor() as threads:
+            title = threads.submit(title_of, database)
+            wait_for_opened(database.path)
+            other.stdin.close()
+            assert title.result(timeout=30) == "new"
+    assert other.returncode == 0
+
+
+def title_of(database: Database) -> object:
+    """What a connection that is opened now reads."""
+    with contextlib.closing(database.connect()) as db:
+        return db.execute("SELECT title FROM session").get
+
+
+def wait_for_opened(path: Path) -> None:
+    """Until a thread of this process has that file open."""
+    until = time.monotonic() + 30
+    while not any(os.path.realpath(each) == str(path) for each in Path("/proc/self/fd").iterdir()):
+        assert time.monotonic() < until
+        time.sleep(0.01)

@@ -104,7 +104,6 @@ def test_an_exchange_that_was_cut_off_is_undone(store: Database, step: int, by: 
         assert set(looked.whole) == (OLD if step < STEPS - 1 else NEW)
         assert looked.complete
     assert ids(store) == (OLD if step < STEPS - 1 else NEW)
-    settle(store)
     assert not list(place.glob("*-exchange"))
     if step < STEPS - 1:
         assert not list(place.glob("aside*"))
@@ -137,6 +136,36 @@ def test_what_is_written_after_the_cut_stays(store: Database) -> None:
     settle(store)
     assert not store.log_path.exists()
     assert ids(store) == {ses(2)}
+
+
+@pytest.mark.parametrize("step", range(5, STEPS - 1))
+def test_an_empty_file_that_was_made_meanwhile_does_not_stay(store: Database, step: int) -> None:
+    """Of a process that opened the store in the moment in which its file had no name."""
+    assert cut(store, step)
+    store.path.touch()
+    assert ids(store) == OLD
+    assert not list(store.path.parent.glob("aside*"))
+
+
+@pytest.mark.parametrize("stray", [b"", b"something of the user's"])
+def test_what_lies_where_a_log_was_does_not_cost_the_log(store: Database, stray: bytes) -> None:
+    """It was put there while the file had no name: an empty one goes, another is named, and the log stays."""
+    assert cut(store, STEPS - 2)
+    store.log_path.write_bytes(stray)
+    if stray:
+        with pytest.raises(StoreError, match=r"store.db-wal lies where the log of .* was .*; move it away"):
+            store.prepare(create=False)
+        store.log_path.unlink()
+    assert ids(store) == OLD
+
+
+def test_no_connection_makes_a_file(store: Database) -> None:
+    """Only the making of a store does: one that is made beside an exchange would hide the store."""
+    store.path.unlink()
+    store.log_path.unlink()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        store.connect()
+    assert not store.path.exists()
 
 
 def test_a_file_that_was_put_there_meanwhile_stays(store: Database) -> None:

@@ -15,7 +15,8 @@ from holdfast.store.sqlite import leftover_log
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import log_file
 from holdfast.store.sqlite.salvage.log import goes_on
-from holdfast.store.sqlite.salvage.log_file import LogFile, log_bytes, log_trouble
+from holdfast.store.sqlite.salvage.log_file import log_bytes, log_trouble
+from holdfast.store.sqlite.salvage.raw_file import RawFile, opened_raw
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import ses, session, user
 from tests.store.sqlite import damage
@@ -55,14 +56,14 @@ def database(left: Path, tmp_path: Path) -> Database:
 def read(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How much was read of a log, each time."""
     sizes: list[int] = []
-    before = LogFile.__getitem__
+    before = RawFile.__getitem__
 
-    def counted(log: LogFile, part: slice, /) -> bytes:
+    def counted(log: RawFile, part: slice, /) -> bytes:
         found = before(log, part)
         sizes.append(len(found))
         return found
 
-    monkeypatch.setattr(LogFile, "__getitem__", counted)
+    monkeypatch.setattr(RawFile, "__getitem__", counted)
     return sizes
 
 
@@ -83,7 +84,7 @@ def test_a_rest_that_was_never_committed_is_not_read(database: Database, read: l
     assert read
     assert sum(read) < 200 * 24 + 3 * FRAME
     read.clear()
-    assert log_bytes(database.log_path) == whole
+    assert log_bytes(database.log_path) == (whole, 0)
     assert log_trouble(database.log_path) == ""
     assert sum(read) < 2 * (len(whole) + 300 * 24)
 
@@ -101,11 +102,11 @@ def test_a_long_log_is_held_once(database: Database, monkeypatch: pytest.MonkeyP
 
     before = log_file._reading
 
-    def reading(path: Path) -> bytes:
+    def reading(path: Path) -> tuple[bytes, int]:
         assert not held
-        found = Held(before(path))
+        found = Held(before(path)[0])
         held.append(id(found))
-        return found
+        return found, 0
 
     monkeypatch.setattr(log_file, "_reading", reading)
     assert log_trouble(database.log_path)
@@ -175,7 +176,7 @@ def test_a_log_that_is_cut_off_while_it_is_read_has_zeros_there(tmp_path: Path) 
     """Another process may do so at any time."""
     path = tmp_path / "log"
     path.write_bytes(b"x" * 100)
-    with log_file.opened_log(path) as log:
+    with opened_raw(path) as log:
         path.write_bytes(b"y" * 10)
         assert log[5:20] == b"y" * 5 + bytes(10)
 

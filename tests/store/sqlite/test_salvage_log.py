@@ -271,5 +271,5 @@ def test_a_log_that_changes_as_it_is_read_is_no_damage(store: Path, monkeypatch:
         torn = bytearray(sound)
         flip(HEAD + FRAME * frame + 99)(torn)
         readings.append(bytes(torn))
-    monkeypatch.setattr(log_file, "_reading", lambda _: readings.pop())
+    monkeypatch.setattr(log_file, "_reading", lambda _: (readings.pop(), 0))
     assert log_trouble(Database(store).log_path) == ""

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from holdfast.errors import ContextError, InvalidInput
+from holdfast.take_name import take_name
 
 
 async def write_whole(pieces: AsyncIterator[bytes], target: Path) -> int:
@@ -20,7 +21,7 @@ async def write_whole(pieces: AsyncIterator[bytes], target: Path) -> int:
                 size += len(piece)
             file.flush()
             os.fsync(file.fileno())
-        os.link(draft, target)
+        take_name(draft, target)
     except OSError as error:
         raise ContextError(f"{target} could not be written: {error.strerror or error}") from error
     finally:

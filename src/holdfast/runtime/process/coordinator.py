@@ -212,7 +212,7 @@ class Coordinator:
             if isinstance(error, StoreBusy) and not entry.claimed and not entry.stop:
                 # Its caller may have its receipt and be gone: nobody else would take the prompt up.
                 event.warn("process", "session.unclaimed", session=session)
-                self.resumption.note(session)
+                self.resumption.note(session, unclaimed=entry)
         except BaseException as error:  # A bug in one session must not end the others.
             if ends_the_program(error):
                 entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")

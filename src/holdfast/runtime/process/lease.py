@@ -140,6 +140,8 @@ class ProcessLease:
         """Retire the owner: the store releases all its claims."""
         self._retired = True
         if self.id is not None:
-            id, self.id = self.id, None
-            await self._engine.store.retire(id)
-            event.debug("process", "owner.retired", owner=id)
+            self._former.append(self.id)
+            self.id = None
+        while self._former:
+            await self._engine.store.retire(self._former[-1])
+            event.debug("process", "owner.retired", owner=self._former.pop())

@@ -14,6 +14,7 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.log import event
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.engine import Engine
+from holdfast.runtime.process.running_session import RunningSession
 from holdfast.schema.config import Recovery
 from holdfast.schema.fault import UnknownData, UnknownFault
 
@@ -25,19 +26,21 @@ class Resumption:
     """The sessions that were cut off. `owner` registers this process again; `wake` starts a drain."""
 
     def __init__(
-        self, engine: Engine, owner: Callable[[], Awaitable[str]], wake: Callable[[str], Awaitable[None]]
+        self, engine: Engine, owner: Callable[[], Awaitable[str]], wake: Callable[..., Awaitable[None]]
     ) -> None:
         self._engine = engine
         self._owner = owner
         self._wake = wake
-        self._sessions: dict[str, None] = {}
+        self._sessions: dict[str, RunningSession | None] = {}
         self._lost = anyio.Event()
         self._closed = False
 
-    def note(self, session: str) -> None:
-        """The session's drain ended with the lease."""
+    def note(self, session: str, unclaimed: RunningSession | None = None) -> None:
+        """The session's drain ended with the lease, or is `unclaimed` and has not begun: then no setting
+        decides about what was asked for.
+        """
         if not self._closed:
-            self._sessions[session] = None
+            self._sessions[session] = unclaimed or self._sessions.get(session)
             self._lost.set()
 
     @property
@@ -66,6 +69,9 @@ class Resumption:
                 self._lost = anyio.Event()
 
     async def _one(self, session: str) -> None:
+        if (unclaimed := self._sessions.get(session)) is not None:
+            await self._wake(session, force=unclaimed.force)
+            return
         setting = await self._setting(session)
         event.info("process", "session.cut_off", session=session, recovery=setting)
         match setting:

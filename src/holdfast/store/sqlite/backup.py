@@ -9,6 +9,7 @@ import apsw
 from holdfast.errors import StoreError
 from holdfast.person.private import make_file
 from holdfast.store.tables.connection import set_pragmas
+from holdfast.take_name import take_name
 
 
 def check_free(target: Path, what: str = "") -> None:
@@ -53,7 +54,7 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, 
             os.fsync(fd)
         finally:
             os.close(fd)
-        os.link(draft, target)  # Unlike a rename, this fails when another process made the file meanwhile.
+        take_name(draft, target)
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file for the backup") from None
     finally:

@@ -18,11 +18,6 @@ from holdfast.store.sqlite.database import Database, sync_folder
 LOGS = ("-journal", "-wal")
 
 
-def note_path(database: Database) -> Path:
-    """The note that lies beside a store while its file is exchanged."""
-    return named(database.path, "-exchange")
-
-
 def named(path: Path, suffix: str) -> Path:
     """What lies beside a database under its name."""
     return path.with_name(path.name + suffix)
@@ -30,7 +25,7 @@ def named(path: Path, suffix: str) -> Path:
 
 def write_note(database: Database, aside: Path, new: Path) -> None:
     """Say, durably, that an exchange has begun."""
-    note = note_path(database)
+    note = database.note_path
     make_file(note)
     with note.open("wb") as file:
         file.write(msgspec.json.encode({"aside": aside.name, "new": new.name}))
@@ -41,7 +36,7 @@ def write_note(database: Database, aside: Path, new: Path) -> None:
 
 def settle(database: Database) -> None:
     """Undo an exchange that was cut off; one that another process is at is waited for."""
-    if not note_path(database).exists():
+    if not database.note_path.exists():
         return
     try:
         lock = FileLock(database.lock_path)
@@ -62,18 +57,23 @@ def undo(database: Database) -> None:
 
     The caller has the store's lock.
     """
-    path, note = database.path, note_path(database)
+    path, note = database.path, database.note_path
     if found := _read(note):
         aside = path.with_name(found["aside"])
+        if _is_empty(path) and not _is_empty(aside):
+            path.unlink()  # Of a process that would have made a store anew where the file had lost its name.
         if not path.exists():
             # The logs first, else the file could be opened without them.
             for suffix in (*LOGS, ""):
                 _link(named(aside, suffix), named(path, suffix))
             sync_folder(path.parent)
-            _forget(aside)
+            for suffix in (*LOGS, ""):
+                named(aside, suffix).unlink(missing_ok=True)
         elif _is_one(path, aside):
-            # The file was never away: it may have been written since, and the logs are its own.
-            _forget(aside)
+            # The file was never away: it may have been written since, and the logs are its own. The name that
+            # tells so goes last.
+            for suffix in (*LOGS, ""):
+                named(aside, suffix).unlink(missing_ok=True)
         else:
             # Another is in place. A log that is still here belongs to the one that was moved aside.
             for suffix in LOGS:
@@ -95,14 +95,20 @@ def _read(note: Path) -> dict[str, str]:
 
 
 def _link(source: Path, target: Path) -> None:
-    if source.exists() and not target.exists():
-        target.hardlink_to(source)
+    if not source.exists() or _is_one(source, target):
+        return
+    if os.path.lexists(target):
+        if not _is_empty(target):
+            raise StoreError(
+                f"{target} lies where the log of {source} was when a process was killed; move it away, then "
+                "any command brings the store back"
+            )
+        target.unlink()
+    target.hardlink_to(source)
 
 
-def _forget(aside: Path) -> None:
-    """Drop the other names: that of the file last, since it tells that it is the same one."""
-    for suffix in (*LOGS, ""):
-        named(aside, suffix).unlink(missing_ok=True)
+def _is_empty(path: Path) -> bool:
+    return path.exists() and path.stat().st_size == 0
 
 
 def _is_one(one: Path, other: Path) -> bool:

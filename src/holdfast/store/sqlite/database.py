@@ -25,6 +25,9 @@ BUSY_MS = 10_000
 CACHE_KIB = 8192
 """Pages that a connection keeps: a long session that is opened again needs no reading. Taken as used."""
 
+OPENINGS = 5
+"""How often a store is opened again that another process has just exchanged."""
+
 MEMORY_BYTES = 1 << 16
 """What must be free to open a log: SQLite begins with half of it."""
 
@@ -47,6 +50,8 @@ class Database:
         self.wake_path = wake_path(path)
         self.search_path = path.with_name(path.name + "-search")
         self.log_path = path.with_name(path.name + "-wal")
+        self.note_path = path.with_name(path.name + "-exchange")
+        """Lies there while the file is exchanged for another."""
         self.readonly = False
         """Whether this user may only read the store; known once it is prepared."""
         self.disk_is_full = False
@@ -62,6 +67,8 @@ class Database:
 
     def prepare(self, *, create: bool) -> None:
         """Make the store, or bring it up to date; refuse one that is missing, foreign or too new."""
+        if is_writable(self.path):
+            self._settle()
         if not self.path.exists():
             self._check_missing(create=create)
         elif not is_writable(self.path):
@@ -180,10 +187,28 @@ class Database:
         sync_folder(self.path.parent)
 
     def connect(self, *, readonly: bool = False) -> apsw.Connection:
-        """A connection. FULL: acknowledged means on the disk, through a power cut too."""
-        flags = (
-            apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        )
+        """A connection. FULL: acknowledged means on the disk, through a power cut too.
+
+        The file that it has locked is the one under the store's name, and stays it: no exchange goes past
+        that lock. One that was opened before an exchange and locked behind it is opened again.
+        """
+        for _ in range(OPENINGS):
+            if not self.path.exists():
+                self._settle()
+            named = _inode(self.path)
+            try:
+                db = self._open(readonly=readonly)
+            except StoreError:
+                if _inode(self.path) == named:
+                    raise
+                continue
+            if _inode(self.path) == named:
+                return db
+            db.close()
+        raise StoreBusy(f"{self.path} is exchanged again and again by another process; try again")
+
+    def _open(self, *, readonly: bool) -> apsw.Connection:
+        flags = apsw.SQLITE_OPEN_READONLY if readonly else apsw.SQLITE_OPEN_READWRITE
         name = str(self.path)
         if self.readonly and self._is_settled():
             name = f"file:{quote(os.fsencode(self.path.absolute()))}?immutable=1"
@@ -194,6 +219,7 @@ class Database:
                 db.set_busy_timeout(BUSY_MS)
                 if _size(self.log_path) and not self.log_is_read:
                     self._check_log(db)
+                db.execute("PRAGMA schema_version").fetchall()  # Now the file is locked.
                 self._set_up(db)
             except BaseException:
                 db.close()
@@ -203,7 +229,9 @@ class Database:
         return db
 
     def _settle(self) -> None:
-        """Undo an exchange that was cut off, before the file is taken for a lost one."""
+        """Undo an exchange that was cut off, before the file is taken for a lost one or has two names."""
+        if not self.note_path.exists():
+            return
         from holdfast.store.sqlite import cut_off
 
         cut_off.settle(self)
@@ -259,6 +287,8 @@ def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> Store
             return StoreError(f"{path} is not a SQLite database; name another file or restore a backup")
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(str(path), str(error))
+        case apsw.IOError() if is_unreadable(error):
+            return StoreDamaged(str(path), "the disk does not give all of it")
         case apsw.FullError() if writing:
             return StoreError(f"the disk that holds {path} is full, so this change was not written")
         case apsw.FullError():
@@ -271,6 +301,12 @@ def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> Store
             return StoreError(f"{path}: {error}")
 
 
+def is_unreadable(error: apsw.Error) -> bool:
+    """Whether the disk has not given a piece of the file or of its log."""
+    # With the second one SQLite says so of a read that the system refused; elsewhere it becomes "malformed".
+    return getattr(error, "extendedresult", 0) in (apsw.SQLITE_IOERR_READ, apsw.SQLITE_IOERR_CORRUPTFS)
+
+
 def is_writable(path: Path) -> bool:
     """Whether this user may write a file and what lies beside it."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
@@ -281,6 +317,14 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def is_full(path: Path) -> bool:

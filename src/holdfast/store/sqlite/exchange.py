@@ -18,10 +18,11 @@ import apsw
 from holdfast.errors import Refused, StoreError
 from holdfast.file_lock import FileLock
 from holdfast.store.base import Failpoint, no_failpoint
-from holdfast.store.sqlite.cut_off import LOGS, named, note_path, undo, write_note
+from holdfast.store.sqlite.cut_off import LOGS, named, undo, write_note
 from holdfast.store.sqlite.database import Database, sync_folder, translated
 from holdfast.store.sqlite.identity import Identity, identify
 from holdfast.store.tables.connection import set_pragmas
+from holdfast.take_name import NO_LINKS
 
 _LOCK_BYTES, _LOCK_COUNT = 0x40000000, 512
 """The bytes of a database file that SQLite locks: an open connection to a log holds some of them."""
@@ -60,8 +61,14 @@ def exchange(
                 raise StoreError(f"{taken} exists already; move it away")
             try:
                 return _exchange(database, new, aside, failpoint)
-            except (Exception, KeyboardInterrupt):
+            except (Exception, KeyboardInterrupt) as error:
                 undo(database)
+                if isinstance(error, OSError) and error.errno in NO_LINKS:
+                    raise StoreError(
+                        f"the disk that holds {database.path} has no hard links, so nothing can be put in "
+                        "its place; move it away with its log, and copy there a backup, or what `holdfast doctor "
+                        "--salvage NEW` writes"
+                    ) from error
                 raise
     finally:
         lock.close()
@@ -90,7 +97,7 @@ def _exchange(database: Database, new: Path, aside: Path, failpoint: Failpoint) 
     new.rename(path)
     sync_folder(path.parent)
     failpoint("end")
-    note_path(database).unlink()
+    database.note_path.unlink()
     sync_folder(path.parent)
     return tuple(kept)
 

@@ -17,7 +17,8 @@ import apsw
 from holdfast.errors import StoreDamaged
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage.log import goes_on
-from holdfast.store.sqlite.salvage.log_file import left_in_log, log_trouble, opened_log
+from holdfast.store.sqlite.salvage.log_file import left_in_log, log_trouble
+from holdfast.store.sqlite.salvage.raw_file import opened_raw
 
 
 def check(database: Database, db: apsw.Connection) -> None:
@@ -52,7 +53,7 @@ def _is_sound(db: apsw.Connection, path: Path) -> bool:
         # It does not say so to a user who may not write, nor, for a moment, beside a fast writer.
         return False
     try:
-        with opened_log(path) as data:
+        with opened_raw(path) as data:
             return goes_on(data, read)
     except FileNotFoundError:
         return True

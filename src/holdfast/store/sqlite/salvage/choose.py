@@ -102,6 +102,8 @@ class Chooser:
         records, lost = self._contents(keys, id or "")
         if former is not None and self._owners.get(former) != n and id != self._names.get(n):
             lost.insert(0, f"its id, since another session has {former}")
+        elif id is not None and self._names.get(n, id) != id:
+            lost.insert(0, f"certainty of its id, which the index says is {self._names[n]},")
         if row is not None and id is not None:
             row = msgspec.structs.replace(row, id=id)
         if row is None and not records:
@@ -199,6 +201,8 @@ class Chooser:
                 continue
             newest[row.kind, row.id] = k
             chosen[k] = row
+            if (named := self._entry(k)) not in newest and named[1] is not None:
+                lost.append(f"certainty of the name of {KINDS[row.kind]} {row.id}, for the index {named[1]},")
         return list(chosen.values()), lost
 
     def _record(self, k: int, session: str, chosen: dict[int, Row], lost: list[str]) -> Row | None:
@@ -210,6 +214,9 @@ class Chooser:
                 continue
             reason = self._refusal(row, session, chosen)
             if not reason:
+                # Of another name, and under this key by damage: no other key leads to it.
+                others = [each for each in refused if (each.row.kind, each.row.id) != (row.kind, row.id)]
+                self._refuse([each for each in others if self._is_live(each.row)], lost)
                 return self._numbers.numbered(row)
             refused.append(Aside(reason, session, row))
         entry = self._found.record_names.entries.get(k)
@@ -219,6 +226,10 @@ class Chooser:
         kind, id = (refused[0].row.kind, refused[0].row.id) if refused else self._entry(k)
         lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
         return None
+
+    def _refuse(self, refused: list[Aside], lost: list[str]) -> None:
+        self._aside += [each for each in refused if not each.row.torn]
+        lost += [f"{KINDS[each.row.kind]} {each.row.id}" for each in refused]
 
     def _entry(self, k: int) -> tuple[int, str | None]:
         """What the index calls a record: its kind and its id."""

@@ -5,8 +5,9 @@ under which the most tables and indexes begin with a page of their kind.
 """
 
 from holdfast.store.sqlite.salvage.cells import INTERIOR_INDEX, INTERIOR_TABLE, LEAF_INDEX, LEAF_TABLE, node
+from holdfast.store.sqlite.salvage.frames import Bytes
 from holdfast.store.sqlite.salvage.harvest import TABLES, schema_roots
-from holdfast.store.sqlite.salvage.pages import PAGE_SIZE, Bytes, Pages
+from holdfast.store.sqlite.salvage.pages import PAGE_SIZE, Pages
 
 
 def sized(data: Bytes, log: bytes, roots: dict[str, int]) -> Pages:

@@ -1,8 +1,6 @@
 """The pages of a database file with its log laid over it. Pure: bytes in, pages out, nothing is repaired."""
 
-import mmap
-
-from holdfast.store.sqlite.salvage.frames import is_page_size
+from holdfast.store.sqlite.salvage.frames import Bytes, is_page_size
 from holdfast.store.sqlite.salvage.log import Log, read_log
 
 HEADER = 100
@@ -11,8 +9,6 @@ PAGE_SIZE = 4096
 _MAGIC = b"SQLite format 3\0"
 _LOCK_BYTE = 0x40000000
 _FREE_MAX = 1 << 20
-
-Bytes = bytes | mmap.mmap
 
 
 class Pages:
@@ -25,7 +21,7 @@ class Pages:
         self._data = data
         self._log_data = log
         self._log = read_log(log)
-        lead = bytes(data[:HEADER])
+        lead = data[:HEADER]
         sound = lead[:16] == _MAGIC
         declared = int.from_bytes(lead[16:18]) if sound else 0
         declared = 65536 if declared == 1 else declared
@@ -55,7 +51,7 @@ class Pages:
             return None
         if self._log is not None and (at := self._log.offsets.get(number)) is not None:
             return self._log_data[at : at + self.size]
-        found = bytes(self._data[(number - 1) * self.size : number * self.size])
+        found = self._data[(number - 1) * self.size : number * self.size]
         return found if len(found) == self.size else None
 
     def free(self) -> set[int]:

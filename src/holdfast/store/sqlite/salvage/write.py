@@ -19,6 +19,7 @@ from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.tables import ddl
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.session_row import session_values
+from holdfast.take_name import take_name
 
 
 def default_roots() -> dict[str, int]:
@@ -48,7 +49,7 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
             db.close()
         with draft.open("rb") as file:
             os.fsync(file.fileno())
-        os.link(draft, target)
+        take_name(draft, target)
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file") from None
     except apsw.Error as error:
