@@ -36,7 +36,7 @@ class RunningSession:
 
     def end(self) -> None:
         """Stop after the current drain. A wake that comes later starts the session again."""
-        self.owed = self.again
+        self.owed = self.owed or self.again
         self.again, self.force, self.stop = False, False, True
         if self.waiting is not None:
             self.waiting.cancel()

@@ -65,8 +65,8 @@ def exchange(
                 undo(database)
                 if isinstance(error, OSError) and error.errno in NO_LINKS:
                     raise StoreError(
-                        f"the disk that holds {database.path} has no hard links, so nothing can be put in its "
-                        "place; move it away with its log, and copy there a backup, or what "
+                        f"the disk that holds {database.path} has no hard links, so nothing can be put in "
+                        "its place; move it away with its log, and copy there a backup, or what "
                         "`holdfast doctor --salvage NEW` writes"
                     ) from error
                 raise
