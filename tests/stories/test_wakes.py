@@ -8,9 +8,10 @@ from msgspec.structs import force_setattr, replace
 
 from holdfast.app import Holdfast
 from holdfast.context.source import UNAVAILABLE
-from holdfast.errors import NotFound
-from holdfast.runtime.engine import status_events
-from holdfast.runtime.process import coordinator
+from holdfast.errors import NotFound, StoreBusy
+from holdfast.runtime import drain
+from holdfast.runtime.engine import patience, status_events
+from holdfast.runtime.process import coordinator, resumption
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.stored import Mark
@@ -227,3 +228,119 @@ async def test_an_interrupt_at_the_end_of_other_work_is_recorded_for_the_prompt_
     last = page.messages[-1].info
     assert isinstance(last, AssistantMessage)
     assert isinstance(last.error, AbortedFault)
+
+
+async def test_a_prompt_behind_an_interrupt_that_is_seen_at_the_release_is_worked_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The release finds the prompt and begins another round, which the interrupt ends, but not the prompt."""
+    real, begun = drain._release, anyio.Event()
+    async with (
+        world.open(Step(Say("one")), Step(Say("two"))) as (hf, _),
+        world.open() as (other, _),
+        anyio.create_task_group() as group,
+    ):
+        session = await world.session(hf)
+
+        async def release(run: Any, *, at_once: bool) -> bool:
+            if not begun.is_set():
+                begun.set()
+                group.start_soon(other.sessions.interrupt, session)
+                await until(lambda: other.store.select("request", session=session, mark=Mark.OPEN))
+                await hf.sessions.prompt(session, "second")
+                await until(lambda: run.interrupted)
+            return await real(run, at_once=at_once)
+
+        monkeypatch.setattr(drain, "_release", release)
+        with anyio.fail_after(60):
+            await hf.sessions.process(session, "first")
+            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
+            await hf.sessions.wait(session)
+        assert texts((await hf.sessions.messages(session)).messages) == ["first", "one", "second", "two"]
+
+
+async def test_an_interrupt_from_here_counts_though_one_from_elsewhere_is_seen_later(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prompt came between the two: the later one means it too, and it stays in the inbox."""
+    async with world.open(Step(Wait(anyio.Event()))) as (hf, script), world.open() as (other, _):
+        session = await world.session(hf)
+        gate, settling, watcher = anyio.Event(), anyio.Event(), inside.coordinator(hf).watcher
+        look, settle = watcher._look, drain._settle_interrupted
+
+        async def late() -> None:
+            await gate.wait()
+            await look()
+            settling.set()
+
+        async def slowly(run: Any, *, started: bool) -> None:
+            gate.set()
+            await settling.wait()
+            await settle(run, started=started)
+
+        monkeypatch.setattr(watcher, "_look", late)
+        monkeypatch.setattr(drain, "_settle_interrupted", slowly)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(other.sessions.interrupt, session)
+                await until(lambda: other.store.select("request", session=session, mark=Mark.OPEN))
+                await hf.sessions.prompt(session, "second")
+                await hf.sessions.interrupt(session)
+            await hf.sessions.wait(session)
+        assert len(await waiting(hf, session)) == 1
+        assert texts((await hf.sessions.messages(session)).messages) == ["first", "second"]
+
+
+async def test_a_prompt_behind_an_interrupt_survives_the_loss_of_the_lease(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No setting decides about it: it was not cut off, it has not begun."""
+    world.settings(recovery="off")
+    settle, settling = drain._settle_interrupted, anyio.Event()
+    async with world.open(Step(Wait(anyio.Event())), Step(Say("two"))) as (hf, script):
+        session = await world.session(hf)
+
+        async def never(run: Any, *, started: bool) -> None:
+            settling.set()
+            while not run.abandoned:
+                await anyio.sleep(0.01)
+            await settle(run, started=started)
+
+        monkeypatch.setattr(drain, "_settle_interrupted", never)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(hf.sessions.interrupt, session)
+                await settling.wait()
+                await hf.sessions.prompt(session, "second")
+                inside.coordinator(hf).lease.forget(inside.owner(hf))
+            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
+            await hf.sessions.wait(session)
+
+
+@pytest.mark.needs("bash")
+async def test_a_command_that_was_refused_wakes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store was away: its caller was told so, and what waits in the inbox goes on waiting."""
+    monkeypatch.setattr(patience, "WAIT_S", 0.0)
+    monkeypatch.setattr(resumption, "AGAIN_S", 0.01)
+    async with world.open() as (hf, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "later", resume=False)
+        claim, away = hf.store.claim, [StoreBusy("away")]
+
+        async def back_later(*arguments: Any) -> Any:
+            if away:
+                raise away.pop()
+            return await claim(*arguments)
+
+        hf.store.claim = back_later  # type: ignore[method-assign, assignment]
+        with pytest.raises(StoreBusy):
+            await hf.sessions.shell(session, "true")
+        await anyio.sleep(0.2)
+        await hf.sessions.wait(session)
+        assert len(await waiting(hf, session)) == 1

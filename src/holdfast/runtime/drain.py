@@ -190,6 +190,8 @@ async def _promote_at_hand(run: Run) -> None:
     Prompts that wait behind work that was under way stay in the inbox.
     """
     waiting = await promotion.pending(run.engine, run.recorder.session)
+    if run.asked_at:  # What came after the request is not what it means.
+        waiting = [each for each in waiting if each.seq <= run.asked_at]
     at_hand = run.at_hand
     if at_hand is None:
         pending = {each.prompt.id for each in waiting}

@@ -45,6 +45,8 @@ class Run:
         self.interrupted = False
         self.keeps_inbox = False
         """Whether an interrupt leaves the prompt that was to be worked on next in the inbox."""
+        self.asked_at = 0
+        """The number of the request by which another process interrupted it."""
         self.at_hand: list[str] | None = None
         """The prompts that are chosen to begin work and not promoted yet; None while nothing is chosen."""
         self.abandoned = False

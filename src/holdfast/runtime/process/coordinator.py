@@ -196,7 +196,7 @@ class Coordinator:
                 if entry.owed and entry.how in ("done", "parked", "unready") and not self._closing:
                     entry.owed = False  # Once more, to record what was interrupted before it began.
                     continue
-                if entry.stop and entry.asked_at and not entry.again:
+                if entry.stopped_elsewhere and not (entry.again or self._closing):
                     entry.again = await self._came_later(session, entry.asked_at)
                 if entry.stop or (entry.command is not None and not had):
                     return
@@ -209,10 +209,11 @@ class Coordinator:
                     return
         except HoldfastError as error:
             entry.error = error
-            if isinstance(error, StoreBusy) and not entry.claimed and not entry.stop:
+            is_heard = entry.stop or entry.again or entry.command is not None
+            if isinstance(error, StoreBusy) and not entry.claimed and not is_heard:
                 # Its caller may have its receipt and be gone: nobody else would take the prompt up.
                 event.warn("process", "session.unclaimed", session=session)
-                self.resumption.note(session, unclaimed=entry)
+                self.resumption.note(session, force=entry.force)
         except BaseException as error:  # A bug in one session must not end the others.
             if ends_the_program(error):
                 entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")
@@ -231,7 +232,10 @@ class Coordinator:
 
     async def _came_later(self, session: str, asked_at: int) -> bool:
         """Whether prompts came after the interrupt that another process asked for; it is seen later."""
-        waiting = await self.patient.repeat(promotion.pending, self._engine, session)
+        try:
+            waiting = await self.patient.repeat(promotion.pending, self._engine, session)
+        except StoreError:
+            return True  # Then the next drain finds out.
         return any(each.seq > asked_at for each in waiting)
 
     async def _wait_until_free(self, session: str, entry: RunningSession, *, late: bool) -> bool:
@@ -357,6 +361,8 @@ class Coordinator:
                 continue  # Not claimed yet.
             if not entry.run.interrupted:
                 self.resumption.note(session)
+            elif entry.again:  # Asked for after the interrupt, and not begun.
+                self.resumption.note(session, force=entry.force)
             entry.end()
             entry.run.abandon()
         self._engine.background.end_all()

@@ -51,9 +51,7 @@ class ProcessLease:
         async with self._lock:
             if self._retired:
                 raise Refused("this process has given back what it had claimed, and claims nothing more")
-            while self._former:
-                await self._engine.store.retire(self._former[-1])
-                self._former.pop()
+            await self._retire_former()
             if self.id is None:
                 id = f"own_{os.getpid()}_{secrets.token_hex(8)}"
                 sent_ms = self._engine.clock.boot_ms()
@@ -139,9 +137,15 @@ class ProcessLease:
     async def retire(self) -> None:
         """Retire the owner: the store releases all its claims."""
         self._retired = True
-        if self.id is not None:
-            self._former.append(self.id)
-            self.id = None
+        async with self._lock:
+            if self.id is not None:
+                self._former.append(self.id)
+                self.id = None
+            await self._retire_former()
+
+    async def _retire_former(self) -> None:
         while self._former:
-            await self._engine.store.retire(self._former[-1])
-            event.debug("process", "owner.retired", owner=self._former.pop())
+            id = self._former[0]
+            await self._engine.store.retire(id)
+            self._former.remove(id)  # The lease may have been lost meanwhile, and another id have come.
+            event.debug("process", "owner.retired", owner=id)

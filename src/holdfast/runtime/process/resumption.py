@@ -14,7 +14,6 @@ from holdfast.errors import HoldfastError, StoreError
 from holdfast.log import event
 from holdfast.runtime.engine import status_events
 from holdfast.runtime.engine.engine import Engine
-from holdfast.runtime.process.running_session import RunningSession
 from holdfast.schema.config import Recovery
 from holdfast.schema.fault import UnknownData, UnknownFault
 
@@ -31,16 +30,16 @@ class Resumption:
         self._engine = engine
         self._owner = owner
         self._wake = wake
-        self._sessions: dict[str, RunningSession | None] = {}
+        self._sessions: dict[str, bool | None] = {}
         self._lost = anyio.Event()
         self._closed = False
 
-    def note(self, session: str, unclaimed: RunningSession | None = None) -> None:
-        """The session's drain ended with the lease, or is `unclaimed` and has not begun: then no setting
-        decides about what was asked for.
+    def note(self, session: str, *, force: bool | None = None) -> None:
+        """The session's drain ended with the lease. With `force` given it has not begun: no setting decides
+        about what was asked for, and that is whether to go on past an unknown outcome.
         """
         if not self._closed:
-            self._sessions[session] = unclaimed or self._sessions.get(session)
+            self._sessions[session] = force
             self._lost.set()
 
     @property
@@ -57,6 +56,8 @@ class Resumption:
         """Decide about sessions as they are noted, until cancelled."""
         while True:
             await self._lost.wait()
+            if any(force is not None for force in self._sessions.values()):
+                await anyio.sleep(AGAIN_S)  # What was refused at once would be refused again at once.
             for session in self.waiting:
                 try:
                     await self._owner()
@@ -69,8 +70,8 @@ class Resumption:
                 self._lost = anyio.Event()
 
     async def _one(self, session: str) -> None:
-        if (unclaimed := self._sessions.get(session)) is not None:
-            await self._wake(session, force=unclaimed.force)
+        if (force := self._sessions.get(session)) is not None:
+            await self._wake(session, force=force)
             return
         setting = await self._setting(session)
         event.info("process", "session.cut_off", session=session, recovery=setting)

@@ -24,6 +24,8 @@ class RunningSession:
         """The scope of the wait for another process that runs the session; each wait makes its own."""
         self.asked_at = 0
         """The number of the newest request by which another process interrupted it."""
+        self.stopped_elsewhere = False
+        """Whether the last interrupt was such a request, which is seen later than it was made."""
         self.owed = False
         """The interrupt came after a prompt that was to be worked on next."""
         self.how: How | None = None
@@ -38,18 +40,25 @@ class RunningSession:
         """Stop after the current drain. A wake that comes later starts the session again."""
         self.owed = self.owed or self.again
         self.again, self.force, self.stop = False, False, True
+        self.stopped_elsewhere = False
         if self.waiting is not None:
             self.waiting.cancel()
 
     def take_force(self) -> bool:
         """What the drain that begins now is told. A user who resumes later means the next one."""
+        if self.stop:
+            return False
         force, self.force = self.force, False
         return force
 
     def interrupt(self, run: Run, asked_at: int) -> None:
-        """Interrupt the run for another process, by its request's number; it may be seen more than once."""
-        if asked_at > self.asked_at:
-            self.asked_at = asked_at
+        """Interrupt the run for another process, by its request's number; it may be seen more than once.
+
+        A run that was stopped here already is: what has come since was not at work when the request was made.
+        """
+        if asked_at > self.asked_at and self.stop == self.stopped_elsewhere:
+            self.asked_at = run.asked_at = asked_at
             self.end()
+            self.stopped_elsewhere = True
             if not run.interrupted:
                 run.interrupt()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 SECTOR = 512
+PIECE = 1 << 20
 
 
 class RawFile:
@@ -29,26 +30,33 @@ class RawFile:
 
     def __getitem__(self, part: slice, /) -> bytes:
         begin, end, _ = part.indices(self._size)
-        return self._read(begin, end).ljust(end - begin, b"\0")
+        found = bytearray()
+        size = PIECE
+        while len(found) < end - begin:
+            at = begin + len(found)
+            try:
+                piece = os.pread(self._fd, min(size, end - at), at)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                left = SECTOR - at % SECTOR
+                if size > left:  # A sector at a time, until one can be read again.
+                    size = left
+                    continue
+                self._unreadable.add(at // SECTOR)
+                piece = bytes(min(left, end - at))
+                size = SECTOR
+            else:
+                size = min(2 * size, PIECE)
+            if not piece:
+                break
+            found += piece  # Less than was asked for, where the system stops in front of a bad page.
+        return bytes(found.ljust(end - begin, b"\0"))
 
     @property
     def unreadable(self) -> int:
         """How many bytes of what was asked for the disk has not given."""
         return len(self._unreadable) * SECTOR
-
-    def _read(self, begin: int, end: int) -> bytes:
-        try:
-            return os.pread(self._fd, end - begin, begin)
-        except OSError as error:
-            if error.errno != errno.EIO:
-                raise
-        # The half that is at fault is halved again: all the rest comes in large pieces.
-        middle = (begin + end) // 2 // SECTOR * SECTOR
-        if middle <= begin and begin // SECTOR == (end - 1) // SECTOR:
-            self._unreadable.add(begin // SECTOR)
-            return bytes(end - begin)
-        middle = max(middle, (begin // SECTOR + 1) * SECTOR)
-        return self._read(begin, middle).ljust(middle - begin, b"\0") + self._read(middle, end)
 
 
 @contextmanager
@@ -60,8 +68,7 @@ def opened_raw(path: Path) -> Iterator[RawFile]:
 
 def copy_raw(source: Path, target: Path) -> int:
     """Copy a file as far as it can be read, into one that is there; how many bytes could not be."""
-    piece = 1 << 20
     with opened_raw(source) as data, target.open("r+b") as copy:
-        for begin in range(0, len(data), piece):
-            copy.write(data[begin : begin + piece])
+        for begin in range(0, len(data), PIECE):
+            copy.write(data[begin : begin + PIECE])
         return data.unreadable

@@ -1,0 +1,73 @@
+"""What a session that was cut off, or not begun, is woken with."""
+
+from typing import Any
+
+import anyio
+import pytest
+
+from holdfast.errors import StoreBusy
+from holdfast.runtime.process import resumption
+from holdfast.runtime.process.resumption import Resumption
+from holdfast.runtime.process.running_session import RunningSession
+
+
+async def test_a_later_cut_off_forgets_the_word_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was meant for the outcome that was not known then; of this one he has not heard."""
+    monkeypatch.setattr(resumption, "AGAIN_S", 0.01)
+    woken, settings, away = list[bool](), anyio.Event(), [StoreBusy("away")] * 3
+
+    async def owner() -> str:
+        if away:
+            raise away.pop()
+        return "own_1"
+
+    async def wake(session: str, *, force: bool = False) -> None:
+        woken.append(force)
+
+    class Off(Resumption):
+        async def _setting(self, session: str) -> Any:
+            settings.set()
+            return "off"
+
+    noted = Off(None, owner, wake)  # type: ignore[arg-type]
+    async with anyio.create_task_group() as group:
+        group.start_soon(noted.keep)
+        noted.note("ses_1", force=True)
+        noted.note("ses_1")
+        with anyio.fail_after(30):
+            await settings.wait()
+        group.cancel_scope.cancel()
+    assert woken == []
+
+
+async def test_what_is_refused_at_once_is_not_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pause stands between two tries, though the store has nothing against a look."""
+    monkeypatch.setattr(resumption, "AGAIN_S", 0.1)
+    woken = 0
+
+    async def owner() -> str:
+        return "own_1"
+
+    async def refuse() -> None:
+        noted.note("ses_1", force=False)
+
+    async def wake(session: str, *, force: bool = False) -> None:
+        nonlocal woken
+        woken += 1
+        group.start_soon(refuse)
+
+    noted = Resumption(None, owner, wake)  # type: ignore[arg-type]
+    async with anyio.create_task_group() as group:
+        group.start_soon(noted.keep)
+        noted.note("ses_1", force=False)
+        await anyio.sleep(0.35)
+        group.cancel_scope.cancel()
+    assert 1 <= woken <= 4
+
+
+def test_a_resume_behind_an_interrupt_is_not_the_interrupted_runs() -> None:
+    """The run that stops leaves it to the one that comes after it."""
+    running = RunningSession(force=False)
+    running.end()
+    running.again = running.force = True
+    assert (running.take_force(), running.force) == (False, True)
