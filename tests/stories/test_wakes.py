@@ -178,6 +178,19 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
         assert texts((await hf.sessions.messages(session)).messages) == ["first", "second", "whole"]
 
 
+async def test_a_prompt_from_before_an_interrupt_from_elsewhere_stays_in_the_inbox(world: World) -> None:
+    """As with an interrupt from here: it queued behind the work that was stopped."""
+    async with world.open(Step(Wait(anyio.Event()))) as (hf, script), world.open() as (other, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        await hf.sessions.prompt(session, "second", delivery="queue")
+        with anyio.fail_after(60):
+            assert await other.sessions.interrupt(session)
+            await hf.sessions.wait(session)
+        assert len(await waiting(hf, session)) == 1
+
+
 async def test_work_that_was_refused_a_write_by_a_lost_lease_is_resumed(world: World) -> None:
     """The write comes before the renewal that would have told of it: nobody else notes the session."""
     world.settings(permission={"*": "allow"})

@@ -33,12 +33,12 @@ from pathlib import Path
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.exchange import exchange
 def stop(step):
-    if step == "unlink":
+    if step == sys.argv[4]:
         print(step, flush=True)
         sys.stdin.readline()
 exchange(Database(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3]), failpoint=stop)
 """
-"""Waits where all is locked and the file has not lost its name yet."""
+"""Waits at a step, where all is locked."""
 
 
 async def made(path: Path) -> Database:
@@ -118,22 +118,24 @@ async def test_a_lost_file_that_is_open_is_not_exchanged(tmp_path: Path) -> None
     assert subprocess.run(command, capture_output=True, timeout=60, check=False).returncode == 0
 
 
-async def test_who_opens_a_store_while_it_is_exchanged_gets_the_new_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["unlink", "rename"])
+async def test_who_opens_a_store_while_it_is_exchanged_gets_the_new_file(tmp_path: Path, step: str) -> None:
     """Opened before the exchange and locked behind it, a file has lost its name: what would be committed into
-    it, with the new file's log, would destroy both.
+    it, with the new file's log, would destroy both. Where there is no file at the moment, one is waited for.
     """
     database, draft = await made(tmp_path / "store.db"), tmp_path / "draft"
     copy(database, draft)
     with contextlib.closing(apsw.Connection(str(draft))) as db:
         db.execute("UPDATE session SET title='new'")
-    command = [sys.executable, "-c", SLOW_EXCHANGE, str(database.path), str(draft), str(tmp_path / "aside")]
+    files = [str(database.path), str(draft), str(tmp_path / "aside")]
+    command = [sys.executable, "-c", SLOW_EXCHANGE, *files, step]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdin is not None
         assert other.stdout is not None
-        assert other.stdout.readline() == "unlink\n"
+        assert other.stdout.readline() == f"{step}\n"
         with ThreadPoolExecutor() as threads:
             title = threads.submit(title_of, database)
-            wait_for_opened(database.path)
+            wait_for_opened(database.path if step == "unlink" else database.lock_path)
             other.stdin.close()
             assert title.result(timeout=30) == "new"
     assert other.returncode == 0
