@@ -421,7 +421,7 @@ async def test_an_interrupt_does_not_stop_a_prompt_that_came_while_it_stopped_th
         runs = inside.coordinator(hf)
         real = runs._interrupt_here
 
-        async def then_prompted(session: str) -> bool:
+        async def then_prompted(session: str) -> object:
             stopped = await real(session)
             await hf.sessions.prompt(session, "second")
             await begun.wait()

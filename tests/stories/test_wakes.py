@@ -357,3 +357,31 @@ async def test_a_command_that_was_refused_wakes_nothing(
         await anyio.sleep(0.2)
         await hf.sessions.wait(session)
         assert len(await waiting(hf, session)) == 1
+
+
+async def test_an_interrupt_does_not_look_elsewhere_for_what_this_process_has_lost(world: World) -> None:
+    """The former owner of the session is not retired yet: it was this process, so nobody else is asked."""
+    async with world.open(Step(Wait(anyio.Event()))) as (hf, script):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: script.requests)
+        gate, retire = anyio.Event(), hf.store.retire
+
+        async def late(owner: str) -> None:
+            await gate.wait()
+            await retire(owner)
+
+        hf.store.retire = late  # type: ignore[method-assign]
+        runs = inside.coordinator(hf)
+        runs.lease.forget(inside.owner(hf))
+        with anyio.fail_after(60):
+            await until(lambda: not runs.active())
+            async with anyio.create_task_group() as group:
+                group.start_soon(hf.sessions.interrupt, session)
+                await until(runs.active)
+                gate.set()
+            await hf.sessions.wait(session)
+        last = (await hf.sessions.messages(session)).messages[-1].info
+        assert isinstance(last, AssistantMessage)
+        assert isinstance(last.error, AbortedFault)
+        assert await hf.store.select("request", session=session) == []

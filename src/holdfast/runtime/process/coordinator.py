@@ -146,11 +146,14 @@ class Coordinator:
 
         Returns whether there was anything to stop.
         """
-        stopped = await self._interrupt_here(session)
+        entry = await self._interrupt_here(session)
+        stopped = entry is not None
+        if entry is not None and entry.how == "abandoned":
+            return True  # Cut off with the lease: recovery settles it, and what has come since is not meant.
         record = await self._engine.store.session(session)
         if record is None:
             return stopped
-        if record.owner not in (None, self.lease.id):
+        if record.owner is not None and record.owner not in self.lease.ids:
             await interrupt_requests.stop_elsewhere(self._engine, record, reason)
             return True
         # What runs here by now was begun by a prompt that came after the interrupt.
@@ -159,15 +162,15 @@ class Coordinator:
             return True
         return stopped
 
-    async def _interrupt_here(self, session: str) -> bool:
+    async def _interrupt_here(self, session: str) -> RunningSession | None:
         entry = self._entries.get(session)
         if entry is None:
-            return False
+            return None
         entry.end()
         if entry.run is not None:
             entry.run.interrupt(keeps_inbox=self._closing)
         await entry.done.wait()
-        return True
+        return entry
 
     async def _is_unfinished(self, session: str) -> bool:
         """Whether anything is open: a call that waits for the user, or the work of a dead runner."""

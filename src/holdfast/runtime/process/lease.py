@@ -45,6 +45,8 @@ class ProcessLease:
         self._registered = anyio.Event()
         self._retired = False
         self.id: str | None = None
+        self.ids: set[str] = set()
+        """Every owner that this process has been: one, and one more for each lease that it lost."""
 
     async def owner(self) -> str:
         """The owner's id; the first call registers it. Behind `retire` there is none."""
@@ -58,6 +60,7 @@ class ProcessLease:
                 owner = this_process(self._engine.host, id=id, placements=self._placements)
                 await self._engine.store.register(owner)
                 self.id = id
+                self.ids.add(id)
                 self._sent(sent_ms)
                 event.debug("process", "owner.registered", owner=id)
                 self._registered.set()
