@@ -13,7 +13,11 @@ from holdfast.store.base import Store
 from holdfast.store.host import ThisHost
 from holdfast.store.open import open_store
 from holdfast.store.owner import Owner
+from holdfast.testing.mock_provider.script import Call
+from holdfast.testing.scripted_provider import ScriptedProvider, Step
 from tests.stories import inside
+from tests.stories.tools import Deed
+from tests.stories.world import World
 
 _WRITES = {"commit", "claim", "release", "retire", "register", "renew", "bury", "erase"}
 
@@ -121,3 +125,17 @@ async def life(
                 await inside.end_tasks(hf)
                 await hf.feed.close()
                 await store.close()
+
+
+async def killed_in_a_call(world: World, machine: Machine, deed: Deed) -> str:
+    """A session whose process was killed while a call ran: its outcome is not known."""
+    deed.gate = anyio.Event()
+    with ScriptedProvider(Step(Call(deed.tool.name, {"what": "x"}))) as script:
+        async with life(world.store, machine, provider=script) as (hf, mortal):
+            hf.tools.register(deed.tool)
+            session = await world.session(hf)
+            await hf.sessions.prompt(session, "go")
+            with anyio.fail_after(60):
+                await deed.begun.wait()
+            mortal.kill()
+    return session

@@ -23,7 +23,7 @@ from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait, ans
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
 from tests.stories import inside
-from tests.stories.crashing import Machine, life
+from tests.stories.crashing import Machine, killed_in_a_call, life
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
 from tests.until import until
@@ -447,16 +447,8 @@ async def test_a_user_who_resumes_while_the_store_is_away_is_heard_whatever_the_
 ) -> None:
     """The setting decides about work that was cut off; this was asked for, and has not begun."""
     world.settings(recovery=recovery, permission={"*": "allow"})
-    machine, deed = Machine(), Deed("act", ask=False)
-    deed.gate = anyio.Event()
-    with ScriptedProvider(Step(Call("act", {"what": "x"}, id="a"))) as script:
-        async with life(world.store, machine, provider=script) as (hf, mortal):
-            hf.tools.register(deed.tool)
-            session = await world.session(hf)
-            await hf.sessions.prompt(session, "go")
-            with anyio.fail_after(60):
-                await deed.begun.wait()
-            mortal.kill()
+    machine, deed = Machine(), Deed(ask=False)
+    session = await killed_in_a_call(world, machine, deed)
 
     with ScriptedProvider(Step(Say("gone on"))) as script:
         async with life(world.store, machine, provider=script) as (hf, _):

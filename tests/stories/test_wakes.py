@@ -19,7 +19,7 @@ from holdfast.store.open import open_store
 from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from tests.stories import inside
-from tests.stories.crashing import Machine, life
+from tests.stories.crashing import Machine, killed_in_a_call, life
 from tests.stories.epochs import Fact
 from tests.stories.places import Machine as Named
 from tests.stories.tools import Deed
@@ -94,15 +94,7 @@ async def test_a_user_who_resumes_while_a_command_runs_is_heard(world: World) ->
     """The outcome of a call is not known; the word that passes it comes while something else is at work."""
     world.settings(permission={"*": "allow"})
     machine, deed = Machine(), Deed(ask=False)
-    deed.gate = anyio.Event()
-    with ScriptedProvider(Step(Call("act", {"what": "x"}, id="c"))) as script:
-        async with life(world.store, machine, provider=script) as (hf, mortal):
-            hf.tools.register(deed.tool)
-            session = await world.session(hf)
-            await hf.sessions.prompt(session, "go")
-            with anyio.fail_after(60):
-                await deed.begun.wait()
-            mortal.kill()
+    session = await killed_in_a_call(world, machine, deed)
 
     gate = world.project / "gate"
     with ScriptedProvider(Step(Say("gone on"))) as script:

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import shutil
+import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,19 @@ def test_only_the_sectors_that_fail_read_as_zeros(tmp_path: Path, unreadable: Fa
             assert raw[begin:end] == bytes(expected[begin:end])
     with opened_raw(path) as raw:
         assert (raw[:], raw.unreadable) == (bytes(expected), 3 * SECTOR)
+
+
+def test_what_is_read_at_once_is_held_once(tmp_path: Path) -> None:
+    """A log may have hundreds of megabytes."""
+    path, size = tmp_path / "file", 8 << 20
+    path.write_bytes(bytes(size))
+    with opened_raw(path) as raw:
+        tracemalloc.start()
+        try:
+            assert len(raw[:]) == size
+            assert tracemalloc.get_traced_memory()[1] < 1.5 * size
+        finally:
+            tracemalloc.stop()
 
 
 def test_a_page_that_cannot_be_read_costs_what_is_on_it(store: Path, unreadable: Fails) -> None:

@@ -25,6 +25,8 @@ BUSY_MS = 10_000
 CACHE_KIB = 8192
 """Pages that a connection keeps: a long session that is opened again needs no reading. Taken as used."""
 
+UNREADABLE = "the disk does not give all of it"
+
 OPENINGS = 5
 """How often a store is opened again that another process has just exchanged."""
 
@@ -288,7 +290,7 @@ def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> Store
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(str(path), str(error))
         case apsw.IOError() if is_unreadable(error):
-            return StoreDamaged(str(path), "the disk does not give all of it")
+            return StoreDamaged(str(path), UNREADABLE)
         case apsw.FullError() if writing:
             return StoreError(f"the disk that holds {path} is full, so this change was not written")
         case apsw.FullError():

@@ -18,7 +18,7 @@ from holdfast.store.columns import MESSAGE, PART, stub
 from holdfast.store.examining import STEPS, Examining
 from holdfast.store.report import Finding, Report, complaint
 from holdfast.store.sqlite.backups import Backups
-from holdfast.store.sqlite.database import Database, is_unreadable
+from holdfast.store.sqlite.database import UNREADABLE, Database, is_unreadable
 from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
@@ -55,7 +55,7 @@ def examine(
     except apsw.IOError as error:
         if not is_unreadable(error):
             raise
-        wrong = ["the disk does not give all of it"]
+        wrong = [UNREADABLE]
     # A page of the file itself is broken: no table can be trusted to mend it.
     if repair:
         raise StoreDamaged(str(database.path), "; ".join(wrong))

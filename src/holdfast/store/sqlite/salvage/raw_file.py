@@ -7,7 +7,7 @@ would end this process by a signal.
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SECTOR = 512
@@ -30,8 +30,14 @@ class RawFile:
 
     def __getitem__(self, part: slice, /) -> bytes:
         begin, end, _ = part.indices(self._size)
-        found = bytearray()
-        size = PIECE
+        with suppress(OSError):  # As a rule all of it comes at once, and is not copied.
+            if len(whole := os.pread(self._fd, end - begin, begin)) == end - begin:
+                return whole
+        return self._in_pieces(begin, end)
+
+    def _in_pieces(self, begin: int, end: int) -> bytes:
+        """What can be had. The system stops in front of a bad page, and refuses what begins in it."""
+        found, size = bytearray(), PIECE
         while len(found) < end - begin:
             at = begin + len(found)
             try:
@@ -50,7 +56,7 @@ class RawFile:
                 size = min(2 * size, PIECE)
             if not piece:
                 break
-            found += piece  # Less than was asked for, where the system stops in front of a bad page.
+            found += piece
         return bytes(found.ljust(end - begin, b"\0"))
 
     @property
