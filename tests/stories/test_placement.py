@@ -1,10 +1,14 @@
 """A session whose directory only another machine can reach."""
 
+from typing import Any
+
 import anyio
 import pytest
 
-from holdfast.errors import Refused
+from holdfast.errors import NotFound, Refused
+from holdfast.runtime import drain
 from holdfast.runtime.process import coordinator
+from holdfast.schema.stored import Mark
 from holdfast.sessions import prompts
 from holdfast.testing.mock_provider.script import Say
 from holdfast.testing.scripted_provider import Step, Wait
@@ -94,3 +98,78 @@ async def test_a_prompt_that_nobody_takes_up_is_said_to_wait(
 
         with anyio.fail_after(60), pytest.raises(Refused, match="waits for a process at placement alpha"):
             await inside.taken_up(beta, admitted.prompt)
+
+
+@pytest.mark.parametrize("who", ["alpha", "beta"])
+async def test_what_was_queued_from_elsewhere_waits_behind_an_interrupt(world: World, who: str) -> None:
+    """As one from here does, whoever interrupts: no owner there begins it by itself. It is not lost."""
+    async with world.open(Step(Wait(anyio.Event())), Step(Say("both")), host=Machine("alpha")) as (
+        alpha,
+        script,
+    ):
+        session = await world.session(alpha)
+        await alpha.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        async with world.open(host=Machine("beta")) as (beta, _):
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as group:
+
+                    async def refused() -> None:
+                        with pytest.raises(NotFound, match="`resume` goes on with the session"):
+                            await beta.sessions.process(session, "second", delivery="queue")
+
+                    group.start_soon(refused)
+                    await until(lambda: beta.store.select("prompt", session=session, mark=Mark.OPEN))
+                    await (alpha if who == "alpha" else beta).sessions.interrupt(session)
+                await alpha.sessions.wait(session)
+                [left] = await beta.store.select("prompt", session=session, mark=Mark.OPEN)
+                assert left.value().placement is None
+
+                await alpha.sessions.resume(session)
+                await until(lambda: is_shown(beta, session, "both"), store=beta.store)
+
+
+async def test_what_comes_from_elsewhere_behind_an_interrupt_is_taken_up(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was admitted while the work before it was still being settled: the interrupt does not mean it."""
+    stop, stopping, gate = drain._stop_inbox, anyio.Event(), anyio.Event()
+
+    async def slowly(run: Any) -> None:
+        stopping.set()
+        await gate.wait()
+        await stop(run)
+
+    monkeypatch.setattr(drain, "_stop_inbox", slowly)
+    async with world.open(Step(Wait(anyio.Event())), Step(Say("two")), host=Machine("alpha")) as (
+        alpha,
+        script,
+    ):
+        session = await world.session(alpha)
+        await alpha.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        async with world.open(host=Machine("beta")) as (beta, _):
+            with anyio.fail_after(60):
+                async with anyio.create_task_group() as group:
+                    group.start_soon(alpha.sessions.interrupt, session)
+                    await stopping.wait()
+                    await until(lambda: inside.running(alpha, session).asked_at)
+                    await beta.sessions.prompt(session, "second")
+                    gate.set()
+                await until(lambda: is_shown(beta, session, "two"), store=beta.store)
+                await alpha.sessions.wait(session)
+
+
+async def test_what_was_admitted_from_elsewhere_outlives_the_process_that_was_to_run_it(world: World) -> None:
+    """It closes, which is no interrupt of the user's: the next owner there takes the prompt up."""
+    async with world.open(host=Machine("beta")) as (beta, _):
+        async with world.open(Step(Wait(anyio.Event())), host=Machine("alpha")) as (alpha, script):
+            session = await world.session(alpha)
+            await alpha.sessions.prompt(session, "first")
+            await until(lambda: script.requests)
+            await beta.sessions.prompt(session, "second", delivery="queue")
+        async with world.open(Step(Say("one")), Step(Say("two")), host=Machine("alpha")) as (alpha, _):
+            await alpha.sessions.process(await world.session(alpha), "makes it an owner")
+            with anyio.fail_after(60):
+                await until(lambda: is_shown(beta, session, "two"), store=beta.store)
+            await alpha.sessions.wait(session)

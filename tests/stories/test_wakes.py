@@ -11,6 +11,7 @@ from holdfast.context.source import UNAVAILABLE
 from holdfast.errors import NotFound, StoreBusy
 from holdfast.runtime import drain
 from holdfast.runtime.engine import patience, status_events
+from holdfast.runtime.inbox import promotion
 from holdfast.runtime.process import coordinator, resumption
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
@@ -65,6 +66,35 @@ async def test_a_prompt_that_comes_while_a_command_is_refused_is_worked_on(world
             await hf.sessions.wait(session)
         assert await waiting(hf, session) == []
         assert texts((await hf.sessions.messages(session)).messages) == ["first", "one", "second", "two"]
+
+
+async def test_a_prompt_behind_an_interrupt_that_comes_before_the_claim_is_worked_on(world: World) -> None:
+    """The interrupt ends the prompt that was to begin then; the next one is not stopped with it."""
+    async with world.open(Step(Say("two"))) as (hf, _):
+        session = await world.session(hf)
+        claims = inside.coordinator(hf)._claims
+        take, entered, gate = claims.take, anyio.Event(), anyio.Event()
+
+        async def slowly(session: str) -> Any:
+            entered.set()
+            await gate.wait()
+            return await take(session)
+
+        claims.take = slowly  # type: ignore[method-assign]
+        with anyio.fail_after(60):
+            await hf.sessions.prompt(session, "first")
+            await entered.wait()
+            async with anyio.create_task_group() as group:
+                group.start_soon(hf.sessions.interrupt, session)
+                await until(lambda: inside.running(hf, session).asked_at)
+                await hf.sessions.prompt(session, "second")
+                gate.set()
+            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
+            await hf.sessions.wait(session)
+        page = await hf.sessions.messages(session)
+    assert texts(page.messages) == ["first", "second", "two"]
+    faults = [each.info.error for each in page.messages if isinstance(each.info, AssistantMessage)]
+    assert [type(each) for each in faults] == [AbortedFault, type(None)]
 
 
 async def test_a_prompt_that_comes_while_a_drain_fails_is_worked_on(world: World) -> None:
@@ -142,10 +172,13 @@ async def test_a_prompt_from_elsewhere_that_cannot_begin_is_tried_once(
         assert await waiting(alpha, session) == []
 
 
+@pytest.mark.parametrize("store", ["there", "away"])
 async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, store: str
 ) -> None:
-    """It was acknowledged after the interrupt was asked for, and before it was seen here."""
+    """It was acknowledged after the interrupt was asked for, and before it was seen here; also if the store
+    is away when it is to be looked for.
+    """
     steps = Step(Wait(anyio.Event())), Step(Say("whole"))
     async with world.open(*steps) as (hf, script), world.open() as (other, _):
         session = await world.session(hf)
@@ -156,7 +189,16 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
             await gate.wait()
             await look()
 
+        patient = inside.coordinator(hf).patient
+        repeat, refused = patient.repeat, [StoreBusy("away")] if store == "away" else []
+
+        async def repeated(work: Any, *arguments: Any, **named: Any) -> Any:
+            if work is promotion.pending and refused:
+                raise refused.pop()
+            return await repeat(work, *arguments, **named)
+
         monkeypatch.setattr(watcher, "_look", late)
+        monkeypatch.setattr(patient, "repeat", repeated)
         await hf.sessions.prompt(session, "first")
         await until(lambda: script.requests)
         with anyio.fail_after(60):
@@ -166,7 +208,7 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
                 await hf.sessions.prompt(session, "second")
                 gate.set()
             await hf.sessions.wait(session)
-        assert await waiting(hf, session) == []
+        assert (await waiting(hf, session), refused) == ([], [])
         assert texts((await hf.sessions.messages(session)).messages) == ["first", "second", "whole"]
 
 

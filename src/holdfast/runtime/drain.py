@@ -26,6 +26,7 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch.epochs import ContextUnavailable
 from holdfast.runtime.history import model_view, work
 from holdfast.runtime.inbox import promotion
+from holdfast.runtime.inbox.promotion import Waiting
 from holdfast.runtime.turn import turn
 from holdfast.schema.fault import (
     AbortedFault,
@@ -177,34 +178,40 @@ async def _settle_interrupted(run: Run, *, started: bool) -> None:
     first.
     """
     if not run.keeps_inbox:
-        await _promote_at_hand(run)
+        await _stop_inbox(run)
     if not started:
         await recovery.close_abandoned(run, await run.history.read())
     await _settle_all(run, error=AbortedFault(data=MessageData(message=recovery.ABORTED)))
     await interrupt_requests.answer(run.engine.store, run.recorder)
 
 
-async def _promote_at_hand(run: Run) -> None:
+async def _stop_inbox(run: Run) -> None:
     """Promote the prompts that were about to begin work: they are what the interrupt ends.
 
-    Prompts that wait behind work that was under way stay in the inbox.
+    Prompts that wait behind work that was under way stay in the inbox, and no owner takes them up by itself.
     """
     waiting = await promotion.pending(run.engine, run.recorder.session)
-    if run.asked_at:  # What came after the request is not what it means.
-        waiting = [each for each in waiting if each.seq <= run.asked_at]
+    # What came after the interrupt is not what it means.
+    meant = [each for each in waiting if not run.asked_at or each.position <= run.asked_at]
     at_hand = run.at_hand
     if at_hand is None:
-        pending = {each.prompt.id for each in waiting}
-        history = [each for each in await run.history.read() if each.info.id not in pending]
-        if run.history.is_open or work.owes_answer(model_view.conversation(history)):
-            return
-        chosen = promotion.next_to_promote(waiting, idle=True)
-        at_hand = [each.prompt.id for each in chosen if promotion.asks(each)]
-    chosen = [each for each in waiting if each.prompt.id in at_hand]
+        at_hand = await _find_at_hand(run, waiting, meant)
+    chosen = [each for each in meant if each.prompt.id in at_hand]
     if chosen:
         known = await run.history.with_(at_hand)
         messages = [each.info for each in known if each.info.id in at_hand]
         promotion.promote(run.engine, run.recorder, chosen, messages)
+    promotion.withdraw(run.recorder, [each for each in meant if each not in chosen])
+
+
+async def _find_at_hand(run: Run, waiting: list[Waiting], meant: list[Waiting]) -> list[str]:
+    """Which of the prompts that are meant would have begun work; none if other work was under way."""
+    pending = {each.prompt.id for each in waiting}
+    history = [each for each in await run.history.read() if each.info.id not in pending]
+    if run.history.is_open or work.owes_answer(model_view.conversation(history)):
+        return []
+    chosen = promotion.next_to_promote(meant, idle=True)
+    return [each.prompt.id for each in chosen if promotion.asks(each)]
 
 
 async def _settle_all(run: Run, *, error: Fault) -> None:

@@ -78,6 +78,7 @@ class AdmittedPrompt(Record, frozen=True, kw_only=True):
     format: OutputFormat | None = None
     no_reply: bool | None = None
     placement: str | None = None
-    """Where it is to be run, when its admitting process could not: an owner there takes it up."""
+    """Where it is to be run, when its admitting process could not: an owner there takes it up, unless an
+    interrupt comes before that."""
     time: Created
     promoted: Count | None = None

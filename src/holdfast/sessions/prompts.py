@@ -148,12 +148,14 @@ class Prompts:
             )
 
     async def _wait_for_promotion(self, prompt: AdmittedPrompt) -> None:
-        """Return when a process at its placement has promoted the prompt, or the prompt is gone."""
+        """Return when a process at its placement has promoted the prompt, or none is to: it is gone, or was
+        left in the inbox by an interrupt.
+        """
         watch = self.engine.store.watch()
         patient = self._coordinator.patient
         try:
             idle_s: float | None = None
-            while not await self._is_promoted(prompt.session_id, prompt.id):
+            while await self._is_to_be_taken_up(prompt):
                 record = await patient.session(prompt.session_id)
                 now_s = asyncio.get_running_loop().time()
                 idle_s = None if record is not None and record.busy else idle_s or now_s
@@ -237,6 +239,11 @@ class Prompts:
         """Whether a prompt was promoted, or is gone and cannot be."""
         record = await self._coordinator.patient.get(session, "prompt", prompt)
         return record is None or record.value().promoted is not None
+
+    async def _is_to_be_taken_up(self, prompt: AdmittedPrompt) -> bool:
+        record = await self._coordinator.patient.get(prompt.session_id, "prompt", prompt.id)
+        waiting = None if record is None else record.value()
+        return waiting is not None and waiting.promoted is None and waiting.placement is not None
 
     async def state(self, session: str, *, limit: int) -> State:
         """See `state.read_state`."""

@@ -18,7 +18,7 @@ def waiting(name: str) -> Waiting:
         delivery=delivery,
         time=Created(created=1),
     )
-    return Waiting(prompt, seq=1)
+    return Waiting(prompt, position=1, seq=1)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ class Run:
         self.keeps_inbox = False
         """Whether an interrupt leaves the prompt that was to be worked on next in the inbox."""
         self.asked_at = 0
-        """The number of the request by which another process interrupted it."""
+        """The number at which it was interrupted; 0 where that is not known."""
         self.at_hand: list[str] | None = None
         """The prompts that are chosen to begin work and not promoted yet; None while nothing is chosen."""
         self.abandoned = False

@@ -17,9 +17,11 @@ from holdfast.store.put import put
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A prompt that waits for its promotion, and the number of its record."""
+    """A prompt that waits for its promotion, with the numbers of its record."""
 
     prompt: AdmittedPrompt
+    position: int
+    """When it was admitted."""
     seq: int
 
 
@@ -30,7 +32,7 @@ async def pending(engine: Engine, session: str) -> list[Waiting]:
     for record in records:
         value = record.value()
         assert isinstance(value, AdmittedPrompt)
-        found.append(Waiting(value, record.seq))
+        found.append(Waiting(value, record.position, record.seq))
     return found
 
 
@@ -76,4 +78,13 @@ def promote(
         *(put(replace(each.prompt, promoted=now_ms)) for each in chosen),
         *(put(message, placed=True) for message in messages),
         expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in chosen],
+    )
+
+
+def withdraw(recorder: Recorder, waiting: Sequence[Waiting]) -> None:
+    """Let no owner take these prompts up by itself any more, with the next write: they wait for a user."""
+    asked = [each for each in waiting if each.prompt.placement is not None]
+    recorder.hold(
+        *(put(replace(each.prompt, placement=None)) for each in asked),
+        expect=[Unchanged(recorder.session, "prompt", each.prompt.id, each.seq) for each in asked],
     )

@@ -169,6 +169,10 @@ class Coordinator:
         entry.end()
         if entry.run is not None:
             entry.run.interrupt(keeps_inbox=self._closing)
+        if not self._closing:
+            with contextlib.suppress(StoreError):  # Away: then all that waits is meant.
+                if (record := await self._engine.store.session(session)) is not None:
+                    entry.note_asked(record.head)
         await entry.done.wait()
         return entry
 
@@ -239,7 +243,7 @@ class Coordinator:
             waiting = await self.patient.repeat(promotion.pending, self._engine, session)
         except StoreError:
             return True  # Then the next drain finds out.
-        return any(each.seq > asked_at for each in waiting)
+        return any(each.position > asked_at for each in waiting)
 
     async def _wait_until_free(self, session: str, entry: RunningSession, *, late: bool) -> bool:
         """Wait while another owner runs the session; then return whether there is still something to do.
@@ -319,6 +323,7 @@ class Coordinator:
             # Only now: the watcher would apply the late ones to this run.
             self.watcher.runs(fence, partial(entry.interrupt, run))
             if entry.stop:
+                run.asked_at = entry.asked_at
                 run.interrupt(keeps_inbox=self._closing)
             command = entry.command
             with engine.hold(session):

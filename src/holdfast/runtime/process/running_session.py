@@ -23,7 +23,8 @@ class RunningSession:
         self.waiting: anyio.CancelScope | None = None
         """The scope of the wait for another process that runs the session; each wait makes its own."""
         self.asked_at = 0
-        """The number of the newest request by which another process interrupted it."""
+        """The number at which it was interrupted last: the newest of the session then, or that of another
+        process's request. What was admitted later is not meant."""
         self.stopped_elsewhere = False
         """Whether the last interrupt was such a request, which is seen later than it was made."""
         self.owed = False
@@ -44,6 +45,12 @@ class RunningSession:
         if self.waiting is not None:
             self.waiting.cancel()
 
+    def note_asked(self, number: int) -> None:
+        """The last interrupt was asked for at this number."""
+        self.asked_at = number
+        if self.run is not None:
+            self.run.asked_at = number
+
     def take_force(self) -> bool:
         """What the drain that begins now is told. A user who resumes later means the next one."""
         if self.stop:
@@ -57,8 +64,8 @@ class RunningSession:
         A run that was stopped here already is: what has come since was not at work when the request was made.
         """
         if asked_at > self.asked_at and self.stop == self.stopped_elsewhere:
-            self.asked_at = run.asked_at = asked_at
             self.end()
+            self.note_asked(asked_at)
             self.stopped_elsewhere = True
             if not run.interrupted:
                 run.interrupt()
