@@ -11,10 +11,10 @@ from pathlib import Path
 import apsw
 import pytest
 
-from holdfast.errors import Refused
+from holdfast.errors import Refused, StoreBusy, StoreError
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
-from holdfast.store.sqlite.database import Database
+from holdfast.store.sqlite.database import OPENINGS, Database
 from holdfast.store.sqlite.exchange import exchange
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import session
@@ -139,6 +139,31 @@ async def test_who_opens_a_store_while_it_is_exchanged_gets_the_new_file(tmp_pat
             other.stdin.close()
             assert title.result(timeout=30) == "new"
     assert other.returncode == 0
+
+
+@pytest.mark.parametrize("times", [1, OPENINGS])
+async def test_who_fails_on_a_file_that_was_exchanged_looks_at_the_new_one(
+    tmp_path: Path, times: int
+) -> None:
+    """The log of the new file is none of the old one's: what was met there says nothing. It has a bound."""
+
+    class Exchanged(Database):
+        left = times
+
+        def _open(self, *, readonly: bool) -> apsw.Connection:
+            if self.left:
+                self.left -= 1
+                copy(Database(self.path), self.path.with_name("new"))
+                self.path.with_name("new").replace(self.path)
+                raise StoreError("the log is of another file")
+            return super()._open(readonly=readonly)
+
+    database = Exchanged((await made(tmp_path / "store.db")).path)
+    if times < OPENINGS:
+        assert title_of(database) == title_of(Database(database.path))
+    else:
+        with pytest.raises(StoreBusy, match="is exchanged again and again by another process; try again"):
+            title_of(database)
 
 
 def title_of(database: Database) -> object:

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.errors import Refused, StoreError, StoreMissing
+from holdfast.file_lock import FileLock
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
 from holdfast.store.sqlite.cut_off import settle
@@ -145,6 +146,34 @@ def test_an_empty_file_that_was_made_meanwhile_does_not_stay(store: Database, st
     store.path.touch()
     assert ids(store) == OLD
     assert not list(store.path.parent.glob("aside*"))
+
+
+def test_an_empty_file_does_not_take_the_place_of_a_lost_one(store: Database) -> None:
+    """There was no file before the exchange either: its log alone gets its name back."""
+    store.path.unlink()
+    log = store.log_path.read_bytes()
+    assert cut(store, STEPS - 3)
+    assert not store.log_path.exists()
+    store.path.touch()
+    settle(store)
+    assert not store.path.exists()
+    assert store.log_path.read_bytes() == log
+
+
+def test_who_may_not_write_is_told_who_can_undo(store: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has lost its name for a moment: it is not called missing."""
+    assert cut(store, STEPS - 2)
+
+    def refuse(_: FileLock) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(FileLock, "__enter__", refuse)
+    with pytest.raises(
+        StoreError, match=r"was being exchanged .* cannot undo that \(Permission denied\); run"
+    ):
+        store.prepare(create=False)
+    monkeypatch.undo()
+    assert ids(store) == OLD
 
 
 @pytest.mark.parametrize("stray", [b"", b"something of the user's"])
