@@ -168,8 +168,8 @@ async def test_what_was_admitted_from_elsewhere_outlives_the_process_that_was_to
             await alpha.sessions.prompt(session, "first")
             await until(lambda: script.requests)
             await beta.sessions.prompt(session, "second", delivery="queue")
-        async with world.open(Step(Say("one")), Step(Say("two")), host=Machine("alpha")) as (alpha, _):
+        async with world.open(Step(Say("done")), Step(Say("done")), host=Machine("alpha")) as (alpha, _):
             await alpha.sessions.process(await world.session(alpha), "makes it an owner")
             with anyio.fail_after(60):
-                await until(lambda: is_shown(beta, session, "two"), store=beta.store)
+                await until(lambda: is_shown(beta, session, "done"), store=beta.store)
             await alpha.sessions.wait(session)

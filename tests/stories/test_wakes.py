@@ -345,14 +345,15 @@ async def test_a_prompt_behind_an_interrupt_survives_the_loss_of_the_lease(
 ) -> None:
     """No setting decides about it: it was not cut off, it has not begun."""
     world.settings(recovery="off")
-    settle, settling = drain._settle_interrupted, anyio.Event()
+    settle, settling, settled_later = drain._settle_interrupted, anyio.Event(), anyio.Event()
     async with world.open(Step(Wait(anyio.Event())), Step(Say("two"))) as (hf, script):
         session = await world.session(hf)
 
         async def never(run: Any, *, started: bool) -> None:
-            settling.set()
-            while not run.abandoned:
+            while not run.abandoned and not settled_later.is_set():
+                settling.set()
                 await anyio.sleep(0.01)
+            settled_later.set()
             await settle(run, started=started)
 
         monkeypatch.setattr(drain, "_settle_interrupted", never)

@@ -46,16 +46,15 @@ from holdfast.tools.execute import Settlement
 from holdfast.tools.plain import described
 
 _ROUNDS_MAX = 1_000
-_Rest = Literal["done", "parked", "unready"]
+_Rest = Literal["done", "parked"]
 How = Literal[_Rest, "interrupted", "abandoned", "failed"]
 
 
 class Drained(msgspec.Struct, frozen=True):
     """How a drain ended.
 
-    done: nothing is owed; parked: a call waits for the user; unready: a prompt waits for its context;
-    abandoned: another process may have the session; failed: the session could not be put in order, and waits
-    for recovery.
+    done: nothing is owed; parked: a call waits for the user, or a prompt for its context; abandoned: another
+    process may have the session; failed: the session could not be put in order, and waits for recovery.
     """
 
     how: How
@@ -102,13 +101,12 @@ async def _rounds(run: Run, *, force: bool) -> Drained:
         if run.abandoned:
             break
         with anyio.CancelScope(shield=True):
-            if run.interrupted:
+            interrupted = run.interrupted  # One that comes during the release finds nothing more to settle.
+            if interrupted:
                 await _settle_interrupted(run, started=started)
-            at_once = run.interrupted or rest != "done" or round_ == _ROUNDS_MAX - 1
+            at_once = interrupted or rest != "done" or round_ == _ROUNDS_MAX - 1
             if await _release(run, at_once=at_once):
-                if run.interrupted:
-                    return Drained("interrupted", released=True)
-                return Drained(rest, released=True)
+                return Drained("interrupted" if interrupted else rest, released=True)
         run.again()
     return Drained("abandoned", released=False)
 
@@ -147,7 +145,7 @@ async def _work(run: Run, *, force: bool) -> _Rest:
             raise first from error
         await _end_with_error(run, first)
         # A prompt that could not be promoted waits for the user, or a caller, to wake the session again.
-        return "unready" if isinstance(first, ContextUnavailable) else "done"
+        return "parked" if isinstance(first, ContextUnavailable) else "done"
 
 
 async def _end_with_error(run: Run, error: BaseException) -> None:

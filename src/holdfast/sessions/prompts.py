@@ -328,7 +328,7 @@ class Prompts:
     ) -> PermissionRequest:
         """Answer a permission request, and wake the session in case it is parked."""
         answered = await permission_reply.reply(self.engine, session, request, reply, message)
-        await self._coordinator.wake(session)
+        await self._coordinator.wake(session, answered=True)
         return answered
 
     async def answer(
@@ -336,7 +336,7 @@ class Prompts:
     ) -> QuestionRequest:
         """Answer questions of the model, and wake the session in case it is parked."""
         answered = await question_ask.answer(self.engine, session, request, answers)
-        await self._coordinator.wake(session)
+        await self._coordinator.wake(session, answered=True)
         return answered
 
 

@@ -23,6 +23,8 @@ from tests.until import until
 class Lease:
     """The lease of a process that never loses it."""
 
+    id = "o1"
+
     async def owner(self) -> str:
         return "o1"
 

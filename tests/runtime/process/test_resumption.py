@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.errors import StoreBusy
 from holdfast.runtime.process import resumption
+from holdfast.runtime.process.due import CutOff, Due
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.process.running_session import RunningSession
 
@@ -21,19 +22,22 @@ async def test_a_later_cut_off_forgets_the_word_of_the_user(monkeypatch: pytest.
             raise away.pop()
         return "own_1"
 
-    async def wake(session: str, *, force: bool = False) -> None:
-        woken.append(force)
+    async def wake(session: str) -> None:
+        woken.append(False)
+
+    async def take_on(session: str, due: Due) -> None:
+        woken.append(due.force)
 
     class Off(Resumption):
         async def _setting(self, session: str) -> Any:
             settings.set()
             return "off"
 
-    noted = Off(None, owner, wake)  # type: ignore[arg-type]
+    noted = Off(None, owner, wake, take_on)  # type: ignore[arg-type]
     async with anyio.create_task_group() as group:
         group.start_soon(noted.keep)
-        noted.note("ses_1", force=True)
-        noted.note("ses_1")
+        noted.note("ses_1", Due(again=True, force=True))
+        noted.note("ses_1", CutOff())
         with anyio.fail_after(30):
             await settings.wait()
         group.cancel_scope.cancel()
@@ -49,17 +53,20 @@ async def test_what_is_refused_at_once_is_not_tried_at_once(monkeypatch: pytest.
         return "own_1"
 
     async def refuse() -> None:
-        noted.note("ses_1", force=False)
+        noted.note("ses_1", Due(again=True))
 
-    async def wake(session: str, *, force: bool = False) -> None:
+    async def wake(session: str) -> None:
+        raise AssertionError
+
+    async def take_on(session: str, due: Due) -> None:
         nonlocal woken
         woken += 1
         group.start_soon(refuse)
 
-    noted = Resumption(None, owner, wake)  # type: ignore[arg-type]
+    noted = Resumption(None, owner, wake, take_on)  # type: ignore[arg-type]
     async with anyio.create_task_group() as group:
         group.start_soon(noted.keep)
-        noted.note("ses_1", force=False)
+        noted.note("ses_1", Due(again=True))
         await anyio.sleep(0.35)
         group.cancel_scope.cancel()
     assert 1 <= woken <= 4
@@ -67,7 +74,7 @@ async def test_what_is_refused_at_once_is_not_tried_at_once(monkeypatch: pytest.
 
 def test_a_resume_behind_an_interrupt_is_not_the_interrupted_runs() -> None:
     """The run that stops leaves it to the one that comes after it."""
-    running = RunningSession(force=False)
+    running = RunningSession()
     running.end()
     running.again = running.force = True
     assert (running.take_force(), running.force) == (False, True)

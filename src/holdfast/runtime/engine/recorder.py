@@ -88,6 +88,11 @@ class Recorder:
         self.lost = False
         """Set when this process can no longer be sure of its claim: nothing is written after that."""
 
+    @property
+    def has_written(self) -> bool:
+        """Whether anything has been written under this claim."""
+        return self._seen > 0
+
     async def commit(
         self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
     ) -> Receipt:

@@ -40,20 +40,28 @@ class Claims:
         return claimed
 
     async def _claim(self, session: str) -> Fence | Held:
-        """Claim a session. If this owner was buried meanwhile, register as a new one and try once more."""
-        owner = await self._store.repeat(self._lease.owner)
-        try:
-            claimed = await self._store.claim(session, owner)
-        except LeaseLost:
-            self._lease.forget(owner)
-            owner = await self._store.repeat(self._lease.owner)
-            claimed = await self._store.claim(session, owner)
+        """Claim a session, as the owner that this process is by then."""
+        owner, claimed = await self._claim_once(session)
+        if claimed is None or self._lease.id != owner:
+            # Buried, or given up while the store was waited for: a new owner frees its claims.
+            owner, claimed = await self._claim_once(session)
+        if claimed is None or self._lease.id != owner:
+            raise LeaseLost(f"session {session}: this process loses its lease again and again")
         if isinstance(claimed, Held) and claimed.owner == owner:
             # The store granted the claim and its answer was lost: no other task here runs the session.
             record = await self._store.session(session)
             if record is not None and record.owner == owner:
                 return await self._store.renumber(Fence(session, owner, record.claim))
         return claimed
+
+    async def _claim_once(self, session: str) -> tuple[str, Fence | Held | None]:
+        """The owner that has asked for the session, and what it got; None if it was buried."""
+        owner = await self._store.repeat(self._lease.owner)
+        try:
+            return owner, await self._store.claim(session, owner)
+        except LeaseLost:
+            self._lease.forget(owner)
+            return owner, None
 
     def note_end(self, fence: Fence, drained: Drained | None) -> None:
         """Note what became of a claim by its drain; without a `Drained` that is not known."""

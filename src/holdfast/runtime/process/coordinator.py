@@ -15,7 +15,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from msgspec.structs import replace
 
-from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreBusy, StoreError
+from holdfast.errors import HoldfastError, InvariantBroken, LeaseLost, Refused, StoreError
 from holdfast.log import event
 from holdfast.runtime.drain import drain
 from holdfast.runtime.engine import interrupt_requests
@@ -32,6 +32,7 @@ from holdfast.runtime.process.background import Background
 from holdfast.runtime.process.child_prompts import ChildPrompts
 from holdfast.runtime.process.claims import Claims
 from holdfast.runtime.process.closing import close_behind
+from holdfast.runtime.process.due import Due
 from holdfast.runtime.process.lease import ProcessLease
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.process.running_session import RunningSession
@@ -70,9 +71,9 @@ class Coordinator:
         """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
-        self._unready: dict[str, int] = {}
-        """The newest prompts that were taken up here and could not begin. Until others come, or a user wakes
-        the session, they are not tried again."""
+        self._taken: dict[str, int] = {}
+        """The newest prompts from elsewhere that were taken up here: each is tried once. One that could not
+        begin waits until others come, or a user wakes the session."""
         self._diffs_due = session_diffs.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._closing = False
@@ -83,7 +84,7 @@ class Coordinator:
         self.watcher = RequestWatcher(self.patient, engine.clock)
         self.lease = ProcessLease(engine, self._abandon_all, (engine.host.id,), engine.guard)
         self._claims = Claims(self.patient, self.lease, running=self._entries)
-        self.resumption = Resumption(engine, self.lease.owner, self.wake)
+        self.resumption = Resumption(engine, self.lease.owner, self.wake, self._take_on)
         self._background = Background(
             self.watcher.run,
             self.lease.keep,
@@ -100,15 +101,20 @@ class Coordinator:
         """The sessions that this process runs."""
         return list(self._entries)
 
-    async def wake(self, session: str, *, force: bool = False) -> None:
+    async def wake(self, session: str, *, force: bool = False, answered: bool = False) -> None:
         """Drain a session soon. If it is draining already, it is drained once more before it rests."""
         entry = self._entries.get(session)
         if entry is not None:
-            entry.again = True
-            entry.force = entry.force or force
-            return
-        if await self._begin(session, RunningSession(force=force)) is not None:
+            entry.wake(force=force, answered=answered)
+        elif await self._begin(session, RunningSession(force=force, answered=answered)) is not None:
             self.titles.look(session)
+
+    async def _take_on(self, session: str, due: Due) -> None:
+        """Do what was left, now that the store is there again."""
+        if due.stop is None:
+            await self.wake(session, force=due.force, answered=due.answered)
+        elif session not in self._entries:  # Otherwise a later prompt goes on with it.
+            await self._begin(session, RunningSession.of(due))
 
     async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
         """Start to work on a session; None if another task has started it meanwhile."""
@@ -118,7 +124,7 @@ class Coordinator:
                 f"the runtime is being closed; what session {session} owes waits until it is opened again"
             )
         if (known := self._entries.get(session)) is not None:
-            known.again, known.force = True, known.force or entry.force
+            known.wake(force=entry.force, answered=entry.answered)
             return None
         self._entries[session] = entry
         group.start_soon(self._work, session, entry, group)
@@ -126,11 +132,13 @@ class Coordinator:
 
     async def run_command(self, session: str, command: UserCommand) -> None:
         """Run a command of the user's own in a session that rests, and wait for it; `Refused` if it works."""
-        entry = RunningSession(force=False)
+        entry = RunningSession()
         entry.command = command
         if session in self._entries or await self._begin(session, entry) is None:
             raise Refused(f"session {session} is working; interrupt it, or wait until it rests")
         await entry.done.wait()
+        if isinstance(entry.error, LeaseLost):
+            raise entry.error
         if command.message is None:
             raise entry.error or Refused(f"session {session} is run by another process; wait until it rests")
 
@@ -138,7 +146,7 @@ class Coordinator:
         """Return when this process no longer runs the session; raises the error of its claim or drain."""
         while (entry := self._entries.get(session)) is not None:
             await entry.done.wait()
-            if entry.error is not None:
+            if entry.error is not None and session not in self._entries:
                 raise entry.error
 
     async def interrupt(self, session: str, *, reason: str | None = None) -> bool:
@@ -148,8 +156,10 @@ class Coordinator:
         """
         entry = await self._interrupt_here(session)
         stopped = entry is not None
-        if entry is not None and entry.how == "abandoned":
-            return True  # Cut off with the lease: recovery settles it, and what has come since is not meant.
+        if entry is not None and entry.error is not None and not entry.is_settled:
+            left = self.resumption.forget(session)
+            await self._settle(session, left if isinstance(left, Due) else Due(stop=entry.asked_at))
+            return True
         record = await self._engine.store.session(session)
         if record is None:
             return stopped
@@ -157,8 +167,10 @@ class Coordinator:
             await interrupt_requests.stop_elsewhere(self._engine, record, reason)
             return True
         # What runs here by now was begun by a prompt that came after the interrupt.
-        if session not in self._entries and await self._is_unfinished(session):
-            await self._close_abandoned(session)
+        if session not in self._entries and (
+            self.resumption.forget(session) is not None or await self._is_unfinished(session)
+        ):
+            await self._settle(session, Due(stop=record.head))
             return True
         return stopped
 
@@ -185,42 +197,21 @@ class Coordinator:
             record.kind != "part" or not is_settled(record.value()) for each in found for record in each
         )
 
-    async def _close_abandoned(self, session: str) -> None:
-        """Settle what is open in a session that no process runs."""
-        entry = RunningSession(force=False)
-        entry.end()
+    async def _settle(self, session: str, due: Due) -> None:
+        """Settle what is open in a session that no process runs, or raise what kept it from being settled."""
+        if session in self._entries:
+            return  # A prompt that came meanwhile goes on with it.
+        entry = RunningSession.of(due)
         if await self._begin(session, entry) is not None:
             await entry.done.wait()
+            if entry.error is not None and not entry.is_settled:
+                raise entry.error
 
     async def _work(self, session: str, entry: RunningSession, group: TaskGroup) -> None:
-        refused = 0
         try:
-            while True:
-                if not entry.stop:  # Otherwise `again` is a wake after the interrupt, and stays.
-                    entry.again = False
-                entry.error = None
-                had = await self._drain(session, entry)
-                if entry.owed and entry.how in ("done", "parked", "unready") and not self._closing:
-                    entry.owed = False  # Once more, to record what was interrupted before it began.
-                    continue
-                if entry.stopped_elsewhere and not (entry.again or self._closing):
-                    entry.again = await self._came_later(session, entry.asked_at)
-                if entry.stop or (entry.command is not None and not had):
-                    return
-                entry.command = None
-                refused = 0 if had else refused + 1
-                if refused and not await self._wait_until_free(session, entry, late=refused > 1):
-                    return
-                # The claim was released with an empty inbox; a later prompt has set `again`.
-                if had and not entry.again:
-                    return
+            await self._drains(session, entry)
         except HoldfastError as error:
             entry.error = error
-            is_heard = entry.stop or entry.again or entry.command is not None
-            if isinstance(error, StoreBusy) and not entry.claimed and not is_heard:
-                # Its caller may have its receipt and be gone: nobody else would take the prompt up.
-                event.warn("process", "session.unclaimed", session=session)
-                self.resumption.note(session, force=entry.force)
         except BaseException as error:  # A bug in one session must not end the others.
             if ends_the_program(error):
                 entry.error = Refused(f"session {session}: its work was cut off with the whole runtime")
@@ -230,12 +221,45 @@ class Coordinator:
         finally:
             self._entries.pop(session, None)
             entry.done.set()
-            if entry.how != "unready":
-                self._unready.pop(session, None)
-            if entry.again and not self._closing:
-                # It was woken while it stopped or failed: work on the prompts that came after that.
-                after = self._entries[session] = RunningSession(force=entry.force)
-                group.start_soon(self._work, session, after, group)
+            if not entry.claimed:
+                self._taken.pop(session, None)
+            if not self._closing:
+                self._hand_on(session, entry, group)
+
+    async def _drains(self, session: str, entry: RunningSession) -> None:
+        """Drain a session until it rests, was stopped, or is lost."""
+        refused = 0
+        while True:
+            entry.next_drain()
+            had = await self._drain(session, entry)
+            if entry.how == "abandoned":
+                return
+            if entry.owed and entry.how in ("done", "parked") and not self._closing:
+                entry.owed = False  # Once more, to record what was interrupted before it began.
+                continue
+            if entry.stopped_elsewhere and not (entry.again or self._closing):
+                entry.again = await self._came_later(session, entry.asked_at)
+            if entry.stop or (entry.command is not None and not had):
+                return
+            entry.command = None
+            refused = 0 if had else refused + 1
+            if refused and not await self._wait_until_free(session, entry, late=refused > 1):
+                return
+            # The claim was released with an empty inbox; a later prompt has set `again`.
+            if had and not entry.again:
+                return
+
+    def _hand_on(self, session: str, entry: RunningSession, group: TaskGroup) -> None:
+        """Let what is left of a session's work be done: at once, or when the store is there again."""
+        left = entry.left()
+        if isinstance(left, Due) and not entry.is_cut_off:
+            # It was woken while it stopped or failed: work on the prompts that came after that.
+            after = self._entries[session] = RunningSession.of(left)
+            group.start_soon(self._work, session, after, group)
+        elif left is not None:
+            if not entry.claimed:
+                event.warn("process", "session.unclaimed", session=session)
+            self.resumption.note(session, left)
 
     async def _came_later(self, session: str, asked_at: int) -> bool:
         """Whether prompts came after the interrupt that another process asked for; it is seen later."""
@@ -261,8 +285,9 @@ class Coordinator:
                     if record.owner == self.lease.id:
                         await self._claims.give_back(session)
                     await watch.wait()
-                waiting = await self.patient.repeat(promotion.pending, self._engine, session)
-                return entry.force or bool(waiting)
+                if entry.force or entry.answered:
+                    return True
+                return bool(await self.patient.repeat(promotion.pending, self._engine, session))
         finally:
             entry.waiting = None
             watch.close()
@@ -292,24 +317,25 @@ class Coordinator:
             watch.close()
 
     async def _take_up(self) -> None:
-        if self.lease.id is None:
+        if self._closing or not self.lease.ids:
             return
+        await self.lease.owner()  # One that has lost its lease while nothing ran here is an owner again.
         newest = await promotion.admitted_for(self.patient, self._engine.host.id)
-        self._unready = {each: seq for each, seq in self._unready.items() if newest.get(each) == seq}
+        self._taken = {each: seq for each, seq in self._taken.items() if newest.get(each) == seq}
         for session, seq in newest.items():
-            if session not in self._entries and session not in self._unready and not self._closing:
-                self._unready[session] = seq
+            if session not in self._entries and session not in self._taken and not self._closing:
+                self._taken[session] = seq
                 await self.wake(session)
 
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
-        engine, entry.claimed, entry.how = self._engine, False, None
+        engine = self._engine
         # Interrupts from before the claim were meant for the owner that ran the session then.
         late = {each.id for each in await interrupt_requests.waiting(self.patient, session)}
         fence = await self._claims.take(session)
         if isinstance(fence, Held):
             return False
-        entry.claimed = True
+        entry.claimed, entry.answered = True, False
         engine.background.note_claim(session, fence.number)
         owner = fence.owner
         store = PatientStore(self._engine.store, lambda: self.lease.left_s(owner))
@@ -332,8 +358,9 @@ class Coordinator:
                 )
         finally:
             self.watcher.stopped(session)
-            entry.run = None
+            entry.run, entry.begun = None, recorder.has_written
             self._claims.note_end(recorder.fence, drained)
+        entry.how = drained.how
         if drained.error is not None:
             event.error("process", "drain.failed", session=session, error=event.where(drained.error))
             raise drained.error
@@ -341,9 +368,6 @@ class Coordinator:
             entry.error = LeaseLost(
                 f"session {session}: this process lost its lease and stopped; `resume` goes on with the work"
             )
-            if not entry.stop:  # A write was refused before the renewal: nobody else has noted it.
-                self.resumption.note(session)
-        entry.how = drained.how
         if run.summarises:
             self._background.start(prompt_summary.write, self._patient_engine, session)
         if self._diffs_due.after(session, changed=run.changed_files, reverted_ms=run.reverted_ms):
@@ -364,15 +388,9 @@ class Coordinator:
 
     def _abandon_all(self) -> None:
         """The lease may be lost: abandon every run at once. The store refuses what is written after this."""
-        for session, entry in self._entries.items():
-            if entry.run is None:
-                continue  # Not claimed yet.
-            if not entry.run.interrupted:
-                self.resumption.note(session)
-            elif entry.again:  # Asked for after the interrupt, and not begun.
-                self.resumption.note(session, force=entry.force)
-            entry.end()
-            entry.run.abandon()
+        for entry in self._entries.values():
+            if entry.run is not None:  # Otherwise it is not claimed yet.
+                entry.run.abandon()
         self._engine.background.end_all()
 
     async def close(self) -> None:
