@@ -340,35 +340,6 @@ async def test_an_interrupt_from_here_counts_though_one_from_elsewhere_is_seen_l
         assert texts((await hf.sessions.messages(session)).messages) == ["first", "second"]
 
 
-async def test_a_prompt_behind_an_interrupt_survives_the_loss_of_the_lease(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No setting decides about it: it was not cut off, it has not begun."""
-    world.settings(recovery="off")
-    settle, settling, settled_later = drain._settle_interrupted, anyio.Event(), anyio.Event()
-    async with world.open(Step(Wait(anyio.Event())), Step(Say("two"))) as (hf, script):
-        session = await world.session(hf)
-
-        async def never(run: Any, *, started: bool) -> None:
-            while not run.abandoned and not settled_later.is_set():
-                settling.set()
-                await anyio.sleep(0.01)
-            settled_later.set()
-            await settle(run, started=started)
-
-        monkeypatch.setattr(drain, "_settle_interrupted", never)
-        await hf.sessions.prompt(session, "first")
-        await until(lambda: script.requests)
-        with anyio.fail_after(60):
-            async with anyio.create_task_group() as group:
-                group.start_soon(hf.sessions.interrupt, session)
-                await settling.wait()
-                await hf.sessions.prompt(session, "second")
-                inside.coordinator(hf).lease.forget(inside.owner(hf))
-            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
-            await hf.sessions.wait(session)
-
-
 @pytest.mark.needs("bash")
 async def test_a_command_that_was_refused_wakes_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch

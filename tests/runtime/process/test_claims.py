@@ -101,3 +101,29 @@ async def test_a_claim_that_is_taken_while_another_is_given_back_stays(store: Sq
 
 async def holds_none(store: SqliteStore, id: str) -> bool:
     return await holder(store, id) is None
+
+
+async def test_a_session_is_claimed_as_the_owner_that_this_process_is_by_then(store: SqliteStore) -> None:
+    """The store was waited for so long that the lease was given up: under it nothing would be renewed."""
+    await store.register(FakeHost().owner("o2"))
+
+    class Losing(Lease):
+        async def owner(self) -> str:
+            if self.id == "o2":
+                await store.retire("o1")  # As the next owner does, which frees its claims.
+            return self.id
+
+    lease: Any = Losing()
+    patient = PatientStore(store, lambda: 10.0)
+    claim = patient.claim
+
+    async def late(session: str, owner: str) -> Any:
+        claimed = await claim(session, owner)
+        lease.id = "o2"
+        return claimed
+
+    patient.claim = late  # type: ignore[method-assign]
+    taken = await Claims(patient, lease, set()).take(S1)
+
+    assert isinstance(taken, Fence)
+    assert (taken.owner, await holder(store, S1)) == ("o2", "o2")

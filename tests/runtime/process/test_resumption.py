@@ -1,15 +1,17 @@
 """What a session that was cut off, or not begun, is woken with."""
 
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
 
 import anyio
 import pytest
 
-from holdfast.errors import StoreBusy
+from holdfast.errors import RecordCorrupt, StoreBusy
 from holdfast.runtime.process import resumption
 from holdfast.runtime.process.due import CutOff, Due
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.process.running_session import RunningSession
+from tests.until import until
 
 
 async def test_a_later_cut_off_forgets_the_word_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,6 +72,47 @@ async def test_what_is_refused_at_once_is_not_tried_at_once(monkeypatch: pytest.
         await anyio.sleep(0.35)
         group.cancel_scope.cancel()
     assert 1 <= woken <= 4
+
+
+@pytest.mark.parametrize("error", [RecordCorrupt("ses_bad", "session", "ses_bad", "x"), ZeroDivisionError()])
+async def test_a_session_that_cannot_be_decided_about_keeps_no_other_waiting(error: Exception) -> None:
+    """Its record is damaged, or its settings fail in an unknown way: the user is asked about that one."""
+    woken, told = list[str](), list[Any]()
+
+    class Record(NamedTuple):
+        id: str
+
+        def value(self) -> str:
+            if self.id == "ses_bad":
+                raise error
+            return self.id
+
+    async def session(id: str) -> Record:
+        return Record(id)
+
+    async def workspace(_: str) -> Any:
+        return SimpleNamespace(loaded=SimpleNamespace(config=SimpleNamespace(recovery=None)))
+
+    async def owner() -> str:
+        return "own_1"
+
+    async def wake(session: str) -> None:
+        woken.append(session)
+
+    async def take_on(session: str, due: Due) -> None:
+        raise AssertionError
+
+    feed = SimpleNamespace(publish=lambda *given, **_: told.append(given))
+    engine = SimpleNamespace(store=SimpleNamespace(session=session), workspace=workspace, feed=feed)
+    noted = Resumption(cast("Any", engine), owner, wake, take_on)
+    async with anyio.create_task_group() as group:
+        group.start_soon(noted.keep)
+        noted.note("ses_bad", CutOff())
+        noted.note("ses_good", CutOff())
+        with anyio.fail_after(30):
+            await until(lambda: not noted.waiting)
+        group.cancel_scope.cancel()
+    assert (woken, len(told)) == (["ses_good"], 1)
 
 
 def test_a_resume_behind_an_interrupt_is_not_the_interrupted_runs() -> None:
