@@ -12,7 +12,6 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 import holdfast
-from holdfast.app import Holdfast
 from holdfast.errors import InvalidInput, NotFound, Refused, StoreError
 from holdfast.feed.frame import Delta
 from holdfast.provider.request.events import ProviderEvent, Start
@@ -25,19 +24,17 @@ from holdfast.runtime.engine.run import Run
 from holdfast.runtime.epoch import epochs
 from holdfast.runtime.process import coordinator
 from holdfast.schema.fault import AbortedFault, Fault, UnknownFault
-from holdfast.schema.ids import SessionID
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import ToolPart
-from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.schema.stored import Mark
 from holdfast.schema.tool_state import ToolCompleted, ToolError
 from holdfast.store.batch import Batch
-from holdfast.store.put import put
 from holdfast.testing.mock_provider.script import Call, Say, Usage
 from holdfast.testing.scripted_provider import Step, Wait
 from holdfast.toolkit.context import ToolContext
 from holdfast.toolkit.declare import tool
 from tests.stories import inside
+from tests.stories.interrupting import ordered
 from tests.stories.permissions import outcomes
 from tests.stories.tools import Deed
 from tests.stories.world import World, shape
@@ -360,21 +357,6 @@ async def test_an_interrupt_from_before_the_claim_does_not_stop_the_next_prompt(
             assert shape((answer,)) == [("assistant", ["step-start", ("text", "x"), ("step-finish", "stop")])]
             assert record is not None
             assert record.mark is not Mark.OPEN
-
-
-async def ordered(
-    hf: Holdfast, session: str, owner: str | None = None, claim: int | None = None
-) -> InterruptRequest:
-    """An interrupt that another process has written."""
-    request = InterruptRequest(
-        id=hf.mint.ascending("per"),
-        session_id=SessionID(session),
-        owner=owner,
-        claim=claim,
-        time=RequestTime(created=hf.clock.now_ms()),
-    )
-    await hf.store.commit(Batch((put(request),)))
-    return request
 
 
 async def test_an_interrupt_that_is_written_at_the_claim_does_not_stop_the_next_run(

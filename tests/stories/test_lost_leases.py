@@ -10,7 +10,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError, LeaseLost, Refused, StoreBusy
 from holdfast.runtime import drain
 from holdfast.runtime.engine import interrupt_requests, patience
-from holdfast.runtime.process import coordinator, resumption
+from holdfast.runtime.process import placement_prompts, resumption
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.stored import Mark
@@ -19,8 +19,8 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from tests.stories import inside
 from tests.stories.crashing import Machine, killed_in_a_call, life
+from tests.stories.interrupting import ordered
 from tests.stories.places import Machine as Named
-from tests.stories.test_interrupts import ordered
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, is_shown
 from tests.until import until
@@ -29,7 +29,7 @@ from tests.until import until
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks and tries follow one another at once."""
-    monkeypatch.setattr(coordinator, "LOOK_S", 0.01)
+    monkeypatch.setattr(placement_prompts, "LOOK_S", 0.01)
     monkeypatch.setattr(resumption, "AGAIN_S", 0.01)
 
 

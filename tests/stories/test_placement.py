@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.errors import NotFound, Refused
 from holdfast.runtime import drain
-from holdfast.runtime.process import coordinator
+from holdfast.runtime.process import placement_prompts
 from holdfast.schema.stored import Mark
 from holdfast.sessions import prompts
 from holdfast.testing.mock_provider.script import Say
@@ -21,7 +21,7 @@ from tests.until import until
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks follow one another at once."""
-    monkeypatch.setattr(coordinator, "LOOK_S", 0.01)
+    monkeypatch.setattr(placement_prompts, "LOOK_S", 0.01)
 
 
 async def test_what_cannot_be_run_here_is_refused_before_it_is_admitted(world: World) -> None:

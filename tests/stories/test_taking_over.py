@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.app import Holdfast
 from holdfast.errors import StoreError
-from holdfast.runtime.process import claims, coordinator
+from holdfast.runtime.process import claims, coordinator, placement_prompts
 from holdfast.runtime.turn import LAST_STEP
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.part import TextPart, ToolPart
@@ -364,7 +364,7 @@ async def test_who_waits_for_a_late_owner_does_not_ask_all_the_time(
 ) -> None:
     """The session is not busy, and not free before the late one is buried: each claim waits for the watch."""
     monkeypatch.setattr(coordinator, "LATE_S", 0.0)
-    monkeypatch.setattr(coordinator, "LOOK_S", 3600.0)  # The look for what others admitted waits, too.
+    monkeypatch.setattr(placement_prompts, "LOOK_S", 3600.0)  # The look for what others admitted waits, too.
     async with world.open(Step(Say("at last"))) as (hf, _):
         session = await world.session(hf)
         claim, watch = hf.store.claim, hf.store.watch

@@ -12,7 +12,7 @@ from holdfast.errors import NotFound, StoreBusy
 from holdfast.runtime import drain
 from holdfast.runtime.engine import patience, status_events
 from holdfast.runtime.inbox import promotion
-from holdfast.runtime.process import coordinator, resumption
+from holdfast.runtime.process import placement_prompts, resumption
 from holdfast.schema.fault import AbortedFault
 from holdfast.schema.message import AssistantMessage
 from holdfast.schema.stored import Mark
@@ -145,7 +145,7 @@ async def test_a_prompt_from_elsewhere_that_cannot_begin_is_tried_once(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its context cannot be read: it waits for the user, or another prompt, as one from here does."""
-    monkeypatch.setattr(coordinator, "LOOK_S", 0.01)
+    monkeypatch.setattr(placement_prompts, "LOOK_S", 0.01)
     fact = Fact(UNAVAILABLE)
     async with world.open(Step(Say("one")), Step(Say("two")), host=Named("alpha")) as (alpha, _):
         await alpha.sessions.process(await world.session(alpha), "makes it an owner")

@@ -34,6 +34,7 @@ from holdfast.runtime.process.claims import Claims
 from holdfast.runtime.process.closing import close_behind
 from holdfast.runtime.process.due import Due
 from holdfast.runtime.process.lease import ProcessLease
+from holdfast.runtime.process.placement_prompts import PlacementPrompts
 from holdfast.runtime.process.resumption import Resumption
 from holdfast.runtime.process.running_session import RunningSession
 from holdfast.runtime.side_calls import prompt_summary, session_diffs
@@ -49,8 +50,6 @@ ENDED_S = 5.0
 """The pause between two looks for sessions that another owner has run since."""
 LATE_S = 0.5
 """The least pause between two claims of a session whose owner is late with its lease."""
-LOOK_S = 0.5
-"""The least pause between two searches for prompts that other processes admitted."""
 CLOSE_S = 4.5
 RETIRE_S = 1.0
 """The part of `CLOSE_S` that is kept for releasing the claims."""
@@ -71,9 +70,6 @@ class Coordinator:
         """`beside`: further tasks that run as long as this process works on sessions."""
         self._engine = engine
         self._entries: dict[str, RunningSession] = {}
-        self._taken: dict[str, int] = {}
-        """The newest prompts from elsewhere that were taken up here: each is tried once. One that could not
-        begin waits until others come, or a user wakes the session."""
         self._diffs_due = session_diffs.Due()
         self._cached: dict[str, tuple[SessionHistory, LastRequest]] = {}
         self._closing = False
@@ -85,6 +81,7 @@ class Coordinator:
         self.lease = ProcessLease(engine, self._abandon_all, (engine.host.id,), engine.guard)
         self._claims = Claims(self.patient, self.lease, running=self._entries)
         self.resumption = Resumption(engine, self.lease.owner, self.wake, self._take_on)
+        self._elsewhere = PlacementPrompts(self.patient, self.lease, engine.host.id, self._entries, self.wake)
         self._background = Background(
             self.watcher.run,
             self.lease.keep,
@@ -92,7 +89,7 @@ class Coordinator:
             self._claims.keep_given_back,
             self._keep_ended,
             self.resumption.keep,
-            self._keep_taking_up,
+            self._elsewhere.keep,
             warn=engine.warn,
         )
         self.titles = Titles(engine, self._background.start)
@@ -222,7 +219,7 @@ class Coordinator:
             self._entries.pop(session, None)
             entry.done.set()
             if not entry.claimed:
-                self._taken.pop(session, None)
+                self._elsewhere.forget(session)
             if not self._closing:
                 self._hand_on(session, entry, group)
 
@@ -304,29 +301,6 @@ class Coordinator:
                     if record is None or background.was_taken(session, record.claim):
                         background.end_all(session)
 
-    async def _keep_taking_up(self) -> None:
-        """While this process is an owner, run sessions that others admitted prompts to for this placement."""
-        watch = self._engine.store.watch()
-        try:
-            while True:
-                with contextlib.suppress(StoreError):  # Unreachable: the next look may succeed.
-                    await self._take_up()
-                await anyio.sleep(LOOK_S)
-                await watch.wait()
-        finally:
-            watch.close()
-
-    async def _take_up(self) -> None:
-        if self._closing or not self.lease.ids:
-            return
-        await self.lease.owner()  # One that has lost its lease while nothing ran here is an owner again.
-        newest = await promotion.admitted_for(self.patient, self._engine.host.id)
-        self._taken = {each: seq for each, seq in self._taken.items() if newest.get(each) == seq}
-        for session, seq in newest.items():
-            if session not in self._entries and session not in self._taken and not self._closing:
-                self._taken[session] = seq
-                await self.wake(session)
-
     async def _drain(self, session: str, entry: RunningSession) -> bool:
         """Claim the session and drain it; False when another owner holds it."""
         engine = self._engine
@@ -401,6 +375,7 @@ class Coordinator:
         """
         self._closing = True
         self.resumption.close()
+        self._elsewhere.close()
         until = anyio.current_time() + CLOSE_S
         with anyio.CancelScope(deadline=until - RETIRE_S, shield=True):
             async with anyio.create_task_group() as ending:
