@@ -110,7 +110,7 @@ class Coordinator:
         """Do what was left, now that the store is there again."""
         if due.stop is None:
             await self.wake(session, force=due.force, answered=due.answered)
-        elif session not in self._entries:  # Otherwise a later prompt goes on with it.
+        else:  # Where a later prompt goes on with it, this is one wake more.
             await self._begin(session, RunningSession.of(due))
 
     async def _begin(self, session: str, entry: RunningSession) -> TaskGroup | None:
@@ -196,10 +196,8 @@ class Coordinator:
 
     async def _settle(self, session: str, due: Due) -> None:
         """Settle what is open in a session that no process runs, or raise what kept it from being settled."""
-        if session in self._entries:
-            return  # A prompt that came meanwhile goes on with it.
         entry = RunningSession.of(due)
-        if await self._begin(session, entry) is not None:
+        if await self._begin(session, entry) is not None:  # Otherwise a later prompt goes on with it.
             await entry.done.wait()
             if entry.error is not None and not entry.is_settled:
                 raise entry.error
@@ -218,8 +216,6 @@ class Coordinator:
         finally:
             self._entries.pop(session, None)
             entry.done.set()
-            if not entry.claimed:
-                self._elsewhere.forget(session)
             if not self._closing:
                 self._hand_on(session, entry, group)
 

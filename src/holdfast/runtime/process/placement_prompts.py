@@ -43,10 +43,6 @@ class PlacementPrompts:
         """Take up no more."""
         self._closed = True
 
-    def forget(self, session: str) -> None:
-        """What was taken up could not be claimed: it is tried again."""
-        self._taken.pop(session, None)
-
     async def keep(self) -> None:
         """Look whenever something has changed, until cancelled."""
         watch = self._store.watch()
