@@ -1,7 +1,10 @@
 """Files and folders for the user alone, whatever the umask."""
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,16 @@ import pytest
 
 from holdfast.file_lock import FileLock
 from holdfast.person.private import make_file, make_folder
+
+LOCKED = 3
+TRY = f"""
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit({LOCKED})
+"""
 
 
 @pytest.fixture(params=[0o777, 0o477, 0o277, 0o022, 0])
@@ -47,3 +60,26 @@ def test_what_is_there_keeps_the_bits_of_the_user(tmp_path: Path) -> None:
     assert mode(tmp_path) == 0o755
     with pytest.raises(NotADirectoryError):
         make_folder(tmp_path / "file")
+
+
+@pytest.mark.parametrize("found", ["file", "link"])
+def test_what_is_there_is_not_opened(tmp_path: Path, found: str) -> None:
+    """The close of any descriptor of a file gives up all locks that this process has on it."""
+    path = tmp_path / "file"
+    make_file(path)
+    if found == "link":
+        (tmp_path / "link").symlink_to(path)
+    with path.open("r+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        make_file(tmp_path / found)
+        other = subprocess.run([sys.executable, "-c", TRY, str(path)], check=False, timeout=60)
+    assert other.returncode == LOCKED
+
+
+def test_a_link_to_what_is_not_there_makes_it(tmp_path: Path) -> None:
+    """As opening it would; a folder is named."""
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    make_file(tmp_path / "link")
+    assert mode(tmp_path / "file") == 0o600
+    with pytest.raises(IsADirectoryError):
+        make_file(tmp_path)

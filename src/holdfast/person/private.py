@@ -28,19 +28,30 @@ def make_folder(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file if none is there; one that others may read is closed to them."""
+    """Make an empty file if none is there; one that others may read is closed to them.
+
+    One that is there is not opened: it may be a database that this process has open, and the close of any
+    descriptor of a file gives up all locks that the process has on it.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
     try:
         fd = os.open(path, flags | os.O_EXCL, 0o600)
     except FileExistsError:
-        fd, is_new = os.open(path, flags, 0o600), False
-    else:
-        is_new = True
+        if path.exists():
+            _close_to_others(path)
+            return
+        fd = os.open(path, flags, 0o600)  # A link to what is not there yet.
     try:
-        found = os.fstat(fd)
-        if is_new:
-            os.fchmod(fd, 0o600)  # The umask may have taken the user's own bits away.
-        elif stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
-            os.fchmod(fd, 0o600)
+        os.fchmod(fd, 0o600)  # The umask may have taken the user's own bits away.
     finally:
         os.close(fd)
+
+
+def _close_to_others(path: Path) -> None:
+    found = path.stat()
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if stat.S_IMODE(found.st_mode) & 0o077 and found.st_uid == os.geteuid():
+        path.chmod(0o600)
