@@ -118,6 +118,8 @@ class Chooser:
         elif row is None or data is None:
             row, data = self._made_up(n, row, id or self._mint(), records)
             lost.insert(0, "its own record")
+        elif row.scope == 0 and self._is_former(n, row):
+            lost.insert(0, "the latest state of its own record, or certainty of it,")
         row = self._numbers.numbered(row)
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
@@ -137,6 +139,13 @@ class Chooser:
     def _is_gone(self, n: int) -> bool:
         return n not in self._sessions and self._found.session_names.whole and not self._known(n)
 
+    def _is_former(self, n: int, row: Row) -> bool:
+        """Whether an index has a later state of a session: what changes it or its records moves its head.
+
+        Numbers only rise, so even an index of the past has none above that of the latest state.
+        """
+        return row.head < self._found.heads.get(n, 0)
+
     def _known(self, n: int) -> bool:
         return n in self._found.session_names.entries
 
@@ -148,6 +157,8 @@ class Chooser:
             is_live = self._is_live(row)
             if not is_live and self._found.session_names.whole and not self._known(n):
                 continue
+            if row.removed and n not in self._found.removed_sessions and self._is_former(n, row):
+                continue  # It was made again.
             if row.removed:
                 return row, None
             if not is_live and n in self._found.removed_sessions:
@@ -190,7 +201,9 @@ class Chooser:
             states = self._records.get(k, [])
             if states and newest[states[0].kind, states[0].id] != k:
                 continue
-            if not states and self._entry(k) in newest:
+            other = None if states else newest.get(self._entry(k))
+            # Below this key a tombstone may have the name: the record was made again, and is gone.
+            if other is not None and (other > k or not self._records[other][0].removed):
                 continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
             if row is None:
@@ -209,7 +222,7 @@ class Chooser:
         refused: list[Aside] = []
         for row in self._records.get(k, []):
             if row.removed:
-                return self._numbers.numbered(row)
+                return self._taken(row, lost)
             if not self._is_live(row) and (k in self._found.removed_records or self._is_stale(k)):
                 continue
             reason = self._refusal(row, session, chosen)
@@ -217,7 +230,7 @@ class Chooser:
                 # Of another name, and under this key by damage: no other key leads to it.
                 others = [each for each in refused if (each.row.kind, each.row.id) != (row.kind, row.id)]
                 self._refuse([each for each in others if self._is_live(each.row)], lost)
-                return self._numbers.numbered(row)
+                return self._taken(row, lost)
             refused.append(Aside(reason, session, row))
         entry = self._found.record_names.entries.get(k)
         if k in self._found.removed_records or (entry is None and not refused):
@@ -226,6 +239,11 @@ class Chooser:
         kind, id = (refused[0].row.kind, refused[0].row.id) if refused else self._entry(k)
         lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
         return None
+
+    def _taken(self, row: Row, lost: list[str]) -> Row:
+        if row.seq < self._found.moved.get(row.key, 0):
+            lost.append(f"the latest state of {KINDS[row.kind]} {row.id}")
+        return self._numbers.numbered(row)
 
     def _refuse(self, refused: list[Aside], lost: list[str]) -> None:
         self._aside += [each for each in refused if not each.row.torn]

@@ -51,6 +51,8 @@ class Harvest(msgspec.Struct):
     removed_records: set[int]
     moved: dict[int, int]
     """The numbers of records that were written again, by their keys, as an index says."""
+    heads: dict[int, int]
+    """The latest number of any record of each session, by the session's number, as an index says."""
     quarantine: list[Quarantined]
     quarantine_lost: int
     """How many pages of the quarantine cannot be read."""
@@ -82,6 +84,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         elif (session := session_row(cell)) is not None:
             strays["session"].append(session)
     moved = _index(pages, roots.get("record_moved"), _moves_record).entries
+    heads = _index(pages, roots.get("session_head"), _heads_session).entries
     return Harvest(
         live,
         strays,
@@ -91,6 +94,7 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
+        {n: number for n, (number,) in heads.items() if isinstance(number, int)},
         kept.rows,
         len(kept.lost),
         _settings(pages, roots.get("store")),
@@ -176,6 +180,14 @@ def _moves_record(columns: list[Value]) -> bool:
         return False
     session, seq, k = columns
     return isinstance(k, int) and session == k >> POSITION_BITS and _removes_record([seq, k])
+
+
+def _heads_session(columns: list[Value]) -> bool:
+    """An entry of the latest numbers of sessions."""
+    if len(columns) != 2:
+        return False
+    number, n = columns
+    return isinstance(number, int) and 0 <= number <= POSITION_MASK and _is_number(n)
 
 
 def _is_number(n: Value) -> bool:
