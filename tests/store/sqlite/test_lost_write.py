@@ -141,6 +141,66 @@ def test_a_session_that_was_made_again_and_lost_is_named(store: Path) -> None:
     assert report.incomplete == (lost,)
 
 
+def test_a_session_that_was_made_again_and_removed_again_stays_removed(store: Path, tmp_path: Path) -> None:
+    """The former one of its two tombstones is left: the index of tombstones still has it."""
+    made = Batch((session(ses(99)),))
+    write(store, made, erased=(99,))
+    before = store.read_bytes()
+    write(store, made, erased=(99,))
+    lose(store, before, "session")
+    report = salvage(Database(store), tmp_path / "new.db", CLOCK)
+    assert (report.complete, ses(99) in report.whole) == (True, False)
+    with contextlib.closing(apsw.Connection(str(tmp_path / "new.db"))) as db:
+        assert db.execute("SELECT data FROM session WHERE id=?", (ses(99),)).fetchall() == [(None,)]
+
+
+def test_a_project_of_which_only_numbers_were_lost_is_whole(store: Path) -> None:
+    """Its row has no content of its own."""
+    before = store.read_bytes()
+    write(store, Batch((record(damage.SCOPE, "cache", "again", damage.CACHE),)))
+    lose(store, before, "session")
+    assert survey(Database(store), CLOCK).complete
+
+
+def test_a_wrong_key_of_a_tombstone_in_an_index_is_no_loss(store: Path) -> None:
+    """The index of names leads from the tombstone's name to a key without a row; nothing was made again."""
+    with contextlib.closing(apsw.Connection(str(store))) as db:
+        (k,) = db.execute("SELECT max(k) FROM record WHERE data IS NULL").fetchall()[0]
+    data = store.read_bytes()
+    key = int(str(k)).to_bytes(6)
+    for number in damage.leaves(store, "record_id"):
+        leaf = damage.page(data, number).replace(key, (int(str(k)) + 9999).to_bytes(6))
+        data = damage.hit(data, number, leaf)
+    assert data != store.read_bytes()
+    store.write_bytes(data)
+    report = survey(Database(store), CLOCK)
+    assert (report.complete, report.incomplete) == (True, ())
+
+
+def test_an_index_of_moments_accuses_no_session(store: Path) -> None:
+    """The index of heads overwritten with that of updates: a moment is greater than any number."""
+    moment = 1_700_000_000_000
+    write(store, *(Batch((session(ses(100 + n), updated=moment + n),)) for n in range(3)))
+    data, roots = store.read_bytes(), damage.roots(store)
+    page = damage.page(data, roots["session_updated"])
+    assert page.count((moment + 1).to_bytes(6)) == 1
+    store.write_bytes(damage.hit(data, roots["session_head"], page))
+    lost = {each.id for each in survey(Database(store), CLOCK).incomplete}
+    assert lost & {ses(100), ses(101), ses(102)} == set()
+
+
+def test_entries_of_an_index_that_should_be_gone_are_found(store: Path) -> None:
+    """The sessions are no runs of an agent any more, and the index still says so: twenty are named."""
+    many = [ses(200 + n) for n in range(25)]
+    write(store, Batch(tuple(session(id, agentRun={"agent": "build"}) for id in many)))
+    before = store.read_bytes()
+    write(store, Batch(tuple(session(id) for id in many)))
+    lose(store, before, "session_run")
+    expected = [f"SQLite: session {id} is not as index session_run has it" for id in many]
+    assert examined(store) == expected[:20]
+    assert survey(Database(store), CLOCK).complete
+
+
 def test_the_former_bytes_of_any_page_are_found(store: Path, tmp_path: Path) -> None:
     """Each page that a history changed is given its former bytes in turn: the examination says that something
     is wrong, and what a salvage calls whole has every row in its latest state.

@@ -14,6 +14,7 @@ from holdfast.store.batch import scope_of
 from holdfast.store.columns import KIND_NUMBER, MESSAGE, PART, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.key_ranges import within
 from holdfast.store.sqlite.salvage.numbers import Numbers
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
@@ -195,6 +196,7 @@ class Chooser:
         chosen: dict[int, Row] = {}
         lost: list[str] = []
         newest: dict[tuple[int, str | None], int] = {}
+        removed = self._found.removed_records
         for k in keys:  # A name that was removed and made again has a greater key the second time.
             newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
         for k in keys:
@@ -202,8 +204,8 @@ class Chooser:
             if states and newest[states[0].kind, states[0].id] != k:
                 continue
             other = None if states else newest.get(self._entry(k))
-            # Below this key a tombstone may have the name: the record was made again, and is gone.
-            if other is not None and (other > k or not self._records[other][0].removed):
+            # Unless the row is a former tombstone: then the record was made again, under this key.
+            if other is not None and (other in removed or not self._records[other][0].removed):
                 continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
             if row is None:
@@ -222,7 +224,7 @@ class Chooser:
         refused: list[Aside] = []
         for row in self._records.get(k, []):
             if row.removed:
-                return self._taken(row, lost)
+                return self._numbers.numbered(row)
             if not self._is_live(row) and (k in self._found.removed_records or self._is_stale(k)):
                 continue
             reason = self._refusal(row, session, chosen)
@@ -291,18 +293,18 @@ class Chooser:
         scoped = [each for each in kept if each.data is not None and each.row.scope != 0]
         proved = self._found.record_names.whole and self._found.session_names.whole
         unproved = not proved and any(self._found.lost.values())
-        ranges = [] if proved else [*self._found.lost["record"].values()]
+        ranges = [] if proved else self._found.lost["record"].values()
+        in_doubt = within(
+            (each.row.key for each in whole),
+            ((low >> POSITION_BITS, high >> POSITION_BITS) for low, high in ranges),
+        )
         return SalvageReport(
             tuple(each.row.id for each in whole),
             tuple(
                 Incomplete(each.row.id, title_of(each.data), tuple(each.lost)) for each in living if each.lost
             ),
             (*self._lost, *(f"{name} of {each.row.id}" for each in scoped for name in each.lost)),
-            tuple(
-                each.row.id
-                for each in whole
-                if any(low >> POSITION_BITS <= each.row.key <= high >> POSITION_BITS for low, high in ranges)
-            ),
+            tuple(each.row.id for each in whole if each.row.key in in_doubt),
             sum(not row.removed for each in kept for row in each.records),
             self._found.pages,
             self._pages_lost(),
