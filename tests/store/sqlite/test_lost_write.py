@@ -177,16 +177,13 @@ def test_a_wrong_key_of_a_tombstone_in_an_index_is_no_loss(store: Path) -> None:
     assert (report.complete, report.incomplete) == (True, ())
 
 
-def test_an_index_of_moments_accuses_no_session(store: Path) -> None:
-    """The index of heads overwritten with that of updates: a moment is greater than any number."""
-    moment = 1_700_000_000_000
-    write(store, *(Batch((session(ses(100 + n), updated=moment + n),)) for n in range(3)))
+def test_a_tombstone_stays_though_its_index_is_gone(store: Path) -> None:
+    """The index of tombstones is empty: the session's row itself says that it was removed."""
     data, roots = store.read_bytes(), damage.roots(store)
-    page = damage.page(data, roots["session_updated"])
-    assert page.count((moment + 1).to_bytes(6)) == 1
-    store.write_bytes(damage.hit(data, roots["session_head"], page))
-    lost = {each.id for each in survey(Database(store), CLOCK).incomplete}
-    assert lost & {ses(100), ses(101), ses(102)} == set()
+    empty = damage.page(data, roots["session_owner"])
+    store.write_bytes(damage.hit(data, roots["session_removed"], empty))
+    report = survey(Database(store), CLOCK)
+    assert (report.complete, ses(damage.ERASED) in report.whole) == (True, False)
 
 
 def test_entries_of_an_index_that_should_be_gone_are_found(store: Path) -> None:
@@ -199,6 +196,22 @@ def test_entries_of_an_index_that_should_be_gone_are_found(store: Path) -> None:
     expected = [f"SQLite: session {id} is not as index session_run has it" for id in many]
     assert examined(store) == expected[:20]
     assert survey(Database(store), CLOCK).complete
+
+
+def test_a_former_entry_beside_the_latest_one_is_found(store: Path) -> None:
+    """A session went from one leaf of an index to another: the first still has its former entry, and each row
+    has its own.
+    """
+    many = range(1000, 1600)
+    write(store, Batch(tuple(session(ses(n), updated=n) for n in many)))
+    before = store.read_bytes()
+    write(store, Batch((session(ses(1000), updated=9999),)))
+    data, leaves = store.read_bytes(), damage.leaves(store, "session_updated")
+    (left,) = [n for n in leaves if (1000).to_bytes(2) in damage.page(before, n) and n != leaves[-1]]
+    store.write_bytes(damage.hit(data, left, damage.page(before, left)))
+    with contextlib.closing(apsw.Connection(str(store))) as db:
+        assert db.execute("PRAGMA integrity_check").get == "ok"
+    assert examined(store) == [f"SQLite: session {ses(1000)} is not as index session_updated has it"]
 
 
 def test_the_former_bytes_of_any_page_are_found(store: Path, tmp_path: Path) -> None:

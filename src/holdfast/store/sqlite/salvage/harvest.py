@@ -84,14 +84,14 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         elif (session := session_row(cell)) is not None:
             strays["session"].append(session)
     moved = _index(pages, roots.get("record_moved"), _moves_record).entries
-    heads = _index(pages, roots.get("session_head"), _heads_session).entries
+    heads = _index(pages, roots.get("session_head"), _numbers_session).entries
     return Harvest(
         live,
         strays,
         {name: walks[name].lost for name in strays},
         _index(pages, roots.get("sqlite_autoindex_session_1"), _names_session),
         _index(pages, roots.get("record_id"), _names_record),
-        _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
+        _removed(_index(pages, roots.get("session_removed"), _numbers_session), _living(live)),
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
         {n: number for n, (number,) in heads.items() if isinstance(number, int)},
@@ -161,8 +161,8 @@ def _names_record(columns: list[Value]) -> bool:
     )
 
 
-def _removes_session(columns: list[Value]) -> bool:
-    """An entry of the tombstones of sessions."""
+def _numbers_session(columns: list[Value]) -> bool:
+    """An entry of the tombstones of sessions, or of their heads."""
     return len(columns) == 2 and isinstance(columns[0], int) and _is_number(columns[1])
 
 
@@ -180,14 +180,6 @@ def _moves_record(columns: list[Value]) -> bool:
         return False
     session, seq, k = columns
     return isinstance(k, int) and session == k >> POSITION_BITS and _removes_record([seq, k])
-
-
-def _heads_session(columns: list[Value]) -> bool:
-    """An entry of the latest numbers of sessions."""
-    if len(columns) != 2:
-        return False
-    number, n = columns
-    return isinstance(number, int) and 0 <= number <= POSITION_MASK and _is_number(n)
 
 
 def _is_number(n: Value) -> bool:
