@@ -36,11 +36,19 @@ def renamed(n: int) -> Batch:
     return Batch((session(ses(n), title=f"New {n}", parent=ses(n - 1) if n % 4 == 0 else None),))
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store of some fifty pages."""
-    path = tmp_path / "store.db"
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of some fifty pages, all of it in its file."""
+    path = tmp_path_factory.mktemp("lost") / "store.db"
     anyio.run(damage.make, path)
+    return path
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    path = tmp_path / "store.db"
+    path.write_bytes(made.read_bytes())
     return path
 
 
@@ -214,6 +222,7 @@ def test_a_former_entry_beside_the_latest_one_is_found(store: Path) -> None:
     assert examined(store) == [f"SQLite: session {ses(1000)} is not as index session_updated has it"]
 
 
+@pytest.mark.ci
 def test_the_former_bytes_of_any_page_are_found(store: Path, tmp_path: Path) -> None:
     """Each page that a history changed is given its former bytes in turn: the examination says that something
     is wrong, and what a salvage calls whole has every row in its latest state.
