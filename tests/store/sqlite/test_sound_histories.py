@@ -144,7 +144,7 @@ async def check(actions: list[tuple[str, int, int, int]]) -> None:
 
 
 @pytest.mark.ci
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(40, times=10))
 @given(st.lists(action, max_size=60))
 def test_a_sound_store_is_never_called_damaged(actions: list[tuple[str, int, int, int]]) -> None:
     """Creates, updates, promotions, removals, ids made anew, forks, claims, erasures and sweeps."""
