@@ -14,10 +14,13 @@ from holdfast.file_lock import FileLock
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import rescue
+from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import SalvageReport
+from holdfast.store.sqlite.salvage.rows import record_row
+from holdfast.store.sqlite.salvage.tree import walk_table
 from holdfast.store.sqlite.store import SqliteStore
 from holdfast.testing.store_contract.build import ses, session, user
-from tests.store.sqlite.damage import PAGE
+from tests.store.sqlite.damage import PAGE, hit, leaves, roots
 
 COUNT = 300
 
@@ -87,6 +90,24 @@ def report_of(
 ) -> SalvageReport:
     """A report with one thing wrong."""
     return SalvageReport((), (), lost, doubtful, 0, 1, 0, gaps, log=log)
+
+
+def test_a_session_is_in_doubt_where_a_lost_page_had_its_keys(left: Path, tmp_path: Path) -> None:
+    """Of a leaf of records nothing is left, nor of the index of their names: whole without a doubt are those
+    sessions of which nothing can have been on that page.
+    """
+    sound, root = left.read_bytes(), roots(left)["record"]
+    hurt = hit(sound, leaves(left, "record")[2], bytes(PAGE))
+    had, has = (
+        {row.session for row in walk_table(Pages(each), root, record_row).rows} for each in (sound, hurt)
+    )
+    gone = had - has
+    assert len(gone) > 3
+    assert surveyed(left, tmp_path, hurt, logged=False).doubtful == ()
+    unnamed = hit(hurt, roots(left)["record_id"], bytes(PAGE))
+    # The page had the keys above the last one before it, which is that of a session's only message.
+    doubtful = tuple(ses(n) for n in range(min(gone) - 1, max(gone) + 1))
+    assert surveyed(left, tmp_path, unnamed, logged=False).doubtful == doubtful
 
 
 def test_complete_means_that_nothing_is_doubtful() -> None:

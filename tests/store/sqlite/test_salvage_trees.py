@@ -62,9 +62,13 @@ def test_an_inner_page_that_lost_some_of_its_cells_loses_no_row(store: Path, bit
 
 
 @pytest.mark.parametrize("other", ["session_head", "session_updated", "record_scoped", "record_parent"])
-@pytest.mark.parametrize("index", ["session_removed", "record_removed", "record_id"])
+@pytest.mark.parametrize(
+    "index", ["session_removed", "record_removed", "record_id", "session_head", "record_moved"]
+)
 def test_an_index_alone_removes_nothing(store: Path, index: str, other: str) -> None:
-    """An index overwritten with another, whose entries look the same: what the tables still have is there."""
+    """An index overwritten with another, whose entries look the same: what the tables still have is there,
+    and in its latest state.
+    """
     sound, data, roots = damage.rows(store), store.read_bytes(), damage.roots(store)
     report, came = salvaged(store, damage.hit(data, roots[index], damage.page(data, roots[other])))
     assert came == sound

@@ -17,6 +17,7 @@ from holdfast.schema.stored import KINDS
 from holdfast.store.columns import MESSAGE, PART, stub
 from holdfast.store.examining import STEPS, Examining
 from holdfast.store.report import Finding, Report, complaint
+from holdfast.store.sqlite import index_entries
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import UNREADABLE, Database, is_unreadable
 from holdfast.store.sqlite.salvage.rescue import survey
@@ -92,10 +93,11 @@ class _Examination:
         self._records = 0
 
     def file(self) -> list[str]:
-        """What SQLite reports about the file."""
+        """What SQLite reports about the file, and what it does not look for."""
         self._examining.at("the file")
         lines = [line for (line,) in self._db.execute("PRAGMA integrity_check(20)")]
-        return [" ".join(line.split()) for line in lines if line != "ok"]
+        wrong = [" ".join(line.split()) for line in lines if line != "ok"]
+        return wrong or index_entries.without_rows(self._db, self._examining)
 
     def run(self) -> Report:
         living, done, last = 0, 0, -1

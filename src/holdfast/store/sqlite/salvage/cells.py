@@ -111,6 +111,8 @@ def loose_cells(pages: Pages, number: int) -> Iterator[Cell]:
     page = pages.page(number)
     for offset in range(pages.size - 4) if page is not None else ():
         assert page is not None
+        if not page[offset]:
+            continue  # A cell begins with its size. What a disk has not given is full of zeros.
         cell = read_cell(pages, page, number, offset, LEAF_TABLE)
         if cell is not None:
             yield cell

@@ -14,6 +14,7 @@ from holdfast.store.batch import scope_of
 from holdfast.store.columns import KIND_NUMBER, MESSAGE, PART, SCOPE_NUMBER, stub
 from holdfast.store.report import complaint
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
+from holdfast.store.sqlite.salvage.key_ranges import within
 from holdfast.store.sqlite.salvage.numbers import Numbers
 from holdfast.store.sqlite.salvage.pages import Pages
 from holdfast.store.sqlite.salvage.report import Incomplete, SalvageReport
@@ -118,6 +119,8 @@ class Chooser:
         elif row is None or data is None:
             row, data = self._made_up(n, row, id or self._mint(), records)
             lost.insert(0, "its own record")
+        elif row.scope == 0 and self._is_former(n, row):
+            lost.insert(0, "the latest state of its own record, or certainty of it,")
         row = self._numbers.numbered(row)
         head = max([row.seq, *(each.seq for each in records)])
         bodies = [ids.body(each.id) for each in records if each.kind in (MESSAGE, PART)]
@@ -137,6 +140,13 @@ class Chooser:
     def _is_gone(self, n: int) -> bool:
         return n not in self._sessions and self._found.session_names.whole and not self._known(n)
 
+    def _is_former(self, n: int, row: Row) -> bool:
+        """Whether an index has a later state of a session: what changes it or its records moves its head.
+
+        Numbers only rise, so even an index of the past has none above that of the latest state.
+        """
+        return row.head < self._found.heads.get(n, 0)
+
     def _known(self, n: int) -> bool:
         return n in self._found.session_names.entries
 
@@ -148,6 +158,8 @@ class Chooser:
             is_live = self._is_live(row)
             if not is_live and self._found.session_names.whole and not self._known(n):
                 continue
+            if row.removed and n not in self._found.removed_sessions and self._is_former(n, row):
+                continue  # It was made again.
             if row.removed:
                 return row, None
             if not is_live and n in self._found.removed_sessions:
@@ -184,13 +196,16 @@ class Chooser:
         chosen: dict[int, Row] = {}
         lost: list[str] = []
         newest: dict[tuple[int, str | None], int] = {}
+        removed = self._found.removed_records
         for k in keys:  # A name that was removed and made again has a greater key the second time.
             newest.update(((row.kind, row.id), k) for row in self._records.get(k, [])[:1])
         for k in keys:
             states = self._records.get(k, [])
             if states and newest[states[0].kind, states[0].id] != k:
                 continue
-            if not states and self._entry(k) in newest:
+            other = None if states else newest.get(self._entry(k))
+            # Unless the row is a former tombstone: then the record was made again, under this key.
+            if other is not None and (other in removed or not self._records[other][0].removed):
                 continue  # The row is there, and its key is wrong, here or in the index.
             row = self._record(k, session, chosen, lost)
             if row is None:
@@ -217,7 +232,7 @@ class Chooser:
                 # Of another name, and under this key by damage: no other key leads to it.
                 others = [each for each in refused if (each.row.kind, each.row.id) != (row.kind, row.id)]
                 self._refuse([each for each in others if self._is_live(each.row)], lost)
-                return self._numbers.numbered(row)
+                return self._taken(row, lost)
             refused.append(Aside(reason, session, row))
         entry = self._found.record_names.entries.get(k)
         if k in self._found.removed_records or (entry is None and not refused):
@@ -226,6 +241,11 @@ class Chooser:
         kind, id = (refused[0].row.kind, refused[0].row.id) if refused else self._entry(k)
         lost.append(f"{KINDS[kind] if 0 <= kind < len(KINDS) else 'record'} {id}")
         return None
+
+    def _taken(self, row: Row, lost: list[str]) -> Row:
+        if row.seq < self._found.moved.get(row.key, 0):
+            lost.append(f"the latest state of {KINDS[row.kind]} {row.id}")
+        return self._numbers.numbered(row)
 
     def _refuse(self, refused: list[Aside], lost: list[str]) -> None:
         self._aside += [each for each in refused if not each.row.torn]
@@ -273,18 +293,18 @@ class Chooser:
         scoped = [each for each in kept if each.data is not None and each.row.scope != 0]
         proved = self._found.record_names.whole and self._found.session_names.whole
         unproved = not proved and any(self._found.lost.values())
-        ranges = [] if proved else [*self._found.lost["record"].values()]
+        ranges = [] if proved else self._found.lost["record"].values()
+        in_doubt = within(
+            (each.row.key for each in whole),
+            ((low >> POSITION_BITS, high >> POSITION_BITS) for low, high in ranges),
+        )
         return SalvageReport(
             tuple(each.row.id for each in whole),
             tuple(
                 Incomplete(each.row.id, title_of(each.data), tuple(each.lost)) for each in living if each.lost
             ),
             (*self._lost, *(f"{name} of {each.row.id}" for each in scoped for name in each.lost)),
-            tuple(
-                each.row.id
-                for each in whole
-                if any(low >> POSITION_BITS <= each.row.key <= high >> POSITION_BITS for low, high in ranges)
-            ),
+            tuple(each.row.id for each in whole if each.row.key in in_doubt),
             sum(not row.removed for each in kept for row in each.records),
             self._found.pages,
             self._pages_lost(),

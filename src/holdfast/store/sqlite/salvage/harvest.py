@@ -51,6 +51,8 @@ class Harvest(msgspec.Struct):
     removed_records: set[int]
     moved: dict[int, int]
     """The numbers of records that were written again, by their keys, as an index says."""
+    heads: dict[int, int]
+    """The latest number of any record of each session, by the session's number, as an index says."""
     quarantine: list[Quarantined]
     quarantine_lost: int
     """How many pages of the quarantine cannot be read."""
@@ -82,15 +84,17 @@ def harvest(pages: Pages, roots: dict[str, int]) -> Harvest:
         elif (session := session_row(cell)) is not None:
             strays["session"].append(session)
     moved = _index(pages, roots.get("record_moved"), _moves_record).entries
+    heads = _index(pages, roots.get("session_head"), _numbers_session).entries
     return Harvest(
         live,
         strays,
         {name: walks[name].lost for name in strays},
         _index(pages, roots.get("sqlite_autoindex_session_1"), _names_session),
         _index(pages, roots.get("record_id"), _names_record),
-        _removed(_index(pages, roots.get("session_removed"), _removes_session), _living(live)),
+        _removed(_index(pages, roots.get("session_removed"), _numbers_session), _living(live)),
         _removed(_index(pages, roots.get("record_removed"), _removes_record), _living_records(live)),
         {k: number for k, (_, number) in moved.items() if isinstance(number, int)},
+        {n: number for n, (number,) in heads.items() if isinstance(number, int)},
         kept.rows,
         len(kept.lost),
         _settings(pages, roots.get("store")),
@@ -157,8 +161,8 @@ def _names_record(columns: list[Value]) -> bool:
     )
 
 
-def _removes_session(columns: list[Value]) -> bool:
-    """An entry of the tombstones of sessions."""
+def _numbers_session(columns: list[Value]) -> bool:
+    """An entry of the tombstones of sessions, or of their heads."""
     return len(columns) == 2 and isinstance(columns[0], int) and _is_number(columns[1])
 
 
