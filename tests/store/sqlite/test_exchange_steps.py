@@ -16,7 +16,7 @@ from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
 from holdfast.store.sqlite.cut_off import settle
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.draft import drafting
+from holdfast.store.sqlite.draft import SUFFIXES, draft_beside, drafting
 from holdfast.store.sqlite.exchange import beside, exchange
 from holdfast.store.sqlite.identity import identify
 from holdfast.store.sqlite.salvage.rescue import survey
@@ -286,3 +286,25 @@ def test_a_store_that_is_made_meanwhile_is_not_called_lost(tmp_path: Path) -> No
     os.unlink(tmp_path / "store.db")  # noqa: PTH108
     with pytest.raises(StoreMissing, match="is gone although a store was here"):
         Database(tmp_path / "store.db").prepare(create=True)
+
+
+def test_drafts_beside_a_file_that_is_to_be_made(tmp_path: Path) -> None:
+    """Those of killed processes are removed by the next one that writes to that name. Those of living ones
+    are not, nor is what belongs to another name, or only looks like a draft.
+    """
+    target = tmp_path / "new.db"
+    dead = [".new.db.0123abcd", ".new.db.0123abcd-journal"]
+    others = [".new.db.swp", ".other.db.0123abcd", "new.db.0123abcd"]
+    for name in (*dead, *others):
+        (tmp_path / name).touch()
+    with draft_beside(tmp_path / "second.db") as elsewhere:
+        with draft_beside(target):
+            assert all((tmp_path / name).exists() for name in dead)
+        elsewhere.touch()
+    with draft_beside(target) as living:
+        for suffix in SUFFIXES:
+            living.with_name(living.name + suffix).touch()
+        with draft_beside(target) as another:
+            assert (living.exists(), another) == (True, another)
+            assert another != living
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)

@@ -6,7 +6,7 @@ of a lock that is for nothing else. Beside a store that is the wake file's, else
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,20 +32,27 @@ def draft_beside(target: Path) -> AbstractContextManager[Path]:
 
 @contextmanager
 def _draft_of(path: Path, locked: Path) -> Iterator[Path]:
-    with closing(FileLock(locked, readonly=True)) as lock:
-        # A disk without such locks does not tell who is at work: then nothing is removed.
-        with suppress(StoreBusy, OSError):
-            lock.acquire(wait_s=0)
-            if locked.exists():
-                _remove_left(path)
-            lock.release()
-        with suppress(OSError):
-            lock.acquire(shared=True)
+    with working(locked, lambda: _remove_left(path)):
         draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             yield draft
         finally:
             remove_draft(draft)
+
+
+@contextmanager
+def working(locked: Path, remove_left: Callable[[], None]) -> Iterator[None]:
+    """Be at work on drafts; if no other process is, remove what killed ones have left."""
+    with closing(FileLock(locked, readonly=True)) as lock:
+        # A disk without such locks does not tell who is at work: then nothing is removed.
+        with suppress(StoreBusy, OSError):
+            lock.acquire(wait_s=0)
+            if locked.exists():
+                remove_left()
+            lock.release()
+        with suppress(OSError):
+            lock.acquire(shared=True)
+        yield
 
 
 def remove_draft(draft: Path) -> None:
