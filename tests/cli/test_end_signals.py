@@ -53,7 +53,7 @@ def shell(tmp_path: Path) -> Shell:
 
 
 def prepared(shell: Shell, way: str) -> tuple[str, list[str]]:
-    """Where the command waits, and what it is; the head of its store is gone, but for the way of a sound one."""
+    """Where the command waits, and what it is; the head of its store is gone, where it is not to be sound."""
     place = shell.home.parent
     if way != "export":
         path = place / "data/store.db"
