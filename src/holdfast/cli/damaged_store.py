@@ -273,8 +273,10 @@ def keep_copy(path: Path, target: Path) -> list[Path]:
                 make_file(copy)
                 if unreadable := copy_raw(source, copy):
                     note(f"{not_given(unreadable, str(source))}; the copy has zeros there")
-    except OSError as error:
+    except BaseException as error:
         for copy in made:
             copy.unlink(missing_ok=True)
-        raise StoreError(f"{target} could not be written: {error.strerror or error}") from error
+        if isinstance(error, OSError):
+            raise StoreError(f"{target} could not be written: {error.strerror or error}") from error
+        raise
     return made

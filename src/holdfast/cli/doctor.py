@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from holdfast.cli import damaged_store
+from holdfast.cli import damaged_store, end_signals
 from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.progress_line import progress_line
@@ -50,6 +50,7 @@ def doctor(
 
     Nothing is changed unless asked.
     """
+    end_signals.listen()
     place = place_of(ctx)
     if salvage is not None or restore is not None:
         if repair or backup is not None or no_backup or None not in (salvage, restore):

@@ -1,7 +1,7 @@
 """The entry: a look at the arguments, then click; every error becomes one line and an exit code.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something was denied (`run`, `resume`), 4 in conflict
-with the user's changes (`revert`, `unrevert`), 130 interrupted.
+with the user's changes (`revert`, `unrevert`), 130 interrupted, 143 and 129 the same by SIGTERM and SIGHUP.
 """
 
 import os
@@ -28,6 +28,10 @@ def main() -> None:
     # The module costs 4 ms, which `--version` does not have; whatever takes time has loaded it.
     if code == INTERRUPTED or "signal" in sys.modules:
         ignore_interrupts()
+    if "holdfast.cli.end_signals" in sys.modules:  # A command that has something to remove has loaded it.
+        from holdfast.cli import end_signals
+
+        code = end_signals.finish(code)
     sys.exit(code)
 
 

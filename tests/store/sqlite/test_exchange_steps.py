@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import msgspec
 import pytest
 
 from holdfast.clock import SystemClock
@@ -16,7 +17,7 @@ from holdfast.store.batch import Batch
 from holdfast.store.sqlite.backups import copy
 from holdfast.store.sqlite.cut_off import settle
 from holdfast.store.sqlite.database import Database
-from holdfast.store.sqlite.draft import drafting
+from holdfast.store.sqlite.draft import SUFFIXES, draft_beside, drafting
 from holdfast.store.sqlite.exchange import beside, exchange
 from holdfast.store.sqlite.identity import identify
 from holdfast.store.sqlite.salvage.rescue import survey
@@ -286,3 +287,90 @@ def test_a_store_that_is_made_meanwhile_is_not_called_lost(tmp_path: Path) -> No
     os.unlink(tmp_path / "store.db")  # noqa: PTH108
     with pytest.raises(StoreMissing, match="is gone although a store was here"):
         Database(tmp_path / "store.db").prepare(create=True)
+
+
+def test_drafts_beside_a_file_that_is_to_be_made(tmp_path: Path) -> None:
+    """Those of killed processes are removed by the next one that writes to that name. Those of living ones
+    are not, nor is what belongs to another name, or only looks like a draft.
+    """
+    target = tmp_path / "new.db"
+    dead = [".new.db.0123abcd", ".new.db.0123abcd-journal"]
+    others = [".new.db.swp", ".other.db.0123abcd", "new.db.0123abcd"]
+    for name in (*dead, *others):
+        (tmp_path / name).touch()
+    with draft_beside(tmp_path / "second.db") as elsewhere:
+        with draft_beside(target):
+            assert all((tmp_path / name).exists() for name in dead)
+        elsewhere.touch()
+    with draft_beside(target) as living:
+        for suffix in SUFFIXES:
+            living.with_name(living.name + suffix).touch()
+        with draft_beside(target) as another:
+            assert (living.exists(), another) == (True, another)
+            assert another != living
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)
+
+
+@pytest.mark.parametrize("step", range(2, STEPS - 1))
+def test_an_undoing_that_is_killed_is_undone_by_the_next(
+    store: Database, left: Path, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each name that it gives or takes away, until it completes: no log is taken for another file's."""
+    place = store.path.parent
+    for last in range(1, 100):
+        for each in place.iterdir():
+            each.unlink()
+        for each in left.iterdir():
+            shutil.copyfile(each, place / each.name)
+        assert cut(store, step)
+        stop = stop_at(last)
+        with monkeypatch.context() as patched:
+            for name in ("unlink", "hardlink_to"):
+                patched.setattr(Path, name, stopped(getattr(Path, name), stop))
+            try:
+                settle(store)
+                break
+            except Killed:
+                pass
+        assert ids(Database(store.path)) == OLD
+        assert not list(place.glob("aside*"))
+    assert last > 2
+
+
+def stopped(do: Callable[..., None], stop: Callable[[str], None]) -> Callable[..., None]:
+    """A change of a name that a kill may come before."""
+
+    def change(*names: Path, **more: bool) -> None:
+        stop("")
+        do(*names, **more)
+
+    return change
+
+
+@pytest.mark.parametrize("step", range(2, STEPS - 1))
+def test_an_exchange_begins_with_the_end_of_the_former(store: Database, step: int) -> None:
+    """What was cut off is undone before anything is moved, so that both sessions are what is kept."""
+    place = store.path.parent
+    shutil.copyfile(place / "draft", place / "second")
+    assert cut(store, step)
+    kept = exchange(store, place / "second", place / "kept")
+    assert kept == (place / "kept", place / "kept-wal")
+    assert ids(store) == NEW
+    assert not [*place.glob("aside*"), *place.glob("*-exchange")]
+    (place / "kept-wake").touch()
+    assert ids(Database(place / "kept")) == OLD
+
+
+@pytest.mark.parametrize("name", ["../other", "folder/other", "/other", "..", ""])
+@pytest.mark.parametrize("key", ["aside", "new"])
+def test_a_note_only_names_what_lies_beside_it(store: Database, key: str, name: str) -> None:
+    """One that names anything else is none of ours: nothing is moved, and the store is as it was."""
+    place = store.path.parent
+    before = {each.name: each.read_bytes() for each in place.iterdir()}
+    (place / "aside").touch()
+    names = {"aside": "aside", "new": "draft"} | {key: name}
+    store.note_path.write_bytes(msgspec.json.encode(names))
+    settle(store)
+    (place / "aside").unlink()
+    (place / "store.db-lock").unlink()
+    assert {each.name: each.read_bytes() for each in place.iterdir()} == before

@@ -9,8 +9,6 @@ import apsw
 import pytest
 
 from holdfast.clock import SystemClock
-from holdfast.errors import StoreBusy
-from holdfast.file_lock import FileLock
 from holdfast.store.batch import Batch
 from holdfast.store.sqlite.database import Database
 from holdfast.store.sqlite.salvage import rescue
@@ -120,24 +118,3 @@ def test_complete_means_that_nothing_is_doubtful() -> None:
         report_of(lost=("a",)),
     )
     assert not any(report.complete for report in wrong)
-
-
-def test_a_store_is_read_while_no_process_writes(
-    left: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The store's lock is held as long as its pages are read, else half of a commit would come."""
-    path = tmp_path / "store.db"
-    shutil.copyfile(left, path)
-    database, chosen, locked = Database(path), rescue._chosen, list[bool]()
-
-    def look(*arguments: object) -> object:
-        with contextlib.closing(FileLock(database.lock_path)) as lock:
-            try:
-                lock.acquire(wait_s=0)
-            except StoreBusy:
-                locked.append(True)
-        return chosen(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(rescue, "_chosen", look)
-    rescue.survey(database, SystemClock())
-    assert locked == [True]

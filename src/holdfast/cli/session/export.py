@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli import end_signals
 from holdfast.cli.open_store import with_holdfast
 from holdfast.cli.output import clean, format_option, note, print_json
 from holdfast.cli.session.export_all import export_all
-from holdfast.cli.session.whole_file import prepare_folder, write_whole
+from holdfast.cli.session.whole_file import prepared_folder, write_whole
 from holdfast.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def export(
     read is left out and named, and the exit code is 1. The file is JSON whatever --format says; with
     --output or --all, --format json answers what was written.
     """
+    end_signals.listen()
     if sanitize and not opencode:
         raise click.UsageError("--sanitize goes with --opencode")
     if descendants and opencode:
@@ -53,8 +55,6 @@ def export(
         raise click.UsageError("--all writes portable files into its folder; leave the other options out")
     if output != "-" and Path(output).exists():
         raise InvalidInput(f"{output} exists already; name another file")
-    if folder is not None:
-        prepare_folder(Path(folder))
 
     written: dict[str, object] = {}
     damaged = False
@@ -78,7 +78,8 @@ def export(
         return losses.names
 
     if folder is not None:
-        done = export_all(ctx, Path(folder))
+        with prepared_folder(Path(folder)):
+            done = export_all(ctx, Path(folder))
         written |= {"folder": folder, "files": done.files}
         missing, damaged = done.missing, done.damaged
     else:

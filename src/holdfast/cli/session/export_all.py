@@ -10,7 +10,7 @@ import click
 
 from holdfast.cli.open_store import place_of, with_holdfast
 from holdfast.cli.output import clean, note
-from holdfast.cli.session.whole_file import write_whole
+from holdfast.cli.session.whole_file import SALVAGED, write_whole
 from holdfast.errors import RecordCorrupt, StoreDamaged
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _export_salvaged(ctx: click.Context, folder: Path, done: Exported) -> "Salva
     """
     from holdfast.cli.damaged_store import path_of, salvaged
 
-    with TemporaryDirectory(prefix=".salvage-", dir=folder.absolute()) as private:
+    with TemporaryDirectory(prefix=SALVAGED, dir=folder.absolute()) as private:
         store = Path(private) / "store.db"
         report = salvaged(path_of(place_of(ctx), "--all"), store)
         lost = [each for each in report.incomplete if each.id not in done.sessions]

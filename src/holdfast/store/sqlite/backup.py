@@ -8,6 +8,7 @@ import apsw
 
 from holdfast.errors import StoreError
 from holdfast.person.private import make_file
+from holdfast.store.sqlite.draft import draft_beside
 from holdfast.store.tables.connection import set_pragmas
 from holdfast.take_name import take_name
 
@@ -33,29 +34,27 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, 
     check_free(target, "for the backup")
     if not target.absolute().parent.is_dir():
         raise StoreError(f"{target.parent} is no folder; make it, or name another")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        make_file(draft)
-        copy = apsw.Connection(str(draft))
-        try:
-            with copy.backup("main", source, "main") as backup:
-                while not backup.done:
-                    backup.step(1000)
-            set_pragmas(copy, "journal_mode=DELETE", "synchronous=FULL")
-            if fresh:
-                copy.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
-                copy.execute("DELETE FROM owner; UPDATE session SET owner=NULL")
-            if verify and (wrong := copy.execute("PRAGMA integrity_check(1)").get) != "ok":
-                raise StoreError(f"the store is damaged: {' '.join(str(wrong).split())}")
-        finally:
-            copy.close()
-        fd = os.open(draft, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-        take_name(draft, target)
+        with draft_beside(target) as draft:
+            make_file(draft)
+            copy = apsw.Connection(str(draft))
+            try:
+                with copy.backup("main", source, "main") as backup:
+                    while not backup.done:
+                        backup.step(1000)
+                set_pragmas(copy, "journal_mode=DELETE", "synchronous=FULL")
+                if fresh:
+                    copy.execute("UPDATE store SET value=? WHERE key='incarnation'", (secrets.token_hex(8),))
+                    copy.execute("DELETE FROM owner; UPDATE session SET owner=NULL")
+                if verify and (wrong := copy.execute("PRAGMA integrity_check(1)").get) != "ok":
+                    raise StoreError(f"the store is damaged: {' '.join(str(wrong).split())}")
+            finally:
+                copy.close()
+            fd = os.open(draft, os.O_RDONLY)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+            take_name(draft, target)
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file for the backup") from None
-    finally:
-        draft.unlink(missing_ok=True)

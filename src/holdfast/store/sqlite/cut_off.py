@@ -91,7 +91,7 @@ def _read(note: Path) -> dict[str, str]:
     except (FileNotFoundError, msgspec.DecodeError):
         return {}
     names = [found.get(key, "") for key in ("aside", "new")]
-    return found if all(name and Path(name).name == name for name in names) else {}
+    return found if all(Path(name).name == name not in ("", "..") for name in names) else {}
 
 
 def _link(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""Writes the rows that were chosen as a new store: complete and on the disk, or not there at all."""
+"""Writes the rows that were chosen as a new store: complete and on the disk, and then under its name."""
 
 import os
 import secrets
@@ -13,6 +13,7 @@ from holdfast.person.private import make_file
 from holdfast.store.base import FORMAT
 from holdfast.store.columns import columns_of
 from holdfast.store.sqlite.database import translated
+from holdfast.store.sqlite.draft import remove_draft
 from holdfast.store.sqlite.salvage.choose import Choice, KeptSession
 from holdfast.store.sqlite.salvage.harvest import Harvest, content
 from holdfast.store.sqlite.salvage.pages import Pages
@@ -32,12 +33,12 @@ def default_roots() -> dict[str, int]:
         db.close()
 
 
-def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, now_ms: int) -> None:
-    """Make the store, never over a file. It has an incarnation of its own, and no owners."""
-    if target.exists():
-        raise StoreError(f"{target} exists already; name another file")
-    draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+def write_store(
+    draft: Path, target: Path, choice: Choice, found: Harvest, pages: Pages, *, now_ms: int
+) -> None:
+    """Write the draft of a store, over a former one. It has an incarnation of its own, and no owners."""
     try:
+        remove_draft(draft)
         make_file(draft)
         db = apsw.Connection(str(draft))
         try:
@@ -49,16 +50,20 @@ def write_store(target: Path, choice: Choice, found: Harvest, pages: Pages, *, n
             db.close()
         with draft.open("rb") as file:
             os.fsync(file.fileno())
-        take_name(draft, target)
-    except FileExistsError:
-        raise StoreError(f"{target} exists already; name another file") from None
     except apsw.Error as error:
         raise translated(error, target) from error
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror or error}") from error
-    finally:
-        for suffix in ("", "-journal"):
-            draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def name_store(draft: Path, target: Path) -> None:
+    """Give the finished draft its name, never over a file."""
+    try:
+        take_name(draft, target)
+    except FileExistsError:
+        raise StoreError(f"{target} exists already; name another file") from None
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 def _fill(db: apsw.Connection, choice: Choice, found: Harvest, pages: Pages, now_ms: int) -> None:
