@@ -25,7 +25,8 @@ with open(sys.argv[1], "r+b") as file:
 
 
 @pytest.fixture(params=[0o777, 0o477, 0o277, 0o022, 0])
-def _umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def _umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    del tmp_path  # Made before: what it is in stays open to those who look for theirs.
     before = os.umask(request.param)
     yield
     os.umask(before)
