@@ -20,6 +20,7 @@ from holdfast.store.report import Finding, Report, complaint
 from holdfast.store.sqlite import index_entries
 from holdfast.store.sqlite.backups import Backups
 from holdfast.store.sqlite.database import UNREADABLE, Database, is_unreadable
+from holdfast.store.sqlite.salvage.raw_file import Kept
 from holdfast.store.sqlite.salvage.rescue import survey
 from holdfast.store.tables.connection import Connection
 from holdfast.store.tables.ddl import POSITION_BITS, POSITION_MASK
@@ -43,7 +44,13 @@ WHERE session NOT IN (SELECT n FROM session) OR (k >> 40) NOT IN (SELECT n FROM 
 
 
 def examine(
-    db: Connection, database: Database, clock: Clock, *, repair: bool, examining: Examining | None = None
+    db: Connection,
+    database: Database,
+    clock: Clock,
+    *,
+    repair: bool,
+    examining: Examining | None = None,
+    kept: Kept | None = None,
 ) -> Report:
     """Look at everything, in one transaction of the caller's."""
     examination = _Examination(db, database, clock, examining or Examining(), repair=repair)
@@ -60,23 +67,23 @@ def examine(
     # A page of the file itself is broken: no table can be trusted to mend it.
     if repair:
         raise StoreDamaged(str(database.path), "; ".join(wrong))
-    return surveyed(database, clock, wrong)
+    return surveyed(database, clock, wrong, kept)
 
 
-def surveyed(database: Database, clock: Clock, wrong: list[str]) -> Report:
+def surveyed(database: Database, clock: Clock, wrong: list[str], kept: Kept | None = None) -> Report:
     """What can be reported of a store whose file is damaged."""
-    left = survey(database, clock)
+    left = survey(database, clock, kept=kept)
     findings = [Finding(f"SQLite: {line}", str(database.path)) for line in wrong if line != left.log]
     findings += [Finding(gap, str(database.path)) for gap in left.gaps]
     if left.log:
         what = f"{left.log}: SQLite drops what stands behind it, --salvage NEW keeps it"
         findings.append(Finding(what, str(database.log_path)))
     backups = Backups(database)
-    kept = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]
+    restores = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]
     readable = f"{len(left.whole)} sessions can be read whole, {len(left.incomplete)} in part"
     ways = "--salvage NEW writes them into a new store, --repair puts it in the place of this one"
     sessions = len(left.whole) + len(left.incomplete)
-    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}", *kept))
+    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}", *restores))
 
 
 class _Examination:

@@ -4,7 +4,7 @@ import queue
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio.to_thread
 import apsw
@@ -26,6 +26,9 @@ from holdfast.store.sqlite.recent import Recent
 from holdfast.store.tables.shell import Shell
 from holdfast.store.tables.threads import GROUP_MAX, Job, Worker, submit
 from holdfast.store.tables.watch import Wakes
+
+if TYPE_CHECKING:
+    from holdfast.store.sqlite.salvage.raw_file import Kept
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -56,6 +59,8 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
         self._unindexed = 0
         self._start_backup: Callable[[Path], None] | None = None
         self._look_for_backup_ms = 0
+        self._kept: Kept | None = None
+        """What was read beside SQLite, since a store that is examined may be damaged."""
         self._stops: list[Callable[[], None]] = []
         self._joins: list[Callable[[], None]] = []
         with ExitStack() as opened:
@@ -191,12 +196,21 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
 
     async def examine(self, *, repair: bool = False, progress: Progress | None = None) -> Report:
         from holdfast.store.sqlite.examine import examine
+        from holdfast.store.sqlite.salvage.raw_file import Kept
 
         examining = Examining(progress)
+        kept = self._kept = self._kept or Kept()
 
         def work(connection: WriteConnection | ReadConnection) -> Report:
             with examining.statements(connection.db):
-                return examine(connection.db, self.database, self.clock, repair=repair, examining=examining)
+                return examine(
+                    connection.db,
+                    self.database,
+                    self.clock,
+                    repair=repair,
+                    examining=examining,
+                    kept=kept,
+                )
 
         return await examining.wait(self.write(work) if repair else self.read(work))
 
@@ -212,3 +226,6 @@ class SqliteStore(Shell[WriteConnection, ReadConnection]):
             self._connections.close()
         except apsw.Error as error:  # The last checkpoint failed; what was committed is in the log.
             raise translated(error, self.database.path) from error
+        finally:
+            if self._kept is not None:
+                self._kept.close()

@@ -8,6 +8,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from io import FileIO
 from pathlib import Path
 
 SECTOR = 512
@@ -63,6 +64,30 @@ class RawFile:
     def unreadable(self) -> int:
         """How many bytes of what was asked for the disk has not given."""
         return len(self._unreadable) * SECTOR
+
+
+class Kept:
+    """Files that are read raw and stay open until this is closed, each once, however often it is read.
+
+    For files that SQLite has open here too: the close of any descriptor gives up the locks that it has.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[int, int], FileIO] = {}
+
+    def raw(self, path: Path) -> RawFile:
+        """The file that is under the name now."""
+        found = path.stat()
+        key = found.st_dev, found.st_ino
+        if key not in self._files:
+            # Not the same one, if it gives way to another just now: then one is kept for nothing.
+            self._files[key] = path.open("rb", buffering=0)
+        return RawFile(self._files[key].fileno())
+
+    def close(self) -> None:
+        """Only when SQLite has closed them."""
+        while self._files:
+            self._files.popitem()[1].close()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from holdfast.store.sqlite.draft import draft_beside
 from holdfast.store.sqlite.salvage.choose import Choice, Chooser
 from holdfast.store.sqlite.salvage.harvest import Harvest, harvest
 from holdfast.store.sqlite.salvage.pages import Pages
+from holdfast.store.sqlite.salvage.raw_file import Kept
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.source import Source, read
 from holdfast.store.sqlite.salvage.write import default_roots, name_store, write_store
@@ -36,9 +37,11 @@ def salvage(
         return report
 
 
-def survey(database: Database, clock: Clock, *, failpoint: Failpoint = no_failpoint) -> SalvageReport:
-    """What a salvage would bring; nothing is written."""
-    return read(database, lambda source: _chosen(source.pages, clock)[1].report, failpoint)
+def survey(
+    database: Database, clock: Clock, *, failpoint: Failpoint = no_failpoint, kept: Kept | None = None
+) -> SalvageReport:
+    """What a salvage would bring; nothing is written. `kept`: see `source.read`."""
+    return read(database, lambda source: _chosen(source.pages, clock)[1].report, failpoint, kept)
 
 
 def _chosen(pages: Pages, clock: Clock) -> tuple[Harvest, Choice]:

@@ -8,7 +8,7 @@ and the last time with the store's lock: a writer that never rests cannot keep a
 
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import NamedTuple
 
 import apsw
@@ -23,7 +23,7 @@ from holdfast.store.sqlite.identity import identify
 from holdfast.store.sqlite.salvage.log_file import log_bytes, not_given
 from holdfast.store.sqlite.salvage.page_size import sized
 from holdfast.store.sqlite.salvage.pages import Pages
-from holdfast.store.sqlite.salvage.raw_file import RawFile, opened_raw
+from holdfast.store.sqlite.salvage.raw_file import Kept, RawFile
 from holdfast.store.sqlite.salvage.report import SalvageReport
 from holdfast.store.sqlite.salvage.write import default_roots
 
@@ -53,11 +53,18 @@ class Source(NamedTuple):
 
 
 def read(
-    database: Database, work: Callable[[Source], SalvageReport], failpoint: Failpoint = no_failpoint
+    database: Database,
+    work: Callable[[Source], SalvageReport],
+    failpoint: Failpoint = no_failpoint,
+    kept: Kept | None = None,
 ) -> SalvageReport:
-    """What the work reports of the pages of one moment; it is done again where they were of two."""
-    # What is opened stays open until the end: to close a file drops the locks that SQLite has on it here.
+    """What the work reports of the pages of one moment; it is done again where they were of two.
+
+    `kept`: of a process that has the store open, until it has closed it.
+    """
     with ExitStack() as opened:
+        if kept is None:
+            kept = opened.enter_context(closing(Kept()))
         _hold_off_checkpoints(database, opened)
         left, is_locked = READINGS, False
         while True:
@@ -69,7 +76,7 @@ def read(
             seen = identify(database).file
             time.sleep(GRAIN_S)
             try:
-                source = _open(database, opened)
+                source = _open(database, kept)
                 failpoint("read")
                 report = source.told(work(source))
             except Exception:
@@ -110,13 +117,13 @@ def _lock(database: Database, opened: ExitStack) -> bool:
     return True
 
 
-def _open(database: Database, opened: ExitStack) -> Source:
+def _open(database: Database, kept: Kept) -> Source:
     try:
         if not (database.path.exists() or database.log_path.exists()):
             # Nothing is made beside a store that is not there.
             raise StoreMissing(f"there is no store at {database.path}")
         # Without its file, or with an empty one, a log still holds what was written last.
-        file = opened.enter_context(opened_raw(database.path)) if database.path.exists() else None
+        file = kept.raw(database.path) if database.path.exists() else None
         log, log_unreadable = log_bytes(database.log_path)
     except OSError as error:
         raise StoreError(f"{database.path} cannot be read: {error.strerror or error}") from error
