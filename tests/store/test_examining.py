@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import re
 import threading
 from pathlib import Path
 
@@ -122,7 +123,11 @@ async def test_an_examination_walks_once_along_each_table(tmp_path: Path) -> Non
             for sql in asked
             for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", [None] * sql.count("?"))
         }
-    assert plans == {
+    # Once along each index of some rows, from its first entry to its last.
+    along = re.compile(r"(SCAN|SEARCH) i USING (COVERING )?INDEX \w+( \(\w+>\?\))?")
+    assert {plan for plan in plans if not along.fullmatch(plan)} == {
+        "CORRELATED SCALAR SUBQUERY 1",
+        "SEARCH r USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH p USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
         "SEARCH r USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)",
         "SEARCH record USING INTEGER PRIMARY KEY (rowid=?)",
