@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 import apsw
 
 from holdfast.clock import Clock
-from holdfast.errors import InvalidInput, StoreError
+from holdfast.errors import InvalidInput, StoreBusy, StoreError
 from holdfast.file_lock import FileLock
 from holdfast.store.base import Failpoint
 from holdfast.store.host import Host
 from holdfast.store.query import SearchQuery
 from holdfast.store.record import Found
 from holdfast.store.sqlite.database import Database, translated
+from holdfast.store.sqlite.identity import identify
 from holdfast.store.sqlite.recent import Recent
 from holdfast.store.tables.connection import set_pragmas
 from holdfast.store.tables.feed import Feed
@@ -27,6 +28,8 @@ from holdfast.store.tables.writer import Writer
 T = TypeVar("T")
 
 LOG_PAGES = 1_000
+READINGS = 3
+"""How often a thing is read at most that another user writes meanwhile, and that cannot be locked."""
 
 
 class WriteConnection:
@@ -113,17 +116,27 @@ class WriteConnection:
 
 
 class ReadConnection:
-    """A connection that reads, one snapshot a job."""
+    """A connection that reads, one snapshot a job.
+
+    A user who may not write can take no lock of a store without a log. What its owner writes there is noticed
+    by the file, and then it is opened anew.
+    """
 
     def __init__(self, database: Database, clock: Clock, host: Host, *, waits: bool = True) -> None:
-        self.db = database.connect(readonly=True)
-        if not waits:
+        self._database, self._clock, self._host = database, clock, host
+        self._waits = waits
+        self._search: Search | None = None
+        self._open()
+
+    def _open(self) -> None:
+        seen = identify(self._database) if self._database.readonly else None
+        self.db = self._database.connect(readonly=True)
+        if not self._waits:
             self.db.set_busy_timeout(0)
-        self._database = database
-        self._leases = Leases(self.db, clock, host)
+        self._unlocked = seen if self.db.open_flags & apsw.SQLITE_OPEN_URI else None
+        self._leases = Leases(self.db, self._clock, self._host)
         self.reader = Reader(self.db, self._leases.living)
         self.feed = Feed(self.db)
-        self._search: Search | None = None
 
     def run(self, jobs: "list[Job[ReadConnection]]") -> None:
         """Do each job inside one read transaction, which ends before anything is awaited."""
@@ -135,6 +148,26 @@ class ReadConnection:
 
     def do(self, work: "Callable[[ReadConnection], T]") -> T:
         """Do one thing in one snapshot."""
+        for _ in range(READINGS):
+            if self._is_outdated():
+                self.close()
+                self._search = None
+                self._open()
+            try:
+                found = self._do(work)
+            except StoreError:
+                if not self._is_outdated():
+                    raise
+            else:
+                if not self._is_outdated():
+                    return found
+        raise StoreBusy(f"{self._database.path} was written by another user while it was read; try again")
+
+    def _is_outdated(self) -> bool:
+        """Whether the file that was opened without a lock has been written since, or has a log now."""
+        return self._unlocked is not None and identify(self._database) != self._unlocked
+
+    def _do(self, work: "Callable[[ReadConnection], T]") -> T:
         try:
             self.db.execute("BEGIN")
             try:
