@@ -15,6 +15,9 @@ from tests.store.sqlite import damage
 
 PAUSED = """
 import importlib, signal, sys
+for each in (signal.SIGTERM, signal.SIGHUP):  # Whoever runs the tests may ignore them.
+    signal.signal(each, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if sys.argv[2]:
     signal.signal(signal.Signals[sys.argv[2]], signal.SIG_IGN)
 module, name = sys.argv[1].rsplit(".", 1)
