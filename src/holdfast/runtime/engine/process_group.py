@@ -43,20 +43,23 @@ async def start(
     descriptors: Sequence[int] = (),
 ) -> Process:
     """Start a program in a group of its own: this is the one place where tools' programs are started."""
+    # Who is cancelled meanwhile ends it in order, behind this: half started, its pipe would stay open.
     try:
-        return await anyio.open_process(
-            list(command),
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=cwd,
-            env=marked(env, mark),
-            start_new_session=True,
-            pass_fds=descriptors,
-        )
+        with anyio.CancelScope(shield=True):
+            process = await anyio.open_process(
+                list(command),
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                cwd=cwd,
+                env=marked(env, mark),
+                start_new_session=True,
+                pass_fds=descriptors,
+            )
     except (OSError, ValueError) as error:  # ValueError: a NUL character in an argument
         why = error.strerror or error if isinstance(error, OSError) else error
         raise ToolFailure(f"{command[0]} could not be started: {why}.") from error
+    return process
 
 
 def marked(env: Mapping[str, str], mark: str) -> Mapping[str, str]:
