@@ -183,11 +183,7 @@ class Chaos:
     ) -> None:
         at = self.chance.randrange(len(self.workers))
         worker, session = self.workers[at], self.chance.choice(list(self.acknowledged))
-        if worker.process.returncode is not None:  # The server went away just when it was opened.
-            errors = self.place.log.with_suffix(".errors").read_text()
-            assert "StoreBusy" in errors, errors[-2_000:]
-            self.did["died at opening"] += 1
-            worker = self.workers[at] = await Worker.start(self.place)
+        worker = self.workers[at] = await self._living(worker)
         (what,) = self.chance.choices(list(weights), list(weights.values()))
         if what == "kill":
             await worker.kill()
@@ -251,14 +247,29 @@ class Chaos:
             await worker.kill()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         last = await Worker.start(self.place)
-        async with asyncio.timeout(QUIET_S):
-            while unfinished := [each for each in self.acknowledged if await self._is_unfinished(each)]:
-                await asyncio.gather(*[last.ask(do="resume", session=each) for each in unfinished])
+        unfinished, answers = list[str](), list[dict[str, Any]]()
+        try:
+            async with asyncio.timeout(QUIET_S):
+                while unfinished := [each for each in self.acknowledged if await self._is_unfinished(each)]:
+                    last = await self._living(last)
+                    asked = [last.ask(do="resume", session=each) for each in unfinished]
+                    answers = await asyncio.gather(*asked)
+        except TimeoutError:
+            raise AssertionError(f"not in order: {unfinished}, whose `resume` said {answers}") from None
         assert await last.end() == 0
         for task in self._following:
             assert not task.done(), task.exception()
             task.cancel()
         await asyncio.gather(*self._following, return_exceptions=True)
+
+    async def _living(self, worker: Worker) -> Worker:
+        """The worker, or another one if the server went away just when it was opened."""
+        if worker.process.returncode is None:
+            return worker
+        errors = self.place.log.with_suffix(".errors").read_text()
+        assert "StoreBusy" in errors, errors[-2_000:]
+        self.did["died at opening"] += 1
+        return await Worker.start(self.place)
 
     async def _works(self, session: str) -> bool:
         record = await self.store.session(session)
