@@ -1,10 +1,16 @@
 """What tests of interrupts share."""
 
+from collections.abc import Callable
+
+import anyio
+import pytest
+
 from holdfast.app import Holdfast
 from holdfast.schema.ids import SessionID
 from holdfast.schema.request import InterruptRequest, RequestTime
 from holdfast.store.batch import Batch
 from holdfast.store.put import put
+from tests.stories import inside
 
 
 async def ordered(
@@ -20,3 +26,19 @@ async def ordered(
     )
     await hf.store.commit(Batch((put(request),)))
     return request
+
+
+def hold_watcher(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch, *, seen: Callable[[], None] = lambda: None
+) -> anyio.Event:
+    """See what others ask for only when the event is set; `seen` is called behind each look."""
+    gate, watcher = anyio.Event(), inside.coordinator(hf).watcher
+    look = watcher._look
+
+    async def late() -> None:
+        await gate.wait()
+        await look()
+        seen()
+
+    monkeypatch.setattr(watcher, "_look", late)
+    return gate

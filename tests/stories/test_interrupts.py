@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import force_setattr, replace
 
 import holdfast
-from holdfast.errors import InvalidInput, NotFound, Refused, StoreError
+from holdfast.errors import InvalidInput, NotFound, Refused, StoreBusy, StoreError
 from holdfast.feed.frame import Delta
 from holdfast.provider.request.events import ProviderEvent, Start
 from holdfast.provider.request.request import Request
@@ -581,6 +581,25 @@ async def test_an_interrupt_that_is_refused_is_not_left_behind(
         page = await hf.sessions.messages(session)
 
     assert ("text", "whole") in shape(page.messages)[-1][1]
+
+
+async def test_an_interrupt_elsewhere_waits_out_a_store_that_is_away(world: World) -> None:
+    """Its caller is not told of a failure while the request is in force."""
+    async with world.open(Step(Wait(anyio.Event()))) as (hf, script), world.open() as (other, _):
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: script.requests)
+        look, away = other.store.session, [StoreBusy("away")] * 3
+
+        async def back_later(id: str) -> Any:
+            if away and await look(id) and await hf.store.select("request", session=id):
+                raise away.pop()
+            return await look(id)
+
+        other.store.session = back_later  # type: ignore[method-assign]
+        with anyio.fail_after(60):
+            assert await other.sessions.interrupt(session)
+        assert away == []
 
 
 class Keeper:

@@ -20,7 +20,7 @@ from holdfast.testing.mock_provider.script import Call, Say
 from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from tests.stories import inside
 from tests.stories.crashing import Machine, killed_in_a_call, life
-from tests.stories.interrupting import ordered
+from tests.stories.interrupting import hold_watcher, ordered
 from tests.stories.places import Machine as Named
 from tests.stories.tools import Deed
 from tests.stories.world import Attached, World, is_shown
@@ -136,14 +136,7 @@ async def test_a_prompt_behind_an_interrupt_from_elsewhere_outlives_the_lease(
     steps = Step(Wait(anyio.Event())), Step(Say("two"))
     async with world.open(*steps) as (hf, script), world.open() as (other, _):
         session = await world.session(hf)
-        gate, watcher = anyio.Event(), inside.coordinator(hf).watcher
-        look = watcher._look
-
-        async def late() -> None:
-            await gate.wait()
-            await look()
-
-        monkeypatch.setattr(watcher, "_look", late)
+        gate = hold_watcher(hf, monkeypatch)
         await hf.sessions.prompt(session, "first")
         await until(lambda: script.requests)
 
@@ -362,6 +355,55 @@ async def test_an_interrupt_that_settles_nothing_is_an_error(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(alpha.store, "claim", away)
             await refused(alpha, StoreBusy)
+
+
+async def test_both_of_two_interrupts_return_when_everything_is_settled(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second one finds that the first has just begun to settle the parked call."""
+    settle, settling, gate = drain._settle_interrupted, anyio.Event(), anyio.Event()
+
+    async def slowly(run: Any, *, started: bool) -> None:
+        settling.set()
+        await gate.wait()
+        await settle(run, started=started)
+
+    monkeypatch.setattr(drain, "_settle_interrupted", slowly)
+    world.settings(permission={"*": "ask"})
+    deed, answers, looks = Deed(), [False, False], 0
+    async with world.open(Step(Call("act", {"what": "x"}, id="c")), presence=Attached()) as (hf, _):
+        hf.tools.register(deed.tool)
+        limit_waits(hf)
+        session = await world.session(hf)
+        await hf.sessions.prompt(session, "go")
+        await until(lambda: hf.store.select("request", session=session, mark=Mark.OPEN))
+        await hf.sessions.wait(session)
+
+        is_unfinished = inside.coordinator(hf)._is_unfinished
+
+        async def slow_second(id: str) -> bool:
+            nonlocal looks
+            looks, is_second = looks + 1, looks == 1
+            found = await is_unfinished(id)
+            await until(lambda: looks == 2)
+            if is_second:
+                await settling.wait()
+            return found
+
+        monkeypatch.setattr(inside.coordinator(hf), "_is_unfinished", slow_second)
+
+        async def interrupt(index: int) -> None:
+            answers[index] = await hf.sessions.interrupt(session)
+            assert gate.is_set()
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(interrupt, 0)
+                group.start_soon(interrupt, 1)
+                await settling.wait()
+                await anyio.sleep(0.1)  # Neither returns before that.
+                gate.set()
+    assert (answers, looks) == ([True, True], 2)
 
 
 async def test_a_reply_from_another_process_is_acted_on_once_the_session_rests(world: World) -> None:

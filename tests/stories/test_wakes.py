@@ -22,6 +22,7 @@ from holdfast.testing.scripted_provider import ScriptedProvider, Step, Wait
 from tests.stories import inside
 from tests.stories.crashing import Machine, killed_in_a_call, life
 from tests.stories.epochs import Fact
+from tests.stories.interrupting import hold_watcher
 from tests.stories.places import Machine as Named
 from tests.stories.tools import Deed
 from tests.stories.world import World, is_shown, shape
@@ -184,13 +185,7 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
     steps = Step(Wait(anyio.Event())), Step(Say("whole"))
     async with world.open(*steps) as (hf, script), world.open() as (other, _):
         session = await world.session(hf)
-        gate, watcher = anyio.Event(), inside.coordinator(hf).watcher
-        look = watcher._look
-
-        async def late() -> None:
-            await gate.wait()
-            await look()
-
+        gate = hold_watcher(hf, monkeypatch)
         patient = inside.coordinator(hf).patient
         repeat, refused = patient.repeat, [StoreBusy("away")] if store == "away" else []
 
@@ -199,7 +194,6 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
                 raise refused.pop()
             return await repeat(work, *arguments, **named)
 
-        monkeypatch.setattr(watcher, "_look", late)
         monkeypatch.setattr(patient, "repeat", repeated)
         await hf.sessions.prompt(session, "first")
         await until(lambda: script.requests)
@@ -212,6 +206,39 @@ async def test_a_prompt_behind_an_interrupt_from_another_process_is_worked_on(
             await hf.sessions.wait(session)
         assert (await waiting(hf, session), refused) == ([], [])
         assert texts((await hf.sessions.messages(session)).messages) == ["first", "second", "whole"]
+
+
+@pytest.mark.parametrize("seen", ["later", "meanwhile"])
+async def test_a_user_who_resumes_behind_an_interrupt_from_another_process_is_heard(
+    world: World, monkeypatch: pytest.MonkeyPatch, seen: str
+) -> None:
+    """The interrupt was asked for before that, and is seen here later: it means the work until then."""
+    steps = Step(Wait(anyio.Event())), Step(Say("two"))
+    async with world.open(*steps) as (hf, script), world.open() as (other, _):
+        session = await world.session(hf)
+        gate = hold_watcher(hf, monkeypatch)
+        await hf.sessions.prompt(session, "first")
+        await until(lambda: script.requests)
+        await hf.sessions.prompt(session, "second", delivery="queue")
+        entry, look = inside.running(hf, session), hf.store.session
+
+        async def slowly(id: str) -> Any:
+            if entry.force and not gate.is_set():
+                gate.set()
+                await entry.done.wait()
+            return await look(id)
+
+        if seen == "meanwhile":
+            monkeypatch.setattr(hf.store, "session", slowly)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as group:
+                group.start_soon(other.sessions.interrupt, session)
+                await until(lambda: other.store.select("request", session=session, mark=Mark.OPEN))
+                await hf.sessions.resume(session)
+                gate.set()
+            await until(lambda: is_shown(hf, session, "two"), store=hf.store)
+            await hf.sessions.wait(session)
+        assert await waiting(hf, session) == []
 
 
 async def test_a_prompt_from_before_an_interrupt_from_elsewhere_stays_in_the_inbox(world: World) -> None:
@@ -314,20 +341,14 @@ async def test_an_interrupt_from_here_counts_though_one_from_elsewhere_is_seen_l
     """The prompt came between the two: the later one means it too, and it stays in the inbox."""
     async with world.open(Step(Wait(anyio.Event()))) as (hf, script), world.open() as (other, _):
         session = await world.session(hf)
-        gate, settling, watcher = anyio.Event(), anyio.Event(), inside.coordinator(hf).watcher
-        look, settle = watcher._look, drain._settle_interrupted
-
-        async def late() -> None:
-            await gate.wait()
-            await look()
-            settling.set()
+        settling, settle = anyio.Event(), drain._settle_interrupted
+        gate = hold_watcher(hf, monkeypatch, seen=settling.set)
 
         async def slowly(run: Any, *, started: bool) -> None:
             gate.set()
             await settling.wait()
             await settle(run, started=started)
 
-        monkeypatch.setattr(watcher, "_look", late)
         monkeypatch.setattr(drain, "_settle_interrupted", slowly)
         await hf.sessions.prompt(session, "first")
         await until(lambda: script.requests)

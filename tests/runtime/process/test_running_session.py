@@ -110,3 +110,31 @@ def test_the_later_of_two_interrupts_counts(first: int, second: int, means: int)
     entry.note_asked(first)
     entry.interrupt(run, second)
     assert (entry.asked_at, run.asked_at, entry.stopped_elsewhere) == (means, means, second > first)
+
+
+@pytest.mark.parametrize(
+    ("asked_at", "resumed_at", "is_kept"),
+    [
+        pytest.param(5, 7, True, id="the interrupt came first"),
+        pytest.param(7, 7, True, id="nothing was written between the two"),
+        pytest.param(9, 7, False, id="the interrupt came later, and means the resume too"),
+    ],
+)
+@pytest.mark.parametrize("first", ["interrupt", "resume"])
+def test_an_interrupt_from_elsewhere_means_what_was_resumed_before_it(
+    asked_at: int, resumed_at: int, is_kept: bool, first: str
+) -> None:
+    """Whichever of the two is seen first."""
+    run: Any = type("Stub", (), {"interrupted": True, "asked_at": 0})()
+    entry = RunningSession()
+    entry.run = run
+    entry.wake(force=True, answered=False)
+    if first == "resume":
+        assert not entry.note_resumed(resumed_at)
+        entry.interrupt(run, asked_at)
+    else:
+        entry.interrupt(run, asked_at)
+        assert entry.note_resumed(resumed_at) is is_kept
+    entry.how = "interrupted"
+
+    assert entry.left() == (Due(again=True, force=True) if is_kept else None)

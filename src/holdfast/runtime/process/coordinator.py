@@ -103,8 +103,17 @@ class Coordinator:
         entry = self._entries.get(session)
         if entry is not None:
             entry.wake(force=force, answered=answered)
+            if force:
+                await self._note_resumed(session, entry)
         elif await self._begin(session, RunningSession(force=force, answered=answered)) is not None:
             self.titles.look(session)
+
+    async def _note_resumed(self, session: str, entry: RunningSession) -> None:
+        """Note when the user resumed it: another process's interrupt from before is seen later."""
+        with contextlib.suppress(StoreError):  # Away: then such an interrupt counts as the later one.
+            record = await self._engine.store.session(session)
+            if record is not None and entry.note_resumed(record.head) and entry.done.is_set():
+                await self.wake(session, force=True)
 
     async def _take_on(self, session: str, due: Due) -> None:
         """Do what was left, now that the store is there again."""
@@ -161,7 +170,7 @@ class Coordinator:
         if record is None:
             return stopped
         if record.owner is not None and record.owner not in self.lease.ids:
-            await interrupt_requests.stop_elsewhere(self._engine, record, reason)
+            await interrupt_requests.stop_elsewhere(self._patient_engine, record, reason)
             return True
         # What runs here by now was begun by a prompt that came after the interrupt.
         if session not in self._entries and (
@@ -197,10 +206,14 @@ class Coordinator:
     async def _settle(self, session: str, due: Due) -> None:
         """Settle what is open in a session that no process runs, or raise what kept it from being settled."""
         entry = RunningSession.of(due)
-        if await self._begin(session, entry) is not None:  # Otherwise a later prompt goes on with it.
-            await entry.done.wait()
-            if entry.error is not None and not entry.is_settled:
-                raise entry.error
+        if await self._begin(session, entry) is None:
+            known = self._entries.get(session)
+            if known is None or not known.stop:  # A later prompt goes on with it.
+                return
+            entry = known  # Another task has just begun to settle it.
+        await entry.done.wait()
+        if entry.error is not None and not entry.is_settled:
+            raise entry.error
 
     async def _work(self, session: str, entry: RunningSession, group: TaskGroup) -> None:
         try:

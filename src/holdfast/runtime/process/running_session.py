@@ -33,6 +33,8 @@ class RunningSession:
         process's request. What was admitted later is not meant; 0 where it is not known."""
         self.stopped_elsewhere = False
         """Whether the last interrupt was such a request, which is seen later than it was made."""
+        self.resumed_at = 0
+        """The newest number of the session when the user resumed it last; 0 where that is not known."""
         self.owed = False
         """The interrupt came after a prompt that was to be worked on next."""
         self.claimed = False
@@ -82,6 +84,14 @@ class RunningSession:
         if self.run is not None:
             self.run.asked_at = self.asked_at
 
+    def note_resumed(self, number: int) -> bool:
+        """The user resumed it at this number: whether an interrupt from before that has undone the wake."""
+        self.resumed_at = max(number, self.resumed_at)
+        is_undone = self.stop and not self.force and self.asked_at <= number
+        if is_undone:
+            self.wake(force=True, answered=False)
+        return is_undone
+
     def take_force(self) -> bool:
         """What the drain that begins now is told. A user who resumes later means the next one."""
         if self.stop:
@@ -94,9 +104,12 @@ class RunningSession:
         behind an interrupt from here that came later.
         """
         if asked_at > self.asked_at:
+            is_resumed = self.force and asked_at <= self.resumed_at
             self.end()
             self.note_asked(asked_at)
             self.stopped_elsewhere = True
+            if is_resumed:
+                self.wake(force=True, answered=False)
             if not run.interrupted:
                 run.interrupt()
 
