@@ -119,7 +119,7 @@ def test_a_log_without_its_file_is_not_removed(shell: Shell, tmp_path: Path, sta
 
     told = shell("doctor")
     assert told.code == 1
-    assert f"{COUNT} sessions can be read whole" in told.out
+    assert f"readable are {COUNT} sessions whole" in told.out
     wrote = shell("doctor", "--salvage", str(tmp_path / "new.db"), "--format", "json")
     assert set(wrote.json()["whole"]) == set(ids)
     assert log.read_bytes() == before

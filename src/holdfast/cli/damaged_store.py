@@ -38,10 +38,7 @@ def salvage_to(place: StoreUrl, target: str, form: str) -> int:
         print_json({**msgspec.to_builtins(report), "complete": report.complete, "store": target})
     else:
         print_losses(report)
-        click.echo(
-            f"{clean(target)}: {len(report.whole)} sessions whole, {len(report.incomplete)} in part, "
-            f"{report.records} records"
-        )
+        click.echo(f"{clean(target)}: {report.count}, {report.records} records")
     return 0 if report.complete else 1
 
 

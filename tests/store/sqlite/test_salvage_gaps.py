@@ -92,7 +92,7 @@ def report_of(
 
 def test_a_session_is_in_doubt_where_a_lost_page_had_its_keys(left: Path, tmp_path: Path) -> None:
     """Of a leaf of records nothing is left, nor of the index of their names: whole without a doubt are those
-    sessions of which nothing can have been on that page.
+    sessions of which nothing can have been on that page, and in part those whose latest number is missing.
     """
     sound, root = left.read_bytes(), roots(left)["record"]
     hurt = hit(sound, leaves(left, "record")[2], bytes(PAGE))
@@ -103,9 +103,12 @@ def test_a_session_is_in_doubt_where_a_lost_page_had_its_keys(left: Path, tmp_pa
     assert len(gone) > 3
     assert surveyed(left, tmp_path, hurt, logged=False).doubtful == ()
     unnamed = hit(hurt, roots(left)["record_id"], bytes(PAGE))
+    report = surveyed(left, tmp_path, unnamed, logged=False)
     # The page had the keys above the last one before it, which is that of a session's only message.
-    doubtful = tuple(ses(n) for n in range(min(gone) - 1, max(gone) + 1))
-    assert surveyed(left, tmp_path, unnamed, logged=False).doubtful == doubtful
+    assert report.doubtful == (ses(min(gone) - 1),)
+    lost = {each.id: each.lost for each in report.incomplete}
+    assert set(lost) == {ses(n) for n in range(min(gone), max(gone) + 1)}
+    assert all(len(each) == 1 and each[0].startswith("its newest records") for each in lost.values())
 
 
 def test_complete_means_that_nothing_is_doubtful() -> None:

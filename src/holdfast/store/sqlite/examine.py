@@ -80,10 +80,9 @@ def surveyed(database: Database, clock: Clock, wrong: list[str], kept: Kept | No
         findings.append(Finding(what, str(database.log_path)))
     backups = Backups(database)
     restores = [f"--restore {path.name} brings that backup back" for path in backups.listed()[:1]]
-    readable = f"{len(left.whole)} sessions can be read whole, {len(left.incomplete)} in part"
     ways = "--salvage NEW writes them into a new store, --repair puts it in the place of this one"
     sessions = len(left.whole) + len(left.incomplete)
-    return Report(sessions, left.records, tuple(findings), (f"{readable}: {ways}", *restores))
+    return Report(sessions, left.records, tuple(findings), (f"readable are {left.count}: {ways}", *restores))
 
 
 class _Examination:

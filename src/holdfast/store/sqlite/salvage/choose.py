@@ -4,7 +4,7 @@ The newest sound state of a row wins. What was removed stays removed wherever th
 tombstone, by an index of tombstones, or by an index of names that is whole and does not have it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
@@ -82,6 +82,7 @@ class Chooser:
             if session is not None:
                 kept.append(session)
         self._give_parents(kept)
+        self._note_lost_ends(kept)
         for session in kept:
             if session.data and session.lost and session.row.scope == 0:
                 session.data = marked(session.data)
@@ -287,17 +288,30 @@ class Chooser:
             row, data = self._made_up(number, None, above, [])
             kept.append(KeptSession(row, data, [], ["its own record"], row.seq))
 
+    def _in_doubt(self, sessions: Iterable[KeptSession]) -> set[int]:
+        """The numbers of sessions that may have lost records which no index names."""
+        proved = self._found.record_names.whole and self._found.session_names.whole
+        lost = [] if proved else self._found.lost["record"].values()
+        ranges = ((low >> POSITION_BITS, high >> POSITION_BITS) for low, high in lost)
+        return within((each.row.key for each in sessions), ranges)
+
+    def _note_lost_ends(self, kept: list[KeptSession]) -> None:
+        """A session in doubt that has nothing up to its latest number has lost what was written last.
+
+        Elsewhere the number proves nothing: it may be that of a tombstone that was swept.
+        """
+        in_doubt = self._in_doubt(kept)
+        for each in kept:
+            if each.data is not None and each.row.key in in_doubt and each.row.head > each.head:
+                each.lost.append(f"its newest records, up to number {each.row.head},")
+
     def _report(self, kept: list[KeptSession]) -> SalvageReport:
         living = [each for each in kept if each.data is not None and each.row.scope == 0]
         whole = [each for each in living if not each.lost]
         scoped = [each for each in kept if each.data is not None and each.row.scope != 0]
         proved = self._found.record_names.whole and self._found.session_names.whole
         unproved = not proved and any(self._found.lost.values())
-        ranges = [] if proved else self._found.lost["record"].values()
-        in_doubt = within(
-            (each.row.key for each in whole),
-            ((low >> POSITION_BITS, high >> POSITION_BITS) for low, high in ranges),
-        )
+        in_doubt = self._in_doubt(whole)
         return SalvageReport(
             tuple(each.row.id for each in whole),
             tuple(

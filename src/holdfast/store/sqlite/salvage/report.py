@@ -35,3 +35,9 @@ class SalvageReport(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         """Whether nothing is known to be lost."""
         return not (self.incomplete or self.lost or self.doubtful or self.gaps or self.log)
+
+    @property
+    def count(self) -> str:
+        """How many sessions came, in words."""
+        doubt = f" ({len(self.doubtful)} of them not for certain)" if self.doubtful else ""
+        return f"{len(self.whole)} sessions whole{doubt}, {len(self.incomplete)} in part"
