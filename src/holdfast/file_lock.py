@@ -3,7 +3,6 @@
 import fcntl
 import os
 import random
-import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.errors import StoreBusy
+from holdfast.person.private import give_to_user
 
 WAIT_S = 10.0
 
@@ -27,7 +27,7 @@ class FileLock:
         with suppress(*((FileNotFoundError, PermissionError) if readonly else ())):
             self._fd = os.open(path, flags | os.O_CLOEXEC, 0o600)
             if not readonly:
-                _open_to_user(self._fd)
+                give_to_user(self._fd)
         self._path = path
 
     def acquire(self, *, shared: bool = False, wait_s: float = WAIT_S) -> None:
@@ -72,10 +72,3 @@ class FileLock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.release()
-
-
-def _open_to_user(fd: int) -> None:
-    """Give the user's own bits to a file that was just made, where the umask took them away."""
-    found = os.fstat(fd)
-    if stat.S_IMODE(found.st_mode) & 0o600 != 0o600 and found.st_uid == os.geteuid():
-        os.fchmod(fd, 0o600)

@@ -42,7 +42,7 @@ def modes(*roots: Path) -> dict[str, str]:
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("umask", ["000", "022"])
+@pytest.mark.parametrize("umask", ["000", "022", "0777"])
 @pytest.mark.parametrize("engine", ["sqlite", "file"])
 async def test_everything_is_for_the_user_alone(
     tmp_path: Path, mock: MockProvider, umask: str, engine: str

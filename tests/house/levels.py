@@ -51,6 +51,7 @@ NEIGHBOURS = {
     ("schema", "clock"),
     ("schema", "text"),
     ("file_lock", "errors"),
+    ("file_lock", "person"),
     ("person", "errors"),
     ("flags", "errors"),
 }

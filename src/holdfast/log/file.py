@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from holdfast.person.private import make_folder
+from holdfast.person.private import give_to_user, make_folder
 
 BYTES_MAX: Final = 4 * 1024 * 1024
 KEPT: Final = 3
@@ -68,6 +68,7 @@ class LogFile:
             make_folder(self.path.parent)
             beside = self.path.with_name(f"{self.path.name}.lock")
             self._lock = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            give_to_user(self._lock)
 
     def _open_current(self) -> int:
         """Open the file that has the name now, unless it is open; its size."""
@@ -86,7 +87,7 @@ class LogFile:
         opened = os.fstat(self._fd)
         if not stat.S_ISREG(opened.st_mode):
             raise OSError("no regular file")
-        if stat.S_IMODE(opened.st_mode) & 0o077:
+        if stat.S_IMODE(opened.st_mode) != 0o600:
             os.fchmod(self._fd, 0o600)
         return opened.st_size
 

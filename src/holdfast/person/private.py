@@ -47,6 +47,13 @@ def make_file(path: Path) -> None:
         os.close(fd)
 
 
+def give_to_user(fd: int) -> None:
+    """Give the user's own bits to a file that was just made, where the umask took them away."""
+    found = os.fstat(fd)
+    if stat.S_IMODE(found.st_mode) & 0o600 != 0o600 and found.st_uid == os.geteuid():
+        os.fchmod(fd, 0o600)
+
+
 def _close_to_others(path: Path) -> None:
     found = path.stat()
     if stat.S_ISDIR(found.st_mode):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from holdfast.errors import ContextError
-from holdfast.person.private import make_folder
+from holdfast.person.private import give_to_user, make_folder
 
 BYTES_MAX = 16 * 1024 * 1024
 WAIT_S = 10.0
@@ -83,6 +83,7 @@ def lock(path: Path) -> Iterator[None]:
     except OSError as error:
         raise ContextError(f"{path} cannot be locked: {_reason(error)}") from error
     try:
+        give_to_user(fd)
         _wait(fd, path)
         yield
     finally:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.errors import ContextError, InvalidInput
+from holdfast.person.private import give_to_user
 from holdfast.store.sqlite.draft import draft_beside, working
 from holdfast.take_name import take_name
 
@@ -22,6 +23,7 @@ async def write_whole(pieces: AsyncIterator[bytes], target: Path) -> int:
         with draft_beside(target) as draft:
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(fd, "wb") as file:
+                give_to_user(fd)
                 async for piece in pieces:
                     file.write(piece)
                     size += len(piece)
@@ -42,6 +44,7 @@ def prepared_folder(folder: Path) -> Iterator[None]:
     try:
         if not folder.exists():
             folder.mkdir(mode=0o700)
+            folder.chmod(0o700)  # The umask may have taken the user's own bits away.
     except OSError as error:
         raise _unusable(folder, error) from error
     with working(folder, lambda: _remove_left(folder)):

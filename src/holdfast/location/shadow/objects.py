@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from holdfast.person.private import make_folder
+from holdfast.person.private import give_to_user, make_folder
 
 TEMPORARY = "tmp_obj_"
 _BLOB = 3
@@ -100,6 +100,7 @@ def _place(path: Path, data: bytes) -> None:
     try:
         try:
             with os.fdopen(fd, "wb") as file:
+                give_to_user(fd)
                 file.write(data)
                 file.flush()
                 os.fsync(fd)

@@ -335,7 +335,7 @@ class Shadow:
     def _make(self) -> None:
         if not self._is_made():
             for name in ("objects", "refs", "info"):
-                (self.git_dir / name).mkdir(mode=0o700, exist_ok=True)
+                make_folder(self.git_dir / name)
             self._write("config", _CONFIG.encode())
             self._write("info/attributes", _ATTRIBUTES.encode())
             self._write(WORKTREE, os.fsencode(self.worktree))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.person.private import give_to_user
 from holdfast.store.base import Failpoint, no_failpoint
 from holdfast.sync_filesystem import sync_filesystem
 
@@ -74,8 +75,11 @@ class Disk:
             written = os.write(fd, data)
             while written < len(data):
                 written += os.write(fd, data[written:])
-            if os.fstat(fd).st_size > len(data):
+            found = os.fstat(fd)
+            if found.st_size > len(data):
                 os.ftruncate(fd, len(data))
+            if found.st_mode & 0o600 != 0o600:
+                os.fchmod(fd, 0o600)  # The umask may have taken the user's own bits away.
         finally:
             os.close(fd)
 
@@ -99,7 +103,8 @@ class Disk:
             self._make_folder(_above(path))
             os.mkdir(path, 0o700, dir_fd=self._fd)
         except FileExistsError:
-            pass
+            return
+        os.chmod(path, 0o700, dir_fd=self._fd)  # The umask may have taken the user's own bits away.
 
     def unlink(self, path: str) -> None:
         """Remove a file; one that is not there is fine."""
@@ -145,12 +150,15 @@ class Disk:
     def open_log(self, path: str) -> int:
         """A file that is written in place, for reading and, where that is allowed, writing."""
         try:
-            return os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
+            fd = os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
         except FileNotFoundError:
             if not self._log_flags & os.O_CREAT:
                 raise
             self._make_folder(_above(path))
-            return os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
+            fd = os.open(path, self._log_flags, 0o600, dir_fd=self._fd)
+        if self._log_flags & os.O_CREAT:
+            give_to_user(fd)
+        return fd
 
     def write_at(self, fd: int, data: bytes, offset: int) -> None:
         """Write into an open file at an offset, and wait until the bytes are on the disk."""

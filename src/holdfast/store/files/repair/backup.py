@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from holdfast.errors import StoreError
+from holdfast.person.private import make_folder
 from holdfast.store.files import file_format, layout
 from holdfast.store.files.disk import Disk
 
@@ -22,7 +23,7 @@ def copy_tree(disk: Disk, target: Path) -> None:
     if not target.absolute().parent.is_dir():
         raise StoreError(f"{target.parent} is no folder; make it, or name another")
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    draft.mkdir(mode=0o700)
+    make_folder(draft)
     try:
         copy = Disk(draft)
         try:
