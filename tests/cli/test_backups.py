@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -132,6 +133,44 @@ async def test_it_is_started_where_no_program_is_on_the_path(
     monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
     _start_backup(path)
     await until(lambda: len(backups.listed()) == 1 and not backups.is_due())
+
+
+async def test_no_command_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a process of nobody's, in a session of its own, and is at work when the start of it returns."""
+    told, gate = tmp_path / "told", tmp_path / "gate"
+    python = tmp_path / "python"
+    python.write_text(
+        f'#!/bin/sh\necho "$(ps -o ppid=,sid= -p $$)" >{told}.draft; mv {told}.draft {told}\n'
+        f"until [ -e {gate} ]; do sleep 0.02; done\n"
+    )
+    python.chmod(0o700)
+    run, ended = subprocess.run, list[int]()
+
+    def noted(*arguments: Any, **named: Any) -> Any:
+        done = run(*arguments, **named)
+        ended.append(done.returncode)
+        return done
+
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(subprocess, "run", noted)
+    _start_backup(tmp_path / "store.db")
+    assert ended == [0]
+    await until(told.exists)
+    gate.touch()
+    parent, leads = map(int, told.read_text().split())
+    assert parent != os.getpid()
+    assert leads != os.getsid(0)
+
+
+def test_it_comes_behind_everyone_s_work(shell: Shell, tmp_path: Path) -> None:
+    """With the lowest priority."""
+    program = (
+        "import os, runpy, sys; sys.argv = ['x', sys.argv[1]]; "
+        "runpy.run_module('holdfast.cli.daily_backup', run_name='__main__'); print(os.nice(0))"
+    )
+    command = [sys.executable, "-P", "-c", program, str(tmp_path / "store.db")]
+    done = subprocess.run(command, env=shell.variables(), capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"19\n", b"")
 
 
 @pytest.mark.ci

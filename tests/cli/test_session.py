@@ -48,7 +48,9 @@ def test_a_store_that_is_something_else_is_named(shell: Shell, tmp_path: Path) -
     """A text file, and a database of another program, are refused and left alone."""
     text = tmp_path / "notes.txt"
     text.write_text("this is not a database, it is a longer piece of text")
-    assert "is not a SQLite database" in shell.fails("--store", f"sqlite://{text}", "session", "list")
+    line = shell.fails("--store", f"sqlite://{text}", "session", "list")
+    assert "is not a SQLite database" in line
+    assert "`holdfast doctor --salvage NEW`" in line
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as db:
         db.execute("CREATE TABLE mine(x)")

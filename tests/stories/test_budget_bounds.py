@@ -370,6 +370,30 @@ async def test_a_clock_that_is_set_takes_nothing_from_a_budget_of_time(world: Wo
     assert 0 <= used.time_ms < 60_000
 
 
+@pytest.mark.parametrize("days", [1, -1])
+async def test_a_clock_that_is_set_ends_no_reservation_of_a_child(world: World, days: int) -> None:
+    """What a child at work has reserved is dated by the clock that cannot be set: its parent goes on."""
+    clock, gate = Jumping(), anyio.Event()
+    steps = Step(Wait(gate), Say("child")), Step(Say("parent")), Step(Say("again"))
+    async with world.open(*steps, clock=clock) as (hf, script):
+        parent = await world.session(hf)
+        await hf.sessions.set_budget(parent, Budget(time_ms=3_600_000))
+        child = await world.session(hf, parent=parent)
+        await hf.sessions.prompt(child, "go")
+        await until(partial(asked_often, script, 1))
+        clock.jump_ms += days * 86_400_000
+        first = await hf.sessions.process(parent, "go")
+        gate.set()
+        await hf.sessions.wait(child)
+        second = await hf.sessions.process(parent, "go on")
+        used = await spent(hf, parent)
+
+    assert [each.info.error for each in (first, second) if isinstance(each.info, AssistantMessage)] == [
+        None
+    ] * 2
+    assert 0 <= used.time_ms < 60_000
+
+
 class Later(SystemClock):
     """Clocks that both go forward when a story says so."""
 

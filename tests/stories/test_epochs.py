@@ -23,6 +23,7 @@ from tests.stories.crashing import Machine, life
 from tests.stories.epochs import Calendar, Fact, epochs, extends, says, steps, told, updates
 from tests.stories.tools import Deed
 from tests.stories.world import MODEL, World
+from tests.until import until
 
 
 async def test_the_first_turn_renders_a_baseline_and_says_nothing_twice(world: World) -> None:
@@ -407,19 +408,19 @@ async def test_instructions_beside_a_file_that_was_read_are_told_at_the_next_bou
     assert extends(script.requests[1], again.requests[0])
 
 
-async def test_instructions_beside_a_file_survive_an_interrupted_boundary(world: World) -> None:
-    """Interrupted while another source is slow, the boundary has told nothing; the next one does."""
+@pytest.mark.parametrize("times", [1, 2, 3])
+async def test_instructions_beside_a_file_survive_interrupted_boundaries(world: World, times: int) -> None:
+    """Interrupted while another source is slow, a boundary has told nothing; the first that is not does."""
     inner = world.project / "inner"
     inner.mkdir()
     (inner / "AGENTS.md").write_text("Inner rule.")
     (inner / "a.txt").write_text("text")
-    looks, slow = 0, anyio.Event()
+    looks = 0
 
     async def load() -> str:
         nonlocal looks
         looks += 1
-        if looks == 2:  # At the boundary after the reading.
-            slow.set()
+        if 2 <= looks <= 1 + times:  # At the boundary after the reading, and at those of the next prompts.
             await anyio.sleep_forever()
         return "main"
 
@@ -434,11 +435,12 @@ async def test_instructions_beside_a_file_survive_an_interrupted_boundary(world:
     async with world.open(read, *says("a")) as (hf, script):
         hf.context.register("test/slow", lambda: SystemContext.make(fact))
         session = await world.session(hf)
-        await hf.sessions.prompt(session, "one")
-        await slow.wait()
-        await hf.sessions.interrupt(session)
-        assert await told(hf, session) == []
-        await hf.sessions.process(session, "two")
+        for number in range(times):
+            await hf.sessions.prompt(session, f"prompt {number}")
+            await until(lambda: looks > 1 + number)  # noqa: B023 - awaited in its round
+            await hf.sessions.interrupt(session)
+            assert await told(hf, session) == []
+        await hf.sessions.process(session, "last")
         (text,) = await told(hf, session)
     assert "Inner rule." in text
     assert updates(script.requests[1]) == [text]

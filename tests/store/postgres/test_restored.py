@@ -92,6 +92,30 @@ async def test_a_dump_restored_into_the_same_server_means_begin_again(tmp_path: 
     await store.close()
 
 
+async def test_rows_restored_into_the_tables_that_are_there_mean_begin_again(tmp_path: Path) -> None:
+    """No table is another, and no number is ahead: the row that has the incarnation was written anew."""
+    store = await PostgresStore.open(schema_url(tmp_path))
+    await store.commit(Batch((session(), user(1))))
+    address = store.address
+    dump = tmp_path / "dump"
+    await program("pg_dump", "--format=custom", f"--schema={address.schema}", f"--file={dump}", address.dsn)
+    await store.commit(Batch((user(2),)))
+    cursor = await store.head()
+    await store.close()
+    other = await asyncpg.connect(address.dsn)
+    tables = "SELECT tablename FROM pg_tables WHERE schemaname = $1"
+    for (table,) in await other.fetch(tables, address.schema):
+        await other.execute(f"DELETE FROM {address.schema}.{table}")
+    await other.close()
+    await program("pg_restore", "--data-only", f"--dbname={address.dsn}", str(dump))
+
+    store = await PostgresStore.open(schema_url(tmp_path))
+    await store.commit(Batch((user(3),)))
+    assert isinstance(await store.changes(cursor), Resync)
+    assert await told(store, None) == [S1, msg(1), msg(3)]
+    await store.close()
+
+
 async def test_a_database_that_takes_the_name_of_another_means_begin_again(tmp_path: Path) -> None:
     """A copy of the whole database, with every number the same, is another place."""
     url = schema_url(tmp_path)

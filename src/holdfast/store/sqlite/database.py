@@ -286,7 +286,10 @@ def translated(error: apsw.Error, path: Path, *, writing: bool = False) -> Store
                 f"{path} is busy: another process has been writing for {BUSY_MS // 1000} s; try again"
             )
         case apsw.NotADBError() if not wake_path(path).exists():
-            return StoreError(f"{path} is not a SQLite database; name another file or restore a backup")
+            return StoreError(
+                f"{path} is not a SQLite database; name another file, or, if this was a store, restore "
+                "a backup or look with `holdfast doctor --salvage NEW` for what is left in it"
+            )
         case apsw.CorruptError() | apsw.NotADBError():
             return StoreDamaged(str(path), str(error))
         case apsw.IOError() if is_unreadable(error):

@@ -181,12 +181,13 @@ BEGIN
   RETURN system || '/' || timeline;
 END $$;
 
--- Which tables of which database these are. A dump that is restored makes others, or fills them anew; a database that
--- takes the name of another has another number.
+-- Which tables of which database these are. A dump that is restored makes others, or fills them anew (then the row that
+-- has the incarnation is another transaction's); a database that takes the name of another has another number.
 CREATE OR REPLACE FUNCTION {f}place() RETURNS text LANGUAGE sql STABLE AS $$
   SELECT concat_ws('/', (SELECT oid FROM pg_database WHERE datname = current_database()),
     '{s}.store'::regclass::oid, '{s}.session'::regclass::oid, '{s}.record'::regclass::oid,
-    pg_relation_filenode('{s}.session'), pg_relation_filenode('{s}.record'))
+    pg_relation_filenode('{s}.session'), pg_relation_filenode('{s}.record'),
+    (SELECT xmin FROM {s}.store WHERE key = 'incarnation'))
 $$;
 
 -- Set a damaged record aside, a message with its parts, and leave a tombstone. Answers whether it was still as it was
