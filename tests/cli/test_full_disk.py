@@ -3,9 +3,11 @@
 import errno
 import os
 import resource
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import anyio.to_thread
 import pytest
 
 from holdfast.app import Holdfast
@@ -17,6 +19,8 @@ from holdfast.errors import ContextError, StoreError
 from holdfast.store.files.store import FilesStore
 from holdfast.store.host import ThisHost
 from holdfast.store.sqlite.store import SqliteStore
+from holdfast.testing.mock_provider import MockProvider
+from tests.cli.conftest import Done, configured
 
 
 async def test_a_session_that_stays_empty_is_named(
@@ -47,6 +51,34 @@ async def test_a_session_that_stays_empty_is_named(
     assert "nothing was written" not in str(caught.value)
     assert "No space left on device" in str(caught.value)
     assert capsys.readouterr().err == f"Session {session} was made, and stays without a message.\n"
+
+
+FULL = """
+from holdfast.cli.main import main
+from holdfast.cli.run import command
+from holdfast.errors import StoreError
+async def follow(hf, *_):
+    async def messages(*_, **__):
+        raise StoreError("the disk is full")
+    hf.sessions.messages = messages
+    raise StoreError("the disk is full")
+command.follow = follow
+main()
+"""
+
+
+@pytest.mark.ci
+async def test_a_session_is_named_too_whose_first_prompt_was_not_even_tried(
+    tmp_path: Path, mock: MockProvider
+) -> None:
+    """The disk is full by the time that the session is to be shown."""
+    shell = configured(tmp_path, mock)
+    (shell.folder / "full.py").write_text(FULL)
+    done = await anyio.to_thread.run_sync(shell.sh, f"{sys.executable} full.py run hello")
+    (made,) = await anyio.to_thread.run_sync(lambda: shell("session", "list", "--format", "json").json())
+
+    told = f"Session {made['id']} was made, and stays without a message.\nholdfast: the disk is full\n"
+    assert done == Done(1, "", told)
 
 
 async def test_a_file_that_does_not_fit_is_named_and_not_left_in_half(tmp_path: Path) -> None:

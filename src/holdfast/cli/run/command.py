@@ -1,7 +1,7 @@
 """`holdfast run`: sends a prompt to a session and shows what comes of it."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 import click
@@ -31,6 +31,8 @@ from holdfast.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+
+T = TypeVar("T")
 
 
 @click.command()
@@ -86,8 +88,10 @@ def run(
             taken = await hf.sessions.prompt(session, text, model=wish.model, agent=agent, variant=variant)
             admitted.append(taken.prompt.id)
 
-        begin = prompt if known else lambda: begun(hf, session, prompt)
-        code = await follow(hf, session, begin, form, interrupts)
+        def shown() -> Awaitable[int]:
+            return follow(hf, session, prompt, form, interrupts)
+
+        code = await (shown() if known else begun(hf, session, shown))
         if code == DONE and admitted and (why := await unanswered(hf, session, admitted[-1])) is not None:
             complain(Complaint("UnansweredError", why), as_json=form == "json")
             code = FAILED
@@ -115,10 +119,10 @@ async def unanswered(hf: "Holdfast", session: str, prompt: str) -> str | None:
     return f"there is no answer; `holdfast session resume {session}` goes on with the session"
 
 
-async def begun(hf: "Holdfast", session: str, prompt: Callable[[], Awaitable[None]]) -> None:
-    """Admit the first prompt of a session that was made for it; if it is refused, the session is removed."""
+async def begun(hf: "Holdfast", session: str, work: Callable[[], Awaitable[T]]) -> T:
+    """Work on the first prompt of a session that was made for it; if none is admitted, it is removed."""
     try:
-        await prompt()
+        return await work()
     except BaseException:
         with anyio.CancelScope(shield=True):
             try:

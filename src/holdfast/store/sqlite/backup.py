@@ -56,5 +56,9 @@ def copy_database(source: apsw.Connection, target: Path, *, fresh: bool = True, 
             finally:
                 os.close(fd)
             take_name(draft, target)
+    except apsw.FullError as error:  # Of the copy's disk: nothing is written to the other one.
+        from holdfast.store.sqlite.database import full
+
+        raise full(target) from error
     except FileExistsError:
         raise StoreError(f"{target} exists already; name another file for the backup") from None
