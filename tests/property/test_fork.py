@@ -49,7 +49,8 @@ async def check(history: list[tuple[Any, list[Any]]], cut: int | None) -> None:
                     assert plain(old, renamed) == plain(new, {})
                     continue
                 parts = [part.value() for part in new.parts]
-                ended = Mark.SUMMARY if old.info.value().summary else Mark.NONE
+                info = old.info.value()
+                ended = Mark.SUMMARY if info.summary and info.error is None else Mark.NONE
                 assert (new.info.mark, len(parts)) == (ended, len(old.parts))
                 assert all(work.is_settled(part) for part in parts if isinstance(part, ToolPart))
             assert all(new not in names for new in renamed.values())

@@ -212,12 +212,14 @@ class Recorder:
 
     async def add_message(self, make: Callable[[MessageID], M], *more: Change) -> M:
         """Write a new message, its id greater than every one before it, together with other changes."""
-        await self._end_first()
-        for _ in range(_TRIES):
-            message = make(MessageID(self._next("msg")))
-            if await self._rose(put(message), *more) is not None:
-                return message
-        raise self._stuck()
+        made: list[M] = []
+
+        def compose(ids: Ids) -> Sequence[Change]:
+            made[:] = [make(ids.message())]
+            return put(made[0]), *more
+
+        await self.write(compose)
+        return made[0]
 
     async def add_parts(
         self,
@@ -226,46 +228,42 @@ class Recorder:
         expect: Sequence[Expectation] = (),
     ) -> list[Part]:
         """Write new parts with ascending ids, together with other changes, in one commit."""
-        await self._end_first()
-        for _ in range(_TRIES):
-            parts = [make(PartID(self._next("prt"))) for make in makes]
-            if await self._rose(*map(put, parts), *more, expect=expect) is not None:
-                return parts
-        raise self._stuck()
+        made: list[Part] = []
+
+        def compose(ids: Ids) -> Sequence[Change]:
+            made[:] = [make(ids.part()) for make in makes]
+            return *map(put, made), *more
+
+        await self.write(compose, expect=expect)
+        return made
 
     async def write(
         self, compose: Made, *, expect: Sequence[Expectation] = (), release: bool = False
     ) -> Receipt:
-        """Write several messages and parts in one commit: `compose` makes them from ascending ids."""
+        """Write several messages and parts in one commit: `compose` makes them from ascending ids, and makes
+        them anew if another process has made a greater id meanwhile than those before them.
+        """
         await self._end_first()
         for _ in range(_TRIES):
+            before = self._top
             changes = compose(Ids(self._next))
-            if (receipt := await self._rose(*changes, expect=expect, release=release)) is not None:
+            try:
+                receipt = await self.commit(*changes, expect=(Rising(self.session), *expect), release=release)
+            except Conflict:
+                record = await self._store.session(self.session)
+                # Not the last of ours: of two processes in one millisecond the other's may lie among them.
+                if record is None or record.top <= before:
+                    raise
+                self._top = max(self._top, record.top)
+                self._overtaken += 1
+                if self._overtaken > _QUICK:  # A random pause, so that two writers do not collide again.
+                    await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
+            else:
+                self._overtaken = 0
                 return receipt
-        raise self._stuck()
-
-    async def _rose(
-        self, *changes: Change, expect: Sequence[Expectation] = (), release: bool = False
-    ) -> Receipt | None:
-        """Write changes with new ids; None if another process has made a greater id meanwhile."""
-        try:
-            receipt = await self.commit(*changes, expect=(Rising(self.session), *expect), release=release)
-        except Conflict:
-            record = await self._store.session(self.session)
-            if record is None or record.top <= self._top:
-                raise
-            self._top = record.top
-            self._overtaken += 1
-            if self._overtaken > _QUICK:  # A random pause, so that two writers do not collide again.
-                await anyio.sleep(_PAUSE_S * random.random())  # noqa: S311 - a pause, not a secret
-            return None
-        self._overtaken = 0
-        return receipt
+        raise InvariantBroken(f"no id above those of session {self.session} could be made")
 
     def _next(self, prefix: ids.Prefix) -> str:
         id = self._mint.above(prefix, self._top)
         self._top = ids.body(id)
         return id
-
-    def _stuck(self) -> InvariantBroken:
-        return InvariantBroken(f"no id above those of session {self.session} could be made")
