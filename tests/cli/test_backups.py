@@ -153,10 +153,12 @@ async def test_no_command_waits_for_it(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(sys, "executable", str(python))
     monkeypatch.setattr(subprocess, "run", noted)
-    _start_backup(tmp_path / "store.db")
-    assert ended == [0]
-    await until(told.exists)
-    gate.touch()
+    try:
+        _start_backup(tmp_path / "store.db")
+        assert ended == [0]
+        await until(told.exists)
+    finally:
+        gate.touch()
     parent, leads = map(int, told.read_text().split())
     assert parent != os.getpid()
     assert leads != os.getsid(0)

@@ -25,7 +25,8 @@ from tests.stories.processes import Place, calls, left_open, messages, problems
 
 LEASE_MS = 3_000
 WORKERS, SESSIONS = 3, 6
-QUIET_S = 60.0
+QUIET_S = 180.0
+"""Only a run that fails waits for so long: a machine may stand still for a minute."""
 CHAOS = {"prompt": 70, "interrupt": 7, "resume": 7, "kill": 7, "pause": 4, "trouble": 5}
 """What happens, by how often."""
 RACES = {"prompt": 45, "interrupt": 15, "note": 10, "fork": 10, "compact": 10, "rename": 10}
