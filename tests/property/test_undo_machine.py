@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, example, given, note, settings
 from hypothesis import strategies as st
 
 from tests.examples import examples
@@ -56,6 +56,20 @@ several = st.one_of(st.tuples(turn), st.tuples(turn), st.tuples(st.one_of(others
 played = st.lists(several, min_size=6, max_size=16).map(lambda drawn: [each for few in drawn for each in few])
 
 
+INSERTS: Action = ("agent", "one", "a", "insert", 0, False)
+CUT_OFF: list[Action] = [("kill", 2, False), INSERTS]
+"""The process dies after an agent's file is written and before its record: nobody takes that line back."""
+INSERT, DELETE = ("noted", "a", "insert", 0, None), ("noted", "a", "delete", 0, None)
+OVERTAKEN: list[Action] = [
+    ("turn", "one", "m", [INSERT]),
+    ("turn", "one", "m", [INSERT, (*DELETE[:4], ("two", "a", "insert", 0))]),
+    ("turn", "two", "m", [INSERT]),
+]
+"""A command of the one session deletes the file after the prompt of the other, and had begun before it."""
+CUT_OFF_COMMAND: list[Action] = [("kill", 10, False), ("turn", "two", "m", [DELETE])]
+"""The process dies after a command and before the tree that would show what it did."""
+
+
 def _alone(session: str, edit: tuple[Any, ...]) -> tuple[Any, ...]:
     """No session does anything while it does something."""
     return (*edit[:4], None) if edit[4] is not None and edit[4][0] == session else edit
@@ -98,6 +112,9 @@ def play(actions: list[Action], make: Callable[[Path], Scene], **more: Any) -> N
 @pytest.mark.needs("git")
 @settings(max_examples=examples(12), suppress_health_check=list(HealthCheck))
 @given(st.lists(recorded, min_size=8, max_size=25))
+@example([*CUT_OFF, ("revert", "two", 0)])
+@example([*CUT_OFF, ("kill", 1, False), ("revert", "two", 0)])
+@example([*CUT_OFF, ("kill", 1, True), ("revert", "two", 0)])
 def test_no_line_is_lost(actions: list[Action]) -> None:
     """Lines of the user and of other sessions stay, files come back exactly where nobody else changed them,
     git's HEAD, index and configuration are never touched, nothing outside changes, and what is kept is sound.
@@ -109,6 +126,17 @@ def test_no_line_is_lost(actions: list[Action]) -> None:
 @pytest.mark.needs("git")
 @settings(max_examples=examples(6), suppress_health_check=list(HealthCheck), deadline=None)
 @given(played)
+@example([*OVERTAKEN, ("revert", "two", 1)])
+@example(
+    [
+        *OVERTAKEN,
+        ("turn", "two", "m", [("noted", "b", "rewrite", 0, None)]),
+        ("restart",),
+        ("kill", 4, True),
+        ("revert", "two", 1),
+    ]
+)
+@example([*CUT_OFF_COMMAND, ("revert", "two", 0)])
 def test_no_line_is_lost_by_real_tools(actions: list[Action]) -> None:
     """The same where a model calls the tools of the application, also while the user or another session
     edits, and the process is killed at any of its writes.

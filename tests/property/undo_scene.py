@@ -168,10 +168,12 @@ class Scene:
             elif self.state.count % 3 == 2 and is_strict:
                 await self.go_on(files, *given)
             self.changed_by("undo")
+        elif what == "agent" and self.files() != files:
+            self.changed_by("command")  # The file was written, and its record may not have been.
         elif what == "turn":
-            edits = given[2]
             # What a command did is not known then; what tools noted is.
-            self.changed_by("command" if any(edit[0] != "noted" for edit in edits) else given[0])
+            has_command = any(runs_command(given[1], edit) for edit in given[2])
+            self.changed_by("command" if has_command else given[0])
         await self.gone()
         self.model.steps.clear()
         for id in self.state.ids.values() if self.real else ():
@@ -326,7 +328,7 @@ class Scene:
             noted = None if tool == "bash" else self.noted(session, model, path, how, at)
             calls = [] if noted is None else [noted]
             if tool != "noted" or noted is None:
-                gate = self.gate(path, meanwhile, group)
+                gate = self.gate(session, path, meanwhile, group)
                 line = undo_agents.command(path, how, at, self.token(session), gate=gate)
                 calls.append(undo_agents.bash(line, self.token("call")))
             return Step(*calls)
@@ -341,17 +343,17 @@ class Scene:
         new = None if data is None else data.decode().splitlines()
         return undo_agents.noted(model, path, lines, new, id)
 
-    def gate(self, path: Path, meanwhile: Any, group: Any) -> Path | None:
-        """Where a command about a file waits, if something happens meanwhile."""
+    def gate(self, session: str, path: Path, meanwhile: Any, group: Any) -> Path | None:
+        """Where a command of a session about a file waits, if something happens meanwhile."""
         if meanwhile is None:
             return None
         gate = self.place / "gates" / self.token("gate")
         gate.mkdir(parents=True)
-        group.start_soon(self.meanwhile, gate, path, meanwhile)
+        group.start_soon(self.meanwhile, session, gate, path, meanwhile)
         return gate
 
-    async def meanwhile(self, gate: Path, path: Path, what: Any) -> None:
-        """What the user, or another session, does while a command waits at a gate."""
+    async def meanwhile(self, session: str, gate: Path, path: Path, what: Any) -> None:
+        """What the user, or another session, does while a command of a session waits at a gate."""
         await until((gate / "begun").exists)
         who, name, how, at = what
         before = self.state.count
@@ -362,6 +364,7 @@ class Scene:
         if who == "user" or self.top / name in (path, path.with_name(MOVED)):
             made = range(before + 1, self.state.count + 1)
             self.state.meanwhile |= {f"{who}-{number}" for number in made}
+        self.changed_by(session)  # What the command does comes after all of that.
         (gate / "go").touch()
 
     async def prompt(self, session: str) -> None:
@@ -450,6 +453,12 @@ class Scene:
         names = (".git/HEAD", ".git/index", ".git/config", ".git/refs/heads/master", ".git/refs/heads/main")
         found = {name: (self.top / name).read_bytes() for name in names if (self.top / name).exists()}
         return found | {"outside": (self.place / "outside").read_bytes()}
+
+
+def runs_command(model: str, edit: Edit) -> bool:
+    """Whether an edit needs a command: a model that does not patch has no tool that deletes."""
+    tool, _, how, *_ = edit
+    return tool != "noted" or (how == "delete" and model == "m")
 
 
 def _is_gone(pid: str) -> bool:
