@@ -148,6 +148,7 @@ def test_no_line_is_lost_by_real_tools(actions: list[Action]) -> None:
 @pytest.mark.needs("git")
 @settings(max_examples=examples(2, times=20), suppress_health_check=list(HealthCheck), deadline=None)
 @given(played)
+@example([*OVERTAKEN, ("revert", "two", 1)])
 def test_no_line_is_lost_when_processes_are_killed(actions: list[Action]) -> None:
     """The same where the system kills the process that does it, and another one goes on."""
     play(actions, KilledScene, **SETTINGS)
