@@ -137,11 +137,11 @@ async def test_it_is_started_where_no_program_is_on_the_path(
 
 async def test_no_command_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a process of nobody's, in a session of its own, and is at work when the start of it returns."""
-    told, gate = tmp_path / "told", tmp_path / "gate"
+    told, gate, end = tmp_path / "told", tmp_path / "gate", tmp_path / "end"
     python = tmp_path / "python"
     python.write_text(
         f'#!/bin/sh\necho "$(ps -o ppid=,sid= -p $$)" >{told}.draft; mv {told}.draft {told}\n'
-        f"until [ -e {gate} ]; do sleep 0.02; done\n"
+        f"n=0; until [ -e {gate} ] || [ $n -gt 300 ]; do sleep 0.1; n=$((n + 1)); done; touch {end}\n"
     )
     python.chmod(0o700)
     run, ended = subprocess.run, list[int]()
@@ -159,6 +159,7 @@ async def test_no_command_waits_for_it(tmp_path: Path, monkeypatch: pytest.Monke
         await until(told.exists)
     finally:
         gate.touch()
+        await until(end.exists)  # It must not outlive the test, nor its folder.
     parent, leads = map(int, told.read_text().split())
     assert parent != os.getpid()
     assert leads != os.getsid(0)

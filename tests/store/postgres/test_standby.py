@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import psutil
 import pytest
 
 from holdfast.errors import StoreBusy
@@ -52,7 +53,12 @@ class Pair:
 
         with contextlib.suppress(Exception):
             self._run("pg_ctl", "-w", "-D", str(self._data), "-m", "immediate", "stop")
-        self._server.cleanup()
+        try:
+            self._server.cleanup()
+        except (
+            psutil.NoSuchProcess
+        ):  # It was stopped before, and was just gone when it was to be stopped again.
+            self._server.cleanup()
         shutil.rmtree(self._sockets, ignore_errors=True)
 
     def _run(self, program: str, *arguments: str) -> None:
