@@ -67,10 +67,14 @@ class WaitingLauncher:
             socket.send_fds(self._orders, [b"!"], list(start.with_errand(errand)))
 
     def discard(self) -> None:
-        """End it unused."""
-        self._orders.close()
+        """End it unused.
+
+        It is killed before its orders end: one that ends by itself just then would be waited for by the call
+        that kills it, and asyncio would not know its end ("Unknown child process").
+        """
         with contextlib.suppress(ProcessLookupError):
             self.process.kill()
+        self._orders.close()
 
     async def close(self) -> None:
         """End it unused, and wait until it is gone."""
